@@ -1,0 +1,37 @@
+"""The agent that plays uniformly random legal actions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.agent import Actions, game_streams
+from ninetka_env._jit import jit
+from ninetka_env.chance import Streams, draw_bit
+from ninetka_env.geometry import PASS
+from ninetka_env.rules import Record, Records, bit_action, legal_bits
+
+
+class RandomAgent:
+    """Plays a uniformly random legal action."""
+
+    name = "random"
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose actions; see `agents.agent.Agent.act`."""
+        actions = np.empty(len(games), np.int64)
+        _act(games, game_streams(games, rng), actions)
+        return actions
+
+
+@jit
+def random_action(game: Record, streams: Streams, index: int) -> int:
+    """Draw a uniformly random legal action from stream `index`."""
+    bits = legal_bits(game)
+    return bit_action(game, draw_bit(streams, index, bits)) if bits else PASS
+
+
+@jit
+def _act(games: Records, streams: Streams, actions: npt.NDArray[np.int64]) -> None:
+    for index in range(len(games)):
+        actions[index] = random_action(games[index], streams, index)

@@ -1,0 +1,1 @@
+"""The board game 9tka as a reinforcement-learning environment."""

@@ -1,0 +1,124 @@
+"""The one place where the project touches numba: the `jit` decorator and a few bit operations.
+
+numba's disk cache is keyed by the file of the cached function alone, so a change in a helper of another file would
+go unnoticed and stale machine code would be served. `jit` therefore keeps its cache in a folder named after a hash
+of every source file that the function's package can reach.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_HERE = Path(__file__).parent
+_WEEK = 7 * 24 * 3600.0
+
+
+def jit(function: F | None = None, *, parallel: bool = False, inline: bool = False) -> Any:
+    """Compile a function with numba: no Python objects, no GIL, cached on disk by a hash of the sources.
+
+    `parallel=True` lets `numba.prange` use threads. `inline=True` merges small helpers into their callers.
+    """
+    if function is None:
+        return functools.partial(jit, parallel=parallel, inline=inline)
+    if numba.config.DISABLE_JIT:
+        return function
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = before or str(_cache_folder(Path(function.__code__.co_filename).parent))
+    try:
+        return numba.njit(
+            cache=True,
+            nogil=True,
+            parallel=parallel,
+            error_model="numpy",
+            inline="always" if inline else "never",
+        )(function)
+    finally:
+        numba.config.CACHE_DIR = before  # other people's functions keep their own cache
+
+
+@functools.cache
+def _cache_folder(package: Path) -> Path:
+    """Return the cache folder for the sources of `package` and of this package; drop folders unused for a week."""
+    digest = hashlib.sha256(numba.__version__.encode() + bytes([numba.config.BOUNDSCHECK or 0]))
+    for source in sorted({*_HERE.glob("*.py"), *package.glob("*.py")}):
+        digest.update(source.name.encode() + source.read_bytes())
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ninetka"
+    folder = home / f"{package.name}-{digest.hexdigest()[:16]}"
+    if not folder.exists():
+        _drop_unused(home)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+    except OSError:  # a read-only home: numba finds a place of its own or compiles without a cache
+        return package / "__pycache__"
+    return folder
+
+
+def _drop_unused(home: Path) -> None:
+    for folder in home.glob("*-????????????????"):
+        try:
+            if folder.stat().st_mtime < time.time() - _WEEK:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # another process was faster
+            continue
+
+
+def popcount(bits: int) -> int:
+    """Count the ones among the 64 bits of `bits`."""
+    return int(bits).bit_count()
+
+
+def lowest(bits: int) -> int:
+    """Return the index of the lowest one in `bits`, which must not be 0."""
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
+def _llvm_bits(name: str, zero_flag: bool) -> Callable[..., Any]:
+    """Make the numba intrinsic that calls LLVM's `name` on 64 bits."""
+
+    @intrinsic
+    def call(typing_context: Any, bits: Any) -> Any:
+        def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            word = ir.IntType(64)
+            kinds = [word, ir.IntType(1)] if zero_flag else [word]
+            callee = builder.module.declare_intrinsic(name, (word,), ir.FunctionType(word, kinds))
+            flags = [ir.Constant(ir.IntType(1), 1)] if zero_flag else []
+            return builder.call(callee, [arguments[0], *flags])
+
+        return types.int64(types.int64), lower
+
+    return cast(Callable[..., Any], call)
+
+
+_ctpop = _llvm_bits("llvm.ctpop", zero_flag=False)
+_cttz = _llvm_bits("llvm.cttz", zero_flag=True)
+
+
+@overload(popcount)
+def _popcount(bits: Any) -> Any:
+    def call(bits: Any) -> Any:
+        return _ctpop(bits)
+
+    return call
+
+
+@overload(lowest)
+def _lowest(bits: Any) -> Any:
+    def call(bits: Any) -> Any:
+        return _cttz(bits)
+
+    return call

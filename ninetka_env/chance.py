@@ -1,0 +1,63 @@
+"""Random numbers for compiled code: one SplitMix64 stream per game, so that results do not depend on threads.
+
+A stream is one uint64 in an array; whoever draws from it moves it on. SplitMix64 is from Steele, Lea and Flood, "Fast
+splittable pseudorandom number generators", OOPSLA 2014 (the finaliser's constants are David Stafford's mix 13).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env._jit import jit, lowest, popcount
+from ninetka_env.geometry import NEUTRAL_SQUARE, NUM_SECTIONS, SECTION_NEUTRALS
+from ninetka_env.rules import Record, end_turn, place_neutral
+
+Streams = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_B = np.uint64(0x94D049BB133111EB)
+
+
+def make_streams(seed: int | None, count: int = 1) -> Streams:
+    """Return `count` streams, (count,) uint64; stream i is the one that `make_streams(seed + i)` gives first.
+
+    `seed=None` draws fresh entropy from the operating system.
+    """
+    if seed is None:
+        return np.random.SeedSequence().generate_state(count, np.uint64)
+    return np.array([np.random.SeedSequence(seed + i).generate_state(1, np.uint64)[0] for i in range(count)])
+
+
+@jit
+def draw(streams: Streams, index: int) -> np.uint64:
+    """Draw the next 64 random bits of one stream."""
+    streams[index] += _GOLDEN
+    word = streams[index]
+    word = (word ^ (word >> np.uint64(30))) * _MIX_A
+    word = (word ^ (word >> np.uint64(27))) * _MIX_B
+    return word ^ (word >> np.uint64(31))
+
+
+@jit
+def draw_below(streams: Streams, index: int, bound: int) -> int:
+    """Draw an int from 0..bound-1, uniform to within 2**-32 (Lemire's multiply and shift)."""
+    return np.int64(((draw(streams, index) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+
+
+@jit
+def draw_bit(streams: Streams, index: int, bits: int) -> int:
+    """Draw the number of one of the ones in `bits` (not 0), uniformly."""
+    for _ in range(draw_below(streams, index, popcount(bits))):
+        bits &= bits - 1
+    return lowest(bits)
+
+
+@jit
+def place_neutrals_at_random(game: Record, streams: Streams, index: int) -> None:
+    """Place the nine neutral stones of a started game, one uniformly random legal square per section."""
+    for section in range(NUM_SECTIONS):
+        place_neutral(game, NEUTRAL_SQUARE[draw_bit(streams, index, SECTION_NEUTRALS[section])])
+    end_turn(game)
+    game.to_move = 0
