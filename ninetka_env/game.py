@@ -240,17 +240,38 @@ class Game:
 
 def check_options(num_players: Any, neutral_placement: Any, turn_order: Any, auto_pass: Any) -> tuple[int, int, int, int]:
     """Return the four options as the ints of the compiled code; `ValueError` names the first that is wrong."""
-    _check_choice("num_players", num_players, (2, 3, 4))
-    _check_choice("neutral_placement", neutral_placement, NEUTRAL_PLACEMENTS)
-    _check_choice("turn_order", turn_order, TURN_ORDERS)
-    _check_choice("auto_pass", auto_pass, (True, False))
-    return int(num_players), NEUTRAL_PLACEMENTS.index(neutral_placement), TURN_ORDERS.index(turn_order), int(auto_pass)
+    return (
+        check_choice("num_players", num_players, (2, 3, 4)) + 2,
+        check_choice("neutral_placement", neutral_placement, NEUTRAL_PLACEMENTS),
+        check_choice("turn_order", turn_order, TURN_ORDERS),
+        check_choice("auto_pass", auto_pass, (False, True)),
+    )
 
 
-def _check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    same_kind = isinstance(value, (bool, np.bool_)) == isinstance(allowed[0], bool)
-    if not same_kind or not any(value is choice or value == choice for choice in allowed):
-        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
+    """Return the place of an option's value among the allowed ones; `ValueError` names option, value and choices."""
+    is_bool = isinstance(value, (bool, np.bool_))
+    for place, choice in enumerate(allowed):
+        if isinstance(choice, bool) == is_bool and isinstance(value, (str, int, np.integer, np.bool_, type(None))) and value == choice:
+            return place
+    raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return an option that counts something as int; `ValueError` unless it is an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name}={value!r}: expected an integer of at least 1")
+    return int(value)
+
+
+def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+    """Return one action per game as (count,) int64; `TypeError` or `ValueError` if they are no such integers."""
+    chosen = np.asarray(actions)
+    if not np.issubdtype(chosen.dtype, np.integer):
+        raise TypeError(f"actions: expected integers, got {chosen.dtype}")
+    if chosen.shape != (count,):
+        raise ValueError(f"actions: expected shape ({count},), got {chosen.shape}")
+    return np.ascontiguousarray(chosen, np.int64)
 
 
 def as_action(action: Any) -> int:

@@ -1,0 +1,46 @@
+PYTHON ?= python3
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint types coverage bench clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED)  ## create .venv and install everything for development
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable ".[dev]"
+	@touch $@
+
+test: $(INSTALLED)  ## run the tests
+	$(PYTEST)
+
+lint: $(INSTALLED)  ## check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(INSTALLED)  ## check types
+	$(BIN)/mypy
+
+# Compiled code is invisible to coverage, so it runs as plain Python here: slowly, hence few games, and with numpy's
+# warnings where 64-bit arithmetic wraps around on purpose.
+coverage: export NUMBA_DISABLE_JIT := 1
+coverage: export NINETKA_TEST_GAMES ?= 2
+coverage: $(INSTALLED)  ## report line and branch coverage of ninetka_env and agents
+	$(PYTEST) --cov -W "ignore:overflow encountered:RuntimeWarning"
+
+bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's in the same run
+	$(INSTALL) --editable ".[bench]"
+	$(BIN)/ninetka bench
+
+clean:  ## remove .venv and everything that tools left behind
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
