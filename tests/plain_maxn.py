@@ -1,0 +1,46 @@
+"""Max^n without any shortcut, compiled so that it reaches the paper's depth from the first slide."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from agents.maxn import write_evaluation
+from ninetka_env.geometry import MAX_PLAYERS, NUM_SLOTS, PASS, SLOT_SQUARE
+from ninetka_env.rules import GAME, Records, end_turn, is_over, must_pass, pass_over, slide
+
+
+@numba.njit  # type: ignore[untyped-decorator]  # not cached: numba cannot cache recursion
+def _visit(stack: Records, values: npt.NDArray[np.int64], level: int, depth: int) -> int:
+    """Write the values of `stack[level]` to `values[level]`; evaluate every leaf from scratch."""
+    game = stack[level]
+    if depth == 0 or is_over(game):
+        write_evaluation(game, values[level])
+        return -1
+    best = -1
+    for slot in range(NUM_SLOTS):
+        if game.movable[game.to_move] >> slot & 1:
+            stack[level + 1] = game
+            slide(stack[level + 1], slot)
+            end_turn(stack[level + 1])
+            _visit(stack, values, level + 1, depth - 1)
+            if best < 0 or values[level + 1, game.to_move] > values[level, game.to_move]:
+                best = slot
+                values[level] = values[level + 1]
+    return best
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def _start(games: Records, stack: Records, values: npt.NDArray[np.int64], depth: int) -> int:
+    stack[0] = games[0]
+    stack[0].auto_pass = 1
+    pass_over(stack[0])
+    slot = _visit(stack, values, 0, depth)
+    return PASS if must_pass(games[0]) else SLOT_SQUARE[slot]
+
+
+def plain_search(games: Records, depth: int) -> tuple[int, npt.NDArray[np.int64]]:
+    """Return the action and the values (4,) that plain max^n gives for the game in `games`, (1,) records."""
+    stack, values = np.zeros(depth + 1, GAME), np.zeros((depth + 1, MAX_PLAYERS), np.int64)
+    return int(_start(games, stack, values, depth)), values[0]
