@@ -7,9 +7,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.game import check_count
 from ninetka_env.rules import Records
 
 Actions = npt.NDArray[np.int64]
@@ -106,3 +108,9 @@ def _meant(word: str, known: list[str]) -> str:
 def game_streams(games: Records, rng: np.random.Generator) -> npt.NDArray[np.uint64]:
     """Draw one random stream per game (`ninetka_env.chance`), so that results do not depend on threads."""
     return rng.integers(0, 2**64, size=len(games), dtype=np.uint64)
+
+
+def check_threads(threads: int) -> int:
+    """Return how many threads an agent may use: `threads`, or all that numba has for 0; never more than those."""
+    most = int(numba.config.NUMBA_NUM_THREADS)
+    return most if threads == 0 else min(most, check_count("threads", threads))

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from agents.agent import Actions, game_streams
+from agents.agent import Actions, check_threads, game_streams
 from ninetka_env._jit import jit, lowest, popcount
 from ninetka_env.chance import Streams, draw_below, draw_bit
 from ninetka_env.game import Game, check_count
@@ -79,8 +79,7 @@ class MaxNAgent:
         self.name = "maxn"
         self._depth = depth if depth == 0 else check_count("depth", depth)
         self._random_ties = random_ties
-        most = numba.config.NUMBA_NUM_THREADS
-        self._threads = most if threads == 0 else min(most, check_count("threads", threads))
+        self._threads = check_threads(threads)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `agents.agent.Agent.act`."""

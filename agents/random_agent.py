@@ -9,7 +9,7 @@ from agents.agent import Actions, game_streams
 from ninetka_env._jit import jit
 from ninetka_env.chance import Streams, draw_bit
 from ninetka_env.geometry import PASS
-from ninetka_env.rules import Record, Records, bit_action, legal_bits
+from ninetka_env.rules import Record, Records, bit_action, is_over, legal_bits, play_bit
 
 
 class RandomAgent:
@@ -29,6 +29,13 @@ def random_action(game: Record, streams: Streams, index: int) -> int:
     """Draw a uniformly random legal action from stream `index`."""
     bits = legal_bits(game)
     return bit_action(game, draw_bit(streams, index, bits)) if bits else PASS
+
+
+@jit
+def playout(game: Record, streams: Streams, index: int) -> None:
+    """Play `game`, which must play forced passes itself, to its end with uniformly random actions."""
+    while not is_over(game):
+        play_bit(game, draw_bit(streams, index, legal_bits(game)))
 
 
 @jit

@@ -181,12 +181,20 @@ def play(game: Record, action: int) -> int:
 
     Returns the bit set of the seats that the rules passed over because none of their stones can slide.
     """
-    if game.phase == NEUTRAL:
-        place_neutral(game, action)
+    if action == PASS:
+        return end_turn(game)
+    return play_bit(game, SQUARE_NEUTRAL[action] if game.phase == NEUTRAL else SQUARE_SLOT[action])
+
+
+@jit
+def play_bit(game: Record, bit: int) -> int:
+    """Play the action that bit number `bit` of `legal_bits` stands for; otherwise like `play`."""
+    if game.phase == MOVEMENT:
+        slide(game, bit)
     elif game.phase == PLACEMENT:
-        place_stone(game, SQUARE_SLOT[action])
-    elif action != PASS:
-        slide(game, SQUARE_SLOT[action])
+        place_stone(game, bit)
+    else:
+        place_neutral(game, NEUTRAL_SQUARE[bit])
     return end_turn(game)
 
 
