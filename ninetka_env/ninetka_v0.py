@@ -6,21 +6,45 @@ History:
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
-from pettingzoo.utils import wrappers
+from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
 from ninetka_env.aec import NinetkaAEC as raw_env
+from ninetka_env.aec import Observation
 from ninetka_env.vector import NinetkaVectorEnv as vector_env
 
 __all__ = ["env", "raw_env", "vector_env"]
 
 
-def env(**options: Any) -> wrappers.OrderEnforcingWrapper[str, Any, int]:
+def env(**options: Any) -> OrderEnforcingWrapper[str, Observation, int]:
     """Make the environment with PettingZoo's usual wrappers; `options` are those of `raw_env`.
 
     An illegal action ends the game with reward -1 for whoever played it, an action outside 0..121 fails an assertion,
     and methods called in the wrong order are reported.
     """
-    wrapped = wrappers.TerminateIllegalWrapper(raw_env(**options), illegal_reward=-1)
-    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(wrapped))
+    return OrderEnforcingWrapper(_AssertOutOfBounds(_TerminateIllegal(raw_env(**options), illegal_reward=-1)))
+
+
+class _ShortWay:
+    """Hands the attributes that every step reads straight on to the wrapped environment.
+
+    PettingZoo's wrappers find them by failing attribute look-ups, one per wrapper, which would take longer than the game.
+    """
+
+    agent_selection = property(attrgetter("env.agent_selection"))
+    agents = property(attrgetter("env.agents"))
+    terminations = property(attrgetter("env.terminations"))
+    truncations = property(attrgetter("env.truncations"))
+    rewards = property(attrgetter("env.rewards"))
+    infos = property(attrgetter("env.infos"))
+    _cumulative_rewards = property(attrgetter("env._cumulative_rewards"))
+
+
+class _TerminateIllegal(_ShortWay, TerminateIllegalWrapper[str, Observation, int]):
+    pass
+
+
+class _AssertOutOfBounds(_ShortWay, AssertOutOfBoundsWrapper[str, Observation, int]):
+    pass
