@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS)
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test lint types coverage bench clean
@@ -30,12 +30,11 @@ lint: $(INSTALLED)  ## check style and format
 types: $(INSTALLED)  ## check types
 	$(BIN)/mypy
 
-# Compiled code is invisible to coverage, so it runs as plain Python here: slowly, hence few games, and with numpy's
-# warnings where 64-bit arithmetic wraps around on purpose.
+# Compiled code is invisible to coverage, so it runs as plain Python here: slowly, hence few games.
 coverage: export NUMBA_DISABLE_JIT := 1
-coverage: export NINETKA_TEST_GAMES ?= 2
+coverage: export NINETKA_TEST_GAMES ?= 24
 coverage: $(INSTALLED)  ## report line and branch coverage of ninetka_env and agents
-	$(PYTEST) --cov -W "ignore:overflow encountered:RuntimeWarning"
+	$(PYTEST) --cov
 
 bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's in the same run
 	$(INSTALL) --editable ".[bench]"

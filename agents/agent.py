@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.chance import Streams, draw_each, draw_many
 from ninetka_env.game import check_count
 from ninetka_env.rules import Records
 
@@ -18,7 +19,7 @@ Actions = npt.NDArray[np.int64]
 
 
 class Agent(Protocol):
-    """Whoever decides for a seat. Agents keep no memory of games, so one agent may play many games and seats at once."""
+    """Whoever decides for a seat. It keeps no memory of games, so one agent may play many games and seats at once."""
 
     name: str
     """How tables call the agent: usually the spec it was made from."""
@@ -60,7 +61,7 @@ def _constructors() -> dict[str, Callable[[], Callable[..., Any]]]:
     """Return a loader per agent name; modules are imported only when an agent of theirs is asked for."""
 
     def load(module: str, name: str) -> Callable[[], Callable[..., Any]]:
-        return lambda: getattr(__import__(f"agents.{module}", fromlist=[name]), name)  # type: ignore[no-any-return]
+        return lambda: getattr(__import__(f"agents.{module}", fromlist=[name]), name)
 
     return {
         "random": load("random_agent", "RandomAgent"),
@@ -78,7 +79,9 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
             key, value = next(iter(parameters), ""), item
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"
-            raise ValueError(f"agent {spec!r}: unknown option {key!r}, allowed are {allowed}{_meant(key, list(parameters))}")
+            raise ValueError(
+                f"agent {spec!r}: unknown option {key!r}, allowed are {allowed}{_meant(key, list(parameters))}"
+            )
         if key in options:
             raise ValueError(f"agent {spec!r}: option {key!r} is given twice")
         options[key] = _convert(spec, key, value, parameters[key].default)
@@ -105,9 +108,27 @@ def _meant(word: str, known: list[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def game_streams(games: Records, rng: np.random.Generator) -> npt.NDArray[np.uint64]:
-    """Draw one random stream per game (`ninetka_env.chance`), so that results do not depend on threads."""
-    return rng.integers(0, 2**64, size=len(games), dtype=np.uint64)
+class GameRandom(np.random.Generator):
+    """A generator that holds a stream of its own for every game of a call.
+
+    An agent that draws by `game_streams` then decides the same in a game whichever games share the call. Other draws
+    come from an ordinary generator, seeded by the first game's stream.
+    """
+
+    def __init__(self, streams: Streams) -> None:
+        """Use, and move on, `streams`: (N,) uint64, one per game of the call."""
+        super().__init__(np.random.PCG64(int(streams[0])))
+        self.streams = streams
+
+
+def game_streams(games: Records, rng: np.random.Generator) -> Streams:
+    """Draw one random stream per game, (N,) uint64, so that what is drawn from them does not depend on threads."""
+    drawn = np.empty(len(games), np.uint64)
+    if isinstance(rng, GameRandom):
+        draw_each(rng.streams, drawn)
+    else:
+        draw_many(rng.integers(0, 2**64, size=1, dtype=np.uint64), drawn)
+    return drawn
 
 
 def check_threads(threads: int) -> int:

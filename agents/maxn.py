@@ -11,12 +11,12 @@ make within the depth can gain at most. Children are visited from the highest bo
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from agents.agent import Actions, check_threads, game_streams
 from ninetka_env._jit import jit, lowest, popcount
+from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw_below, draw_bit
 from ninetka_env.game import Game, check_count
 from ninetka_env.geometry import (
@@ -84,10 +84,8 @@ class MaxNAgent:
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `agents.agent.Agent.act`."""
         actions = np.empty(len(games), np.int64)
-        shares = max(1, min(self._threads, len(games)))
-        streams = game_streams(games, rng)
-        kernel = _act if shares == 1 else _act_parallel
-        kernel(games, streams, self._depth, self._random_ties, shares, actions)
+        threads = min(self._threads, len(games))
+        run_shared(_act, threads, games, game_streams(games, rng), self._depth, self._random_ties, actions)
         return actions
 
 
@@ -331,7 +329,7 @@ PARTNER_SLOTS = frozen(_partner_slots(), np.int64)
 
 @jit
 def placement_bits(game: Record) -> int:
-    """Return the free slots that break none of the paper's placement conditions, as bits; all free slots if each does."""
+    """Return the free slots that break none of the paper's placement conditions, as bits; if each does, all of them."""
     allowed = game.open
     own = game.movable[game.to_move]  # in this phase every stone on the edge is movable
     while own:
@@ -356,22 +354,12 @@ def _choose(game: Record, depth: int, random_ties: bool, streams: Streams, index
 
 
 @jit
-def _act_share(
-    first: int, step: int, games: Records, streams: Streams, depth: int, random_ties: bool, actions: Actions
-) -> None:
-    """Choose actions for every `step`-th game from `first` on."""
+def _act(control: Control, games: Records, streams: Streams, depth: int, random_ties: bool, actions: Actions) -> None:
+    """Choose actions for the games that this thread claims."""
     nodes = np.zeros((depth if depth else MAX_PLAYERS + EXTRA_DEPTH) + 1, NODE)
-    for index in range(first, len(games), step):
+    while True:
+        index, stop = claim(control, 0, len(games), 1)
+        if index == stop:
+            return
         plies = depth if depth else games[index].num_players + EXTRA_DEPTH
         actions[index] = _choose(games[index], plies, random_ties, streams, index, nodes)
-
-
-@jit
-def _act(games: Records, streams: Streams, depth: int, random_ties: bool, shares: int, actions: Actions) -> None:
-    _act_share(0, 1, games, streams, depth, random_ties, actions)
-
-
-@jit(parallel=True)
-def _act_parallel(games: Records, streams: Streams, depth: int, random_ties: bool, shares: int, actions: Actions) -> None:
-    for share in numba.prange(shares):
-        _act_share(share, shares, games, streams, depth, random_ties, actions)

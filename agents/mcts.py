@@ -9,17 +9,28 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from agents.agent import Actions, check_threads, game_streams
 from agents.random_agent import playout
 from ninetka_env._jit import jit
+from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw_bit
 from ninetka_env.game import Game, check_count
 from ninetka_env.geometry import MAX_PLAYERS, NUM_ACTIONS, PASS
-from ninetka_env.rules import GAME, Record, Records, bit_action, is_over, legal_bits, must_pass, pass_over, play_bit, winner_of
+from ninetka_env.rules import (
+    GAME,
+    Record,
+    Records,
+    bit_action,
+    is_over,
+    legal_bits,
+    must_pass,
+    pass_over,
+    play_bit,
+    winner_of,
+)
 
 NODE = np.dtype(
     (
@@ -75,9 +86,8 @@ class MctsAgent:
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `agents.agent.Agent.act`."""
         actions = np.empty(len(games), np.int64)
-        shares = max(1, min(self._threads, len(games)))
-        kernel = _act if shares == 1 else _act_parallel
-        kernel(games, game_streams(games, rng), self._simulations, self._exploration, shares, actions)
+        threads, streams = min(self._threads, len(games)), game_streams(games, rng)
+        run_shared(_act, threads, games, streams, self._simulations, self._exploration, actions)
         return actions
 
 
@@ -206,24 +216,14 @@ def _most_visited(game: Record, nodes: Records) -> int:
 
 
 @jit
-def _act_share(
-    first: int, step: int, games: Records, streams: Streams, simulations: int, exploration: float, actions: Actions
+def _act(
+    control: Control, games: Records, streams: Streams, simulations: int, exploration: float, actions: Actions
 ) -> None:
-    """Choose actions for every `step`-th game from `first` on."""
+    """Choose actions for the games that this thread claims."""
     nodes, scratch = np.zeros(simulations + 1, NODE), np.zeros(1, GAME)
-    for index in range(first, len(games), step):
+    while True:
+        index, stop = claim(control, 0, len(games), 1)
+        if index == stop:
+            return
         _grow(games[index], streams, index, exploration, nodes, scratch)
         actions[index] = _most_visited(games[index], nodes)
-
-
-@jit
-def _act(games: Records, streams: Streams, simulations: int, exploration: float, shares: int, actions: Actions) -> None:
-    _act_share(0, 1, games, streams, simulations, exploration, actions)
-
-
-@jit(parallel=True)
-def _act_parallel(
-    games: Records, streams: Streams, simulations: int, exploration: float, shares: int, actions: Actions
-) -> None:
-    for share in numba.prange(shares):
-        _act_share(share, shares, games, streams, simulations, exploration, actions)

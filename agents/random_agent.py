@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from agents.agent import Actions, game_streams
 from ninetka_env._jit import jit
@@ -39,6 +38,6 @@ def playout(game: Record, streams: Streams, index: int) -> None:
 
 
 @jit
-def _act(games: Records, streams: Streams, actions: npt.NDArray[np.int64]) -> None:
+def _act(games: Records, streams: Streams, actions: Actions) -> None:
     for index in range(len(games)):
         actions[index] = random_action(games[index], streams, index)

@@ -1,9 +1,10 @@
 """The board game 9tka as a reinforcement-learning environment.
 
-    from ninetka_env import ninetka_v0
-    env = ninetka_v0.env(num_players=3)                          # PettingZoo AEC
-    envs = ninetka_v0.vector_env(1024, num_players=3)            # batched self-play
-    gymnasium.make("ninetka_env:ninetka_env/Ninetka-v0")         # Gymnasium, one seat
+Three ways in:
+
+- `from ninetka_env import ninetka_v0`, then `ninetka_v0.env(num_players=3)`: PettingZoo AEC;
+- `ninetka_v0.vector_env(1024, num_players=3)`: batched self-play;
+- `gymnasium.make("ninetka_env:ninetka_env/Ninetka-v0", num_players=3)`: Gymnasium, one seat.
 """
 
 import gymnasium

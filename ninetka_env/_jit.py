@@ -2,7 +2,9 @@
 
 numba's disk cache is keyed by the file of the cached function alone, so a change in a helper of another file would
 go unnoticed and stale machine code would be served. `jit` therefore keeps its cache in a folder named after a hash
-of every source file that the function's package can reach.
+of every source file that the function's package can reach. Two more rules follow from numba's ways: compiled functions
+never call themselves (recursive ones crash when loaded from the cache), and module globals are constants (they freeze
+when compiled).
 """
 
 from __future__ import annotations
@@ -21,33 +23,60 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = Path(__file__).parent
 _WEEK = 7 * 24 * 3600.0
 
 
-def jit(function: F | None = None, *, parallel: bool = False, inline: bool = False) -> Any:
+def jit(function: F | None = None, *, inline: bool = False) -> Any:
     """Compile a function with numba: no Python objects, no GIL, cached on disk by a hash of the sources.
 
-    `parallel=True` lets `numba.prange` use threads. `inline=True` merges small helpers into their callers.
+    `inline=True` merges a function into its callers before they are compiled: faster where it is called with views.
     """
     if function is None:
-        return functools.partial(jit, parallel=parallel, inline=inline)
+        return functools.partial(jit, inline=inline)
     if numba.config.DISABLE_JIT:
         return function
+    compiled = numba.njit(nogil=True, error_model="numpy", inline="always" if inline else "never")(function)
+    _keep_on_disk(compiled, Path(function.__code__.co_filename).parent)
+    return compiled
+
+
+def _keep_on_disk(compiled: Any, package: Path) -> None:
+    """Give a function a disk cache in the folder of its sources; without a writable folder it does without."""
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = before or str(_cache_folder(Path(function.__code__.co_filename).parent))
+    folder = Path(before) if before else _cache_folder(package)
+    numba.config.CACHE_DIR = str(folder)
     try:
-        return numba.njit(
-            cache=True,
-            nogil=True,
-            parallel=parallel,
-            error_model="numpy",
-            inline="always" if inline else "never",
-        )(function)
+        compiled.enable_caching()
+    except RuntimeError:  # numba found no place to write to
+        return
     finally:
         numba.config.CACHE_DIR = before  # other people's functions keep their own cache
+    for name in ("load_overload", "save_overload"):
+        setattr(compiled._cache, name, _one_at_a_time(getattr(compiled._cache, name), folder))
+
+
+def _one_at_a_time(method: Callable[..., Any], folder: Path) -> Callable[..., Any]:
+    """Let one process at a time into numba's cache: two that save at once can mix up its files."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            lock = (folder / "lock").open("w")  # closed below, which also unlocks it
+        except OSError:
+            return method(*arguments)
+        with lock:
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            return method(*arguments)
+
+    return call
 
 
 @functools.cache
@@ -63,7 +92,7 @@ def _cache_folder(package: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
-    except OSError:  # a read-only home: numba finds a place of its own or compiles without a cache
+    except OSError:  # a read-only home: numba looks for another place
         return package / "__pycache__"
     return folder
 

@@ -34,7 +34,7 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
     agent to move. Rewards come once, on the last step. An illegal action raises `ValueError` and changes nothing.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # PettingZoo declares it per instance
+    metadata: ClassVar[dict[str, Any]] = {
         "name": "ninetka_v0",
         "render_modes": list(RENDER_MODES),
         "render_fps": 2,
@@ -86,7 +86,10 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a new game. `seed` restarts the stream that random neutral stones are drawn from; `options` is ignored."""
+        """Start a new game; `options` is ignored.
+
+        `seed` starts the stream that random neutral stones are drawn from; without one the stream goes on.
+        """
         if seed is not None:
             self._streams = make_streams(seed)
         self.game = Game(np.zeros(1, GAME))
@@ -96,7 +99,7 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self.infos = {agent: {} for agent in self.agents}
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self.agent_selection = self.agents[self.game.to_move]
         self._skip_agent_selection = None
         if self.render_mode == "human":
@@ -112,7 +115,7 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
         """Return the planes as seen by seat 0, (C, 11, 11) int8."""
         return self.observe(self.possible_agents[0])["observation"]
 
-    def step(self, action: int | None) -> None:  # type: ignore[override]  # agents of a finished game step with None
+    def step(self, action: int | None) -> None:
         """Play `action` for `agent_selection`; once the game is over, each agent steps with None and leaves.
 
         Raises:
@@ -120,7 +123,7 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
         """
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
-            self._was_dead_step(action)  # type: ignore[arg-type]
+            self._was_dead_step(action)
             return
         self.game.play(action)  # type: ignore[arg-type]
         self._cumulative_rewards[agent] = 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env._jit import jit, lowest, popcount
+from ninetka_env._jit import jit, popcount
 from ninetka_env.geometry import NEUTRAL_SQUARE, NUM_SECTIONS, SECTION_NEUTRALS
 from ninetka_env.rules import Record, end_turn, place_neutral
 
@@ -26,8 +26,9 @@ def make_streams(seed: int | None, count: int = 1) -> Streams:
     `seed=None` draws fresh entropy from the operating system.
     """
     if seed is None:
-        return np.random.SeedSequence().generate_state(count, np.uint64)
-    return np.array([np.random.SeedSequence(seed + i).generate_state(1, np.uint64)[0] for i in range(count)])
+        return np.asarray(np.random.SeedSequence().generate_state(count, np.uint64), np.uint64)
+    words = [np.random.SeedSequence(seed + i).generate_state(1, np.uint64)[0] for i in range(count)]
+    return np.array(words, np.uint64)
 
 
 @jit
@@ -41,17 +42,42 @@ def draw(streams: Streams, index: int) -> np.uint64:
 
 
 @jit
+def draw_each(streams: Streams, words: Streams) -> None:
+    """Draw one word from each of N streams into `words`, (N,) uint64."""
+    for index in range(len(words)):
+        words[index] = draw(streams, index)
+
+
+@jit
+def draw_many(streams: Streams, words: Streams) -> None:
+    """Fill `words`, (N,) uint64, from the first stream."""
+    for index in range(len(words)):
+        words[index] = draw(streams, 0)
+
+
+@jit
 def draw_below(streams: Streams, index: int, bound: int) -> int:
     """Draw an int from 0..bound-1, uniform to within 2**-32 (Lemire's multiply and shift)."""
-    return np.int64(((draw(streams, index) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+    return int(((draw(streams, index) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @jit
 def draw_bit(streams: Streams, index: int, bits: int) -> int:
     """Draw the number of one of the ones in `bits` (not 0), uniformly."""
-    for _ in range(draw_below(streams, index, popcount(bits))):
-        bits &= bits - 1
-    return lowest(bits)
+    return _nth_one(bits, draw_below(streams, index, popcount(bits)))
+
+
+@jit
+def _nth_one(bits: int, n: int) -> int:
+    """Return the place of one number `n` (from 0) in `bits`: by halving, without branches that chance would mislead."""
+    place = 0
+    for width in (32, 16, 8, 4, 2, 1):
+        below = popcount(bits & ((1 << width) - 1))
+        above = int(n >= below)
+        n -= above * below
+        bits >>= above * width
+        place += above * width
+    return place
 
 
 @jit

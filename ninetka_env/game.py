@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from ninetka_env import rules
 from ninetka_env._jit import jit
 from ninetka_env.chance import Streams, make_streams, place_neutrals_at_random
-from ninetka_env.geometry import EDGE, NUM_ACTIONS, NUM_SECTIONS, NUM_SLOTS, PASS, SIZE, action_name
+from ninetka_env.geometry import EDGE, NUM_ACTIONS, NUM_SECTIONS, NUM_SLOTS, PASS, SIZE, SQUARE_SLOT, action_name
 from ninetka_env.position import read_board
 from ninetka_env.rules import GAME, TURN_ORDERS, Phase, Records
 
@@ -209,7 +208,8 @@ class Game:
             ValueError: if no movable stone stands there.
         """
         if not (0 <= square < SIZE * SIZE and self.movable().flat[square]):
-            raise ValueError(f"{action_name(square) if 0 <= square <= PASS else square}: no stone that can slide stands there")
+            name = action_name(square) if 0 <= square < PASS else f"square {square}"
+            raise ValueError(f"{name}: no stone that can slide stands there")
         return int(_landing(self.records, 0, square))
 
     def __str__(self) -> str:
@@ -238,7 +238,9 @@ class Game:
         self.records, self.last_action, self.passed = state
 
 
-def check_options(num_players: Any, neutral_placement: Any, turn_order: Any, auto_pass: Any) -> tuple[int, int, int, int]:
+def check_options(
+    num_players: Any, neutral_placement: Any, turn_order: Any, auto_pass: Any
+) -> tuple[int, int, int, int]:
     """Return the four options as the ints of the compiled code; `ValueError` names the first that is wrong."""
     return (
         check_choice("num_players", num_players, (2, 3, 4)) + 2,
@@ -252,7 +254,8 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
     """Return the place of an option's value among the allowed ones; `ValueError` names option, value and choices."""
     is_bool = isinstance(value, (bool, np.bool_))
     for place, choice in enumerate(allowed):
-        if isinstance(choice, bool) == is_bool and isinstance(value, (str, int, np.integer, np.bool_, type(None))) and value == choice:
+        scalar = isinstance(value, (str, int, np.integer, np.bool_, type(None)))
+        if scalar and isinstance(choice, bool) == is_bool and value == choice:
             return place
     raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
 
@@ -267,7 +270,7 @@ def check_count(name: str, value: Any) -> int:
 def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     """Return one action per game as (count,) int64; `TypeError` or `ValueError` if they are no such integers."""
     chosen = np.asarray(actions)
-    if not np.issubdtype(chosen.dtype, np.integer):
+    if chosen.dtype.kind not in "iu":
         raise TypeError(f"actions: expected integers, got {chosen.dtype}")
     if chosen.shape != (count,):
         raise ValueError(f"actions: expected shape ({count},), got {chosen.shape}")
@@ -302,7 +305,13 @@ def _seats(bits: int) -> tuple[int, ...]:
 
 @jit
 def begin(
-    games: Records, index: int, num_players: int, random_neutrals: int, turn_order: int, auto_pass: int, streams: Streams
+    games: Records,
+    index: int,
+    num_players: int,
+    random_neutrals: int,
+    turn_order: int,
+    auto_pass: int,
+    streams: Streams,
 ) -> None:
     """Start game `index` anew; with random neutrals, draw them from stream `index`."""
     rules.start(games[index], num_players, turn_order, auto_pass)
@@ -340,7 +349,7 @@ def _winner_of(games: Records, index: int) -> int:
 
 @jit
 def _landing(games: Records, index: int, square: int) -> int:
-    return rules.landing_square(games[index], rules.SQUARE_SLOT[square])
+    return rules.landing_square(games[index], int(SQUARE_SLOT[square]))
 
 
 @jit

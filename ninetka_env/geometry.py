@@ -1,6 +1,8 @@
 """The board as read-only tables: squares, edge slots, lines, sections, neighbours, symmetries, names.
 
-    row     A  B  C  D  E  F  G  H  I  J  K         square = 11 * row + col
+The numbering, for square = 11 * row + col:
+
+    row     A  B  C  D  E  F  G  H  I  J  K
      0      .  0  1  2  3  4  5  6  7  8  .   11    the 36 edge squares carry the *slots* 0..35,
      1      9 [s  s  s][s  s  s][s  s  s] 10  10    numbered in the order of their squares
      2     11 [s  0  s][s  1  s][s  2  s] 12   9
@@ -105,7 +107,9 @@ ADJACENT_SLOTS = frozen(
     np.int64,
 )
 """(121,) int64: the slots that a stone on this inner square blocks (two on the inner corners, else at most one)."""
-ENTRY_SQUARE = frozen([int(LINE_SQUARES[line, 8 * end]) for line, end in zip(SLOT_LINE, SLOT_END, strict=True)], np.uint8)
+ENTRY_SQUARE = frozen(
+    [int(LINE_SQUARES[line, 8 * end]) for line, end in zip(SLOT_LINE, SLOT_END, strict=True)], np.uint8
+)
 """(36,) uint8: the inner square next to each slot."""
 
 _in_ring = (_rows >= 2) & (_rows <= 8) & (_cols >= 2) & (_cols <= 8)
@@ -132,7 +136,8 @@ SYMMETRIES = frozen([_symmetry(k) for k in range(8)], np.int16)
 """(8, 121) int16: `SYMMETRIES[k, s]` is where symmetry k takes square s; symmetry 0 leaves all in place. A symmetric
 board is `new[SYMMETRIES[k]] = old`."""
 INVERSE_SYMMETRY = frozen(
-    [next(j for j in range(8) if (SYMMETRIES[j][SYMMETRIES[k]] == np.arange(NUM_SQUARES)).all()) for k in range(8)], np.int8
+    [next(j for j in range(8) if (SYMMETRIES[j][SYMMETRIES[k]] == np.arange(NUM_SQUARES)).all()) for k in range(8)],
+    np.int8,
 )
 """(8,) int8: the symmetry that undoes each symmetry."""
 ACTION_SYMMETRIES = frozen(np.hstack([SYMMETRIES, np.full((8, 1), PASS)]), np.int16)

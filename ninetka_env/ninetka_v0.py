@@ -30,7 +30,7 @@ def env(**options: Any) -> OrderEnforcingWrapper[str, Observation, int]:
 class _ShortWay:
     """Hands the attributes that every step reads straight on to the wrapped environment.
 
-    PettingZoo's wrappers find them by failing attribute look-ups, one per wrapper, which would take longer than the game.
+    PettingZoo's wrappers find them by failing look-ups, one per wrapper, which would take longer than the game.
     """
 
     agent_selection = property(attrgetter("env.agent_selection"))

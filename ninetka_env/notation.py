@@ -398,7 +398,11 @@ def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, a
         ValueError: if a record is wrong (see `format_record`), or `append` finds that the file ends inside a game.
     """
     if not isinstance(target, (str, os.PathLike)):
-        return sum(1 for text in _texts(records) if target.write(text) is not None)
+        count = 0
+        for text in _texts(records):
+            target.write(text)
+            count += 1
+        return count
     path = Path(target)
     if append or (path.exists() and not path.is_file()):  # what is no file, such as /dev/stdout, is not replaced
         return _append(path, records)
@@ -475,6 +479,6 @@ def _gap(file: IO[bytes], path: Path) -> str:
     tail = file.read()
     if not tail.strip():
         return ""
-    if not tail.strip().splitlines()[-1].startswith(b"result: "):
+    if not re.fullmatch(rb"result: .* wins", tail.strip().splitlines()[-1]):
         raise ValueError(f"{path}: ends inside a game: repair it or write to another file")
     return "\n" if tail.endswith(b"\n") else "\n\n"

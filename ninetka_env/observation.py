@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ninetka_env._jit import jit, lowest
 from ninetka_env.geometry import (
+    EDGE,
     NEUTRAL_STONE,
     NUM_SQUARES,
     SECTION,
@@ -20,15 +21,15 @@ from ninetka_env.geometry import (
     SLOT_SQUARE,
     frozen,
 )
-from ninetka_env.rules import MOVEMENT, Record, landing_square, movable_slots
+from ninetka_env.rules import MOVEMENT, NEUTRAL, PLACEMENT, Record, landing_square, movable_slots
 
 
 class Planes(NamedTuple):
-    """One row of the table of planes: planes `first .. first + count - 1` hold `meaning`."""
+    """One row of the table of planes: planes `first .. first + number - 1` hold `meaning`."""
 
     name: str
     first: int
-    count: int
+    number: int
     meaning: str
 
 
@@ -46,7 +47,7 @@ PLANES = (
 )
 """The table of planes, in order."""
 
-NUM_PLANES = PLANES[-1].first + PLANES[-1].count
+NUM_PLANES = PLANES[-1].first + PLANES[-1].number
 SHAPE = (NUM_PLANES, SIZE, SIZE)
 """Shape of an observation, (C, 11, 11)."""
 
@@ -59,70 +60,92 @@ _OWNED_ROWS = frozen(
 Tensor = npt.NDArray[np.int8]
 
 
-@jit
+@jit(inline=True)
 def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
     """Draw all planes of `game` as seen by seat `viewer` into `planes`, (C * 121,) int8."""
     write_slow_planes(game, viewer, planes)
     write_fast_planes(game, viewer, planes)
 
 
-@jit
+@jit(inline=True)
 def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw the planes that `write_fast_planes` leaves alone.
+    """Draw all planes that `write_fast_planes` leaves alone.
 
-    While a phase lasts they stay as they are for a viewer who is to move, but for new neutral stones.
+    For a viewer who is to move they stay as they are while the phase lasts.
     """
-    _fill(planes, game.num_players, _NEUTRAL, 0)
-    _write_stones(game, NEUTRAL_STONE, planes, _NEUTRAL)
-    _fill(planes, _PHASE, _VIEWER, 0)
-    for plane in (
-        _PHASE + game.phase,
-        _NUM_PLAYERS + game.num_players - 2,
-        _TO_MOVE + _relative(game, game.to_move, viewer),
-    ):
-        _fill(planes, plane, plane + 1, 1)
-    _fill(planes, _OWNED, NUM_PLANES, 0)
+    for plane in range(NUM_PLANES):
+        _fill(planes, plane, 0)
+    if game.phase != NEUTRAL:
+        _write_stones(game, NEUTRAL_STONE, planes, _NEUTRAL)
+    _fill(planes, _PHASE + game.phase, 1)
+    _fill(planes, _NUM_PLAYERS + game.num_players - 2, 1)
+    _fill(planes, _TO_MOVE + _relative(game, game.to_move, viewer), 1)
 
 
-@jit
+@jit(inline=True)
 def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw the planes that may change with every ply: stones, viewer, movable, landing and, in movement, owners."""
+    """Draw the planes that may change with every ply of a phase: stones, viewer and what lies ahead."""
     for seat in range(game.num_players):
         _write_stones(game, seat + 1, planes, _relative(game, seat, viewer))
-    _fill(planes, _VIEWER, _OWNED, 0)
-    _fill(planes, _VIEWER + viewer, _VIEWER + viewer + 1, 1)
-    bits = movable_slots(game)
-    while bits:
-        planes[_MOVABLE * NUM_SQUARES + SLOT_SQUARE[lowest(bits)]] = 1
-        bits &= bits - 1
-    bits = game.movable[viewer]
-    while bits:
-        planes[_LANDING * NUM_SQUARES + landing_square(game, lowest(bits))] = 1
-        bits &= bits - 1
+        _fill(planes, _VIEWER + seat, seat == viewer)
+    if game.phase == NEUTRAL:
+        _write_stones(game, NEUTRAL_STONE, planes, _NEUTRAL)
+        return
+    _write_movable(game, planes)
+    _write_landing(game, viewer, planes)
     if game.phase == MOVEMENT:
         _write_owners(game, viewer, planes)
 
 
-@jit
+@jit(inline=True)
+def _write_movable(game: Record, planes: Tensor) -> None:
+    movable = planes[_MOVABLE * NUM_SQUARES : _LANDING * NUM_SQUARES]
+    if game.phase == PLACEMENT:  # every edge stone: the whole board at once is faster
+        for square in range(NUM_SQUARES):
+            movable[square] = EDGE[square] & (game.board[square] != 0)
+        return
+    movable[:] = 0
+    bits = movable_slots(game)
+    while bits:
+        movable[SLOT_SQUARE[lowest(bits)]] = 1
+        bits &= bits - 1
+
+
+@jit(inline=True)
+def _write_landing(game: Record, viewer: int, planes: Tensor) -> None:
+    landing = planes[_LANDING * NUM_SQUARES : _OWNED * NUM_SQUARES]
+    landing[:] = 0
+    bits = game.movable[viewer]
+    while bits:
+        landing[landing_square(game, lowest(bits))] = 1
+        bits &= bits - 1
+
+
+@jit(inline=True)
 def _relative(game: Record, seat: int, viewer: int) -> int:
-    return seat - viewer if seat >= viewer else seat - viewer + game.num_players
+    relative = int(seat) - int(viewer)
+    return relative if relative >= 0 else relative + game.num_players
 
 
-@jit
-def _fill(planes: Tensor, first: int, stop: int, value: int) -> None:
-    """Fill the planes first..stop-1."""
-    planes[first * NUM_SQUARES : stop * NUM_SQUARES] = value
+@jit(inline=True)
+def _fill(planes: Tensor, plane: int, value: int) -> None:
+    """Fill one plane."""
+    first = int(plane) * NUM_SQUARES
+    squares = planes[first : first + NUM_SQUARES]
+    for square in range(NUM_SQUARES):  # a loop of fixed length, which compiles to a few wide stores
+        squares[square] = value
 
 
-@jit
+@jit(inline=True)
 def _write_stones(game: Record, code: int, planes: Tensor, plane: int) -> None:
     """Mark the squares with cell code `code` (comparing int8 with int8 is what lets this loop vectorise)."""
-    cell, squares = np.int8(code), planes[plane * NUM_SQUARES : (plane + 1) * NUM_SQUARES]
+    cell, first = np.int8(code), int(plane) * NUM_SQUARES
+    squares = planes[first : first + NUM_SQUARES]
     for square in range(NUM_SQUARES):
         squares[square] = game.board[square] == cell
 
 
-@jit
+@jit(inline=True)
 def _write_owners(game: Record, viewer: int, planes: Tensor) -> None:
     """Draw the planes `owned` and `lost`."""
     owned, lost = game.owned[viewer], 0
@@ -135,7 +158,7 @@ def _write_owners(game: Record, viewer: int, planes: Tensor) -> None:
         _copy_rows(_OWNED_ROWS[lost >> 3 * band & 7], planes, _LOST * NUM_SQUARES + first)
 
 
-@jit
+@jit(inline=True)
 def _copy_rows(rows: Tensor, planes: Tensor, first: int) -> None:
     target = planes[first : first + 32]
     for place in range(32):  # a plain loop: numba's slice assignment checks for overlap, which takes longer than this

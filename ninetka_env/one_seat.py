@@ -13,12 +13,20 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ninetka_env._jit import jit
-from ninetka_env.game import Game, as_action, begin, check_actions, check_choice, check_count, check_options, describe_illegal
+from ninetka_env.game import (
+    Game,
+    as_action,
+    begin,
+    check_actions,
+    check_choice,
+    check_count,
+    check_options,
+    describe_illegal,
+)
 from ninetka_env.geometry import MAX_PLAYERS, NUM_ACTIONS
 from ninetka_env.observation import NUM_PLANES, SHAPE, write_observation
 from ninetka_env.rewards import REWARDS, write_rewards
 from ninetka_env.rules import GAME, Records, is_legal, is_over, play, write_legal_mask
-
 from ninetka_env.screen import RENDER_MODES, Screen
 
 if TYPE_CHECKING:

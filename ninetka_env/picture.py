@@ -30,8 +30,8 @@ _PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (1
 _WOOD, _WELL, _FELT, _LINE = (118, 82, 56), (90, 60, 41), (230, 216, 190), (200, 181, 149)
 _NAMES, _BAR = (214, 191, 160), (196, 74, 58)
 _OVERSAMPLE = 2
-_CELLS, _FIRST = 12.6, 0.8
-"""The board's height with its frame, and where its squares begin, in squares."""
+CELLS, _FIRST = 12.6, 0.8
+"""The height of the picture, and where its squares begin, in squares."""
 
 
 def load_pygame() -> ModuleType:
@@ -62,13 +62,19 @@ def draw(game: Game, size: int = 720) -> Any:
     return canvas.finished()
 
 
+def centre(square: int) -> tuple[float, float]:
+    """Return where the centre of a square is, in squares from the left and from the top of the picture."""
+    row, col = divmod(square, SIZE)
+    return _FIRST + col + 0.5, _FIRST + row + 0.5
+
+
 class _Canvas:
     """A surface of twice the size asked for, measured in squares of the board."""
 
     def __init__(self, size: int, background: bool = True) -> None:
         self.pygame = load_pygame()
         self._finished_size = (7 * size // 5, size)
-        self.cell = _OVERSAMPLE * size / _CELLS
+        self.cell = _OVERSAMPLE * size / CELLS
         self.surface = (
             _background(size).copy()
             if background
@@ -78,11 +84,6 @@ class _Canvas:
     def finished(self) -> Any:
         """Return the surface in the size asked for."""
         return self.pygame.transform.smoothscale(self.surface, self._finished_size)
-
-    def centre(self, square: int) -> tuple[float, float]:
-        """Return where the centre of a square is, in squares from the left and from the top."""
-        row, col = divmod(square, SIZE)
-        return _FIRST + col + 0.5, _FIRST + row + 0.5
 
     def box(self, x: float, y: float, width: float, height: float, colour: Colour, corner: float = 0.0) -> None:
         """Fill a rectangle with rounded corners."""
@@ -183,18 +184,18 @@ def _background(size: int) -> Any:
     """Return a surface with what never changes: page, wooden frame with wells, names of rows and columns."""
     canvas = _Canvas(size, background=False)
     canvas.surface.fill(_PAGE)
-    length = _CELLS - 0.4
+    length = CELLS - 0.4
     canvas.box(0.24, 0.27, length, length, mix(_PAGE, (0, 0, 0), 0.2), 0.35)
     canvas.box(0.2, 0.2, length, length, _WOOD, 0.35)
     _draw_grain(canvas)
     for square in np.flatnonzero(EDGE).tolist():
-        x, y = canvas.centre(square)
+        x, y = centre(square)
         canvas.disc(x, y + 0.025, 0.4, mix(_WOOD, (255, 235, 200), 0.18))
         canvas.disc(x, y, 0.4, _WELL)
         canvas.disc(x, y + 0.03, 0.37, mix(_WELL, _WOOD, 0.25))
     for place in range(SIZE):
         middle = _FIRST + place + 0.5
-        for far in (0.5, _CELLS - 0.5):
+        for far in (0.5, CELLS - 0.5):
             canvas.text(COLUMN_NAMES[place], middle, far, 0.42, _NAMES, 0.5)
             canvas.text(str(SIZE - place), far, middle, 0.42, _NAMES, 0.5)
     return canvas.surface
@@ -203,8 +204,8 @@ def _background(size: int) -> Any:
 def _draw_grain(canvas: _Canvas) -> None:
     """Shade the wood of the frame along its grain."""
     pixels = canvas.pygame.surfarray.pixels3d(canvas.surface)
-    length = round(_CELLS * canvas.cell)
-    place = np.arange(length) / canvas.cell
+    length = round(CELLS * canvas.cell)
+    place = np.arange(length, dtype=np.float32) / canvas.cell
     x, y = place[:, None], place[None, :]
     rings = y + 0.25 * np.sin(0.5 * x + 0.3 * y) + 0.06 * np.sin(1.7 * x + 2.1 * y)
     grain = np.sin(9 * rings) + 0.6 * np.sin(23 * rings + 0.8 * np.sin(0.9 * x)) + 0.4 * np.sin(61 * rings)
@@ -229,7 +230,7 @@ def _draw_sections(canvas: _Canvas, game: Game) -> None:
             canvas.box(x + 0.03, y + place - 0.015, 2.94, 0.03, line)
     if game.phase == Phase.NEUTRAL:
         for square in game.legal_actions().tolist():
-            canvas.disc(*canvas.centre(square), 0.07, mix(_FELT, STONE_COLOURS[NEUTRAL_STONE - 1], 0.45))
+            canvas.disc(*centre(square), 0.07, mix(_FELT, STONE_COLOURS[NEUTRAL_STONE - 1], 0.45))
 
 
 def _draw_trace(canvas: _Canvas, game: Game) -> None:
@@ -237,7 +238,7 @@ def _draw_trace(canvas: _Canvas, game: Game) -> None:
     origin, landing = game.last_action, last_landing(game)
     if origin is None or landing is None or origin == landing:
         return
-    (x0, y0), (x1, y1) = canvas.centre(origin), canvas.centre(landing)
+    (x0, y0), (x1, y1) = centre(origin), centre(landing)
     colour = STONE_COLOURS[int(game.board.flat[landing]) - 1]
     canvas.disc(x0, y0, 0.40, mix(_WELL, colour, 0.85), 0.05)
     steps = round(max(abs(x1 - x0), abs(y1 - y0)) * 4)
@@ -250,7 +251,7 @@ def _draw_stones(canvas: _Canvas, game: Game) -> None:
     """Draw all stones, what blocks them or that they may slide, and a ring around the last one."""
     movable, landing = game.movable().ravel(), last_landing(game)
     for square in np.flatnonzero(game.board.ravel()).tolist():
-        x, y = canvas.centre(square)
+        x, y = centre(square)
         code = int(game.board.flat[square])
         waits = game.phase == Phase.MOVEMENT and bool(EDGE[square])
         canvas.stone(x, y, code, dimmed=waits and not movable[square])
@@ -266,7 +267,7 @@ def _draw_gate(canvas: _Canvas, square: int, blocked: bool) -> None:
     """Draw a bar between a blocked edge stone and the board, or an arrow before a movable one."""
     row, col = divmod(square, SIZE)
     inward = (int(col == 0) - int(col == 10), int(row == 0) - int(row == 10))
-    x, y = canvas.centre(square)
+    x, y = centre(square)
     x, y = x + 0.5 * inward[0], y + 0.5 * inward[1]
     if blocked:
         width, height = (0.11, 0.6) if inward[0] else (0.6, 0.11)
@@ -279,7 +280,7 @@ def _draw_gate(canvas: _Canvas, square: int, blocked: bool) -> None:
 
 def _draw_panel(canvas: _Canvas, game: Game) -> None:
     """Draw what stands beside the board: phase, seats with their scores, the last move."""
-    left, width = _CELLS + 0.2, _CELLS * 0.4 - 0.5
+    left, width = CELLS + 0.2, CELLS * 0.4 - 0.5
     canvas.text("9tka", left, 0.95, 1.5, _TEXT)
     canvas.text(headline(game), left, 1.85, 0.52, _TEXT if game.is_over else _FAINT)
     _draw_progress(canvas, game, left, width)
@@ -327,7 +328,7 @@ def seat_note(game: Game, seat: int) -> str:
     """Say what a seat has left to do."""
     if game.is_over:
         tied = np.count_nonzero(game.scores() == game.scores().max()) > 1
-        return "" if seat != game.winner() else "wins as the later" if tied else "wins"
+        return "" if seat != game.winner() else "wins the tie" if tied else "wins"
     if game.phase == Phase.NEUTRAL:
         return "places neutral" if seat == game.to_move else ""
     mine = game.board.ravel()[EDGE] == seat + 1

@@ -1,4 +1,4 @@
-"""From a board of cell codes to a record: what a board tells about the game behind it, and which boards are impossible."""
+"""From a board of cell codes to a record, and which boards no game can reach."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ninetka_env.geometry import (
     ALL_SLOTS,
     COLUMN_LINE,
     EDGE,
+    ENTRY_SQUARE,
     INNER,
     MAX_PLAYERS,
     NEUTRAL_STONE,
@@ -27,13 +28,14 @@ from ninetka_env.geometry import (
     SQUARE_NEUTRAL,
     square_name,
 )
-from ninetka_env.geometry import ENTRY_SQUARE
 from ninetka_env.rules import GAME, Phase, Records
 
 Board = npt.NDArray[np.int8]
 
 
-def read_board(board: npt.NDArray[Any], to_move: Any, num_players: int, random_neutrals: int, turn_order: int, auto_pass: int) -> Records:
+def read_board(
+    board: npt.NDArray[Any], to_move: Any, num_players: int, random_neutrals: int, turn_order: int, auto_pass: int
+) -> Records:
     """Return the (1,) record of a board, (11, 11) cell codes, with seat `to_move` to act.
 
     Checked are the cell codes, where neutral and other stones may stand, how many each seat has in all and has played
@@ -68,14 +70,16 @@ def _check_cells(board: npt.NDArray[Any], num_players: int) -> Board:
     cells = board.ravel()
     allowed = [*range(num_players + 1), NEUTRAL_STONE]
     for square in np.flatnonzero(~np.isin(cells, allowed)):
-        raise ValueError(f"{square_name(square)}: cell code {cells[square]}, expected one of {allowed}")
+        raise ValueError(f"{square_name(int(square))}: cell code {cells[square]}, expected one of {allowed}")
     for square in np.flatnonzero((cells != 0) & ~INNER & ~EDGE):
-        raise ValueError(f"{square_name(square)}: a corner, where no stone can stand")
+        raise ValueError(f"{square_name(int(square))}: a corner, where no stone can stand")
     for square in np.flatnonzero((cells == NEUTRAL_STONE) & (SQUARE_NEUTRAL < 0)):
-        raise ValueError(f"{square_name(square)}: neutral stones stand in rows and columns 2..8 only")
+        raise ValueError(f"{square_name(int(square))}: neutral stones stand in rows and columns 2..8 only")
     per_section = np.bincount(SECTION[cells == NEUTRAL_STONE], minlength=NUM_SECTIONS)
     for section in np.flatnonzero(per_section > 1):
-        raise ValueError(f"section {section} (of 0..8) has {per_section[section]} neutral stones, at most 1 is possible")
+        raise ValueError(
+            f"section {section} (of 0..8) has {per_section[section]} neutral stones, at most 1 is possible"
+        )
     share = NUM_SLOTS // num_players
     for seat in range(num_players):
         if (stones := np.count_nonzero(cells == seat + 1)) > share:
@@ -132,7 +136,7 @@ def _check_turn(record: Records, random_neutrals: int) -> None:
         for ply in range(np.count_nonzero(cells)):
             played[ply % num_players] += 1
     elif phase == Phase.PLACEMENT:
-        played = [np.count_nonzero(cells == seat + 1) for seat in range(num_players)]
+        played = [int(np.count_nonzero(cells == seat + 1)) for seat in range(num_players)]
     else:
         played = [int(n) for n in record["counts"][0, :num_players].sum(axis=1)]
     free = [phase < Phase.MOVEMENT or bool(record["movable"][0, seat]) for seat in range(num_players)]
@@ -162,7 +166,9 @@ def _check_settled(cells: Board) -> None:
     """Check that every settled stone can have slid to where it is."""
     for square in np.flatnonzero(INNER & (cells > 0) & (cells != NEUTRAL_STONE)):
         if not any(_can_have_come(cells, int(square), step) for step in (SIZE, -SIZE, 1, -1)):
-            raise ValueError(f"{square_name(square)}: no slide ends there (no stone stops it, or its edge square is still taken)")
+            raise ValueError(
+                f"{square_name(int(square))}: no slide ends there (nothing stops it, or its edge square is still taken)"
+            )
 
 
 def _can_have_come(cells: Board, square: int, step: int) -> bool:

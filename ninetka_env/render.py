@@ -169,9 +169,9 @@ class Window:
 
     def pump(self) -> None:
         """Handle the window's events, so that it stays alive; notices when its user closes it."""
-        if self._surface is not None and not self.is_closed:
+        if self._surface is not None:
             pygame = load_pygame()
-            if any(event.type == pygame.QUIT for event in pygame.event.get()):
+            if not pygame.display.get_init() or any(event.type == pygame.QUIT for event in pygame.event.get()):
                 self.close()
 
     def close(self) -> None:

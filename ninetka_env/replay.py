@@ -112,7 +112,7 @@ def _words(lines: _Lines, first: int, name: str) -> Iterator[tuple[int, str]]:
     """Yield the words of the line `name`, which must come now, and of indented lines, each with its line's number."""
     if not lines.next:
         lines.fail(f"the game that begins in line {first} is cut off: expected '{name}: ...'")
-    if not lines.next.startswith(f"{name}:"):
+    if not f"{lines.next} ".startswith(f"{name}: "):
         lines.fail(f"expected '{name}: ...', found {quote(lines.next)}")
     number, line = lines.number, lines.take().removeprefix(f"{name}:")
     yield from ((number, word) for word in line.split())
@@ -208,7 +208,7 @@ def find_record(path: StrPath, game: int = 1) -> GameRecord:
     for count, record in enumerate(read_records(path), 1):
         if count == game:
             return record
-    raise ValueError(f"{os.fspath(path)}: game {game}: the file has the games 1 to {count}")
+    raise ValueError(f"{os.fspath(path)}: there is no game {game} among its {count}, counted from 1")
 
 
 def position_at(record: GameRecord, ply: int | None = None) -> Game:

@@ -7,7 +7,7 @@ arguments (`is_legal` tells) and draw no random numbers. A copy of a game is an 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from ninetka_env.geometry import (
     ALL_NEUTRALS,
     ALL_SLOTS,
     COLUMN_LINE,
+    EDGE,
     LANDING_PLACE,
     LINE_SQUARES,
     MAX_PLAYERS,
@@ -54,30 +55,32 @@ NEUTRAL, PLACEMENT, MOVEMENT = int(Phase.NEUTRAL), int(Phase.PLACEMENT), int(Pha
 TURN_ORDERS = ("restart", "continue")
 """Who opens a phase: seat 0 always, or whoever is next. A record holds the index of its own in this tuple."""
 
-GAME = np.dtype(
-    (
-        np.record,
-        np.dtype(
-        [
-            ("open", np.int64),  # neutral phase: bits of NEUTRAL_SQUARE still allowed; placement: bits of the free slots
-            ("movable", np.int64, (MAX_PLAYERS,)),  # per seat, bits of the slots whose stone can still slide
-            ("owned", np.int16, (MAX_PLAYERS,)),  # per seat, bits of the sections it owns (strictly most stones)
-            ("lines", np.uint16, (NUM_LINES,)),  # per line, bits of its occupied places
-            ("counts", np.int8, (MAX_PLAYERS, NUM_SECTIONS)),  # settled stones per seat and section
-            ("board", np.int8, (NUM_SQUARES,)),  # cell codes: 0 empty, seat + 1, 5 neutral
-            ("num_players", np.int8),
-            ("turn_order", np.int8),  # index in TURN_ORDERS
-            ("auto_pass", np.int8),  # 1: forced passes are played by the rules
-            ("phase", np.int8),
-            ("to_move", np.int8),
-        ],
-        align=True,
-        ),
-    )
+_FIELDS = np.dtype(
+    [
+        (
+            "open",
+            np.int64,
+        ),  # neutral phase: bits of the NEUTRAL_SQUAREs still allowed; placement: bits of the free slots
+        ("movable", np.int64, (MAX_PLAYERS,)),  # per seat, bits of the slots whose stone can still slide
+        ("owned", np.int16, (MAX_PLAYERS,)),  # per seat, bits of the sections it owns (strictly most stones)
+        ("lines", np.uint16, (NUM_LINES,)),  # per line, bits of its occupied places
+        ("counts", np.int8, (MAX_PLAYERS, NUM_SECTIONS)),  # settled stones per seat and section
+        ("board", np.int8, (NUM_SQUARES,)),  # cell codes: 0 empty, seat + 1, 5 neutral
+        ("num_players", np.int8),
+        ("turn_order", np.int8),  # index in TURN_ORDERS
+        ("auto_pass", np.int8),  # 1: forced passes are played by the rules
+        ("phase", np.int8),
+        ("to_move", np.int8),
+        ("spare", np.int8, (2,)),  # always 0: it fills the record up, so that equal games are equal byte for byte
+    ],
+    align=True,
 )
-"""One game. Everything else about a position follows from the board; these fields are kept because search reads them."""
 
-Record: TypeAlias = np.record
+GAME = np.dtype((np.record, _FIELDS))
+"""One game. All but the options and the turn follows from the board; the other fields are kept for speed."""
+
+Record: TypeAlias = Any
+"""One element of `Records`; mypy cannot know its fields."""
 Records: TypeAlias = npt.NDArray[np.void]
 
 
@@ -160,6 +163,9 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
         while bits:
             mask[NEUTRAL_SQUARE[lowest(bits)]] = 1
             bits &= bits - 1
+    elif game.phase == PLACEMENT:
+        for square in range(NUM_SQUARES):  # many bits: the whole board at once is faster
+            mask[square] = EDGE[square] & (game.board[square] == 0)
     elif bits:
         while bits:
             mask[SLOT_SQUARE[lowest(bits)]] = 1
@@ -183,7 +189,7 @@ def play(game: Record, action: int) -> int:
     """
     if action == PASS:
         return end_turn(game)
-    return play_bit(game, SQUARE_NEUTRAL[action] if game.phase == NEUTRAL else SQUARE_SLOT[action])
+    return play_bit(game, int(SQUARE_NEUTRAL[action]) if game.phase == NEUTRAL else int(SQUARE_SLOT[action]))
 
 
 @jit
@@ -221,7 +227,7 @@ def slide(game: Record, slot: int) -> None:
     game.board[SLOT_SQUARE[slot]] = 0
     game.board[square] = game.to_move + 1
     _occupy(game, square)
-    _settle(game, SECTION[square])
+    _settle(game, int(SECTION[square]))
     still_movable = ~(ADJACENT_SLOTS[square] | (1 << slot))
     for other in range(MAX_PLAYERS):
         game.movable[other] &= still_movable
@@ -230,7 +236,7 @@ def slide(game: Record, slot: int) -> None:
 @jit
 def _occupy(game: Record, square: int) -> None:
     """Mark an inner square as occupied in its two lines."""
-    row, column = ROW_LINE[square], COLUMN_LINE[square]
+    row, column = int(ROW_LINE[square]), int(COLUMN_LINE[square])
     game.lines[row] |= 1 << (column - 9)
     game.lines[column] |= 1 << row
 
@@ -274,7 +280,7 @@ def pass_over(game: Record) -> int:
     passed = 0
     if game.auto_pass and movable_slots(game):
         while game.movable[game.to_move] == 0:
-            passed |= 1 << game.to_move
+            passed |= 1 << int(game.to_move)
             game.to_move = next_seat(game, game.to_move)
     return passed
 

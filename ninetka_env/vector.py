@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import weakref
 from typing import Any, ClassVar
 
 import numba
@@ -10,18 +12,36 @@ import numpy.typing as npt
 from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode
 
-from ninetka_env._jit import jit
+from ninetka_env._jit import jit, popcount
+from ninetka_env._threads import (
+    DONE,
+    PATIENCE,
+    Control,
+    Crew,
+    add,
+    claim,
+    close_shares,
+    look,
+    make_control,
+    open_shares,
+    pause,
+    waits,
+)
 from ninetka_env.aec import observation_space
 from ninetka_env.chance import Streams, make_streams
 from ninetka_env.game import Game, begin, check_actions, check_choice, check_count, check_options, describe_illegal
 from ninetka_env.geometry import NUM_ACTIONS
 from ninetka_env.observation import SHAPE, write_fast_planes, write_slow_planes
 from ninetka_env.rewards import REWARDS, write_rewards
-from ninetka_env.rules import GAME, NEUTRAL, Records, is_legal, is_over, play, winner_of, write_legal_mask
-from ninetka_env._jit import popcount
+from ninetka_env.rules import GAME, Record, Records, is_legal, is_over, play, winner_of, write_legal_mask
 
+Actions = npt.NDArray[np.int64]
+Int8s = npt.NDArray[np.int8]
+
+CHUNK = 64
+"""Games that a thread claims at a time."""
 GAMES_PER_THREAD = 256
-"""Games below which a further thread costs more than it brings; smaller shares are not made."""
+"""Games for which a further thread is worth its while."""
 
 Planes = npt.NDArray[np.int8]
 
@@ -76,7 +96,7 @@ class NinetkaVectorEnv:
         most = numba.config.NUMBA_NUM_THREADS
         self.num_envs = check_count("num_envs", num_envs)
         threads = most if num_threads is None else min(most, check_count("num_threads", num_threads))
-        self._shares = max(1, min(threads, self.num_envs // GAMES_PER_THREAD))
+        self._helpers = max(1, min(threads, self.num_envs // GAMES_PER_THREAD)) - 1
         self.single_observation_space = observation_space()
         self.single_action_space = Discrete(NUM_ACTIONS)
         self.games = np.zeros(self.num_envs, GAME)
@@ -87,6 +107,10 @@ class NinetkaVectorEnv:
         self.terminated = np.zeros(self.num_envs, np.bool_)
         self.final_scores = np.zeros((self.num_envs, num_players), np.int8)
         self.final_winner = np.full(self.num_envs, -1, np.int8)
+        self._actions = np.zeros(self.num_envs, np.int64)
+        self._control = make_control(self._helpers + 1)
+        close_shares(self._control, self.num_envs)
+        self._crew: Crew | None = None
         self._drawn_phase = np.full(self.num_envs, -1, np.int8)
         self._streams = make_streams(None, self.num_envs)
 
@@ -96,7 +120,7 @@ class NinetkaVectorEnv:
         `seed` gives game i the stream of seed + i for its random neutral stones; None lets the streams go on.
         """
         if seed is not None:
-            self._streams = make_streams(seed, self.num_envs)
+            self._streams[:] = make_streams(seed, self.num_envs)
         for array in (self.rewards, self.terminated, self.final_scores):
             array[:] = 0
         self.final_winner[:] = -1
@@ -117,12 +141,28 @@ class NinetkaVectorEnv:
                 no game has moved then.
             TypeError: if the actions are no integers.
         """
-        chosen = check_actions(actions, self.num_envs)
-        step = _step if self._shares == 1 else _step_parallel
-        if (illegal := step(chosen, self._shares, self._reward, self._options, self._streams, *self._arrays())) >= 0:
+        self._actions[:] = check_actions(actions, self.num_envs)
+        if self._helpers:
+            self._call_helpers()
+        if (illegal := _step(self._control, *self._work)) >= 0:
             game = Game(self.games[illegal : illegal + 1])
-            raise ValueError(f"game {illegal}: {describe_illegal(game, int(chosen[illegal]))}")
+            raise ValueError(f"game {illegal}: {describe_illegal(game, int(self._actions[illegal]))}")
         return self.observations, self.rewards, self.terminated
+
+    def _call_helpers(self) -> None:
+        if self._crew is None:
+            self._crew = Crew(self._helpers, _watch, self._control, *self._work)
+            weakref.finalize(self, self._crew.close)
+        self._crew.wake()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles get helpers of their own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_work"} | {"_crew": None}
+
+    @functools.cached_property
+    def _work(self) -> tuple[Any, ...]:
+        """What the compiled step works on."""
+        return self._actions, self._reward, self._options, self._streams, *self._arrays()
 
     def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
         return (
@@ -139,34 +179,63 @@ class NinetkaVectorEnv:
 
 
 @jit
-def _reset(options, streams, games, planes, masks, to_move, drawn_phase, rewards, terminated, final_scores, final_winner):
+def _reset(
+    options: tuple[int, int, int, int],
+    streams: Streams,
+    games: Records,
+    planes: Int8s,
+    masks: Int8s,
+    to_move: Int8s,
+    drawn_phase: Int8s,
+    *results: Any,
+) -> None:
     for index in range(len(games)):
         begin(games, index, *options, streams)
         _show(games[index], planes[index], masks[index], to_move, drawn_phase, index)
 
 
 @jit
-def _step(actions, shares, reward, options, streams, games, *arrays):
-    """Step all games on this thread; if an action is illegal, return the game's index and change nothing, else -1."""
-    illegal = _first_illegal(games, actions)
-    if illegal < 0:
-        _step_games(0, len(games), actions, reward, options, streams, games, *arrays)
-    return illegal
+def _step(
+    control: Control, actions: Actions, reward: int, options: Any, streams: Streams, games: Records, *arrays: Any
+) -> int:
+    """Play `actions` in all games, together with whoever watches the counters, and return -1 when all are done.
 
-
-@jit(parallel=True)
-def _step_parallel(actions, shares, reward, options, streams, games, *arrays):
-    """The same, with the games shared out among threads."""
+    If an action is illegal, return the number of its game instead and change nothing.
+    """
     illegal = _first_illegal(games, actions)
-    if illegal < 0:
-        for share in numba.prange(shares):
-            first, stop = len(games) * share // shares, len(games) * (share + 1) // shares
-            _step_games(first, stop, actions, reward, options, streams, games, *arrays)
-    return illegal
+    if illegal >= 0:
+        return illegal
+    open_shares(control, len(actions))
+    _step_claimed(control, 0, actions, reward, options, streams, games, *arrays)
+    while look(control, DONE) < len(actions):
+        pause()
+    return -1
 
 
 @jit
-def _first_illegal(games: Records, actions: npt.NDArray[np.int64]) -> int:
+def _watch(control: Control, share: int, actions: Actions, *work: Any) -> None:
+    """Help with every step that begins, until none has begun for a while."""
+    idle = 0
+    while idle < PATIENCE:
+        idle += 1
+        pause()
+        if waits(control, share, len(actions)):
+            _step_claimed(control, share, actions, *work)
+            idle = 0
+
+
+@jit
+def _step_claimed(control: Control, share: int, actions: Actions, *work: Any) -> None:
+    while True:
+        first, stop = claim(control, share, len(actions), CHUNK)
+        if first == stop:
+            return
+        _step_games(first, stop, actions, *work)
+        add(control, DONE, stop - first)
+
+
+@jit
+def _first_illegal(games: Records, actions: Actions) -> int:
     for index in range(len(games)):
         if not is_legal(games[index], actions[index]):
             return index
@@ -175,9 +244,22 @@ def _first_illegal(games: Records, actions: npt.NDArray[np.int64]) -> int:
 
 @jit
 def _step_games(
-    first, stop, actions, reward, options, streams, games, planes, masks, to_move, drawn_phase, rewards, terminated,
-    final_scores, final_winner,
-):
+    first: int,
+    stop: int,
+    actions: Actions,
+    reward: int,
+    options: tuple[int, int, int, int],
+    streams: Streams,
+    games: Records,
+    planes: Int8s,
+    masks: Int8s,
+    to_move: Int8s,
+    drawn_phase: Int8s,
+    rewards: npt.NDArray[np.float32],
+    terminated: npt.NDArray[np.bool_],
+    final_scores: Int8s,
+    final_winner: Int8s,
+) -> None:
     for index in range(first, stop):
         game = games[index]
         play(game, actions[index])
@@ -193,12 +275,12 @@ def _step_games(
         _show(game, planes[index], masks[index], to_move, drawn_phase, index)
 
 
-@jit
-def _show(game, planes, mask, to_move, drawn_phase, index):
+@jit(inline=True)
+def _show(game: Record, planes: Int8s, mask: Int8s, to_move: Int8s, drawn_phase: Int8s, index: int) -> None:
     """Write what the seat to move sees; planes that cannot have changed since the last time are left alone."""
     to_move[index] = game.to_move
     write_legal_mask(game, mask)
-    if game.phase != drawn_phase[index] or game.phase == NEUTRAL:
+    if game.phase != drawn_phase[index]:
         write_slow_planes(game, game.to_move, planes)
         drawn_phase[index] = game.phase
     write_fast_planes(game, game.to_move, planes)

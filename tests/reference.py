@@ -61,9 +61,7 @@ class ReferenceGame:
     When the game is over, `to_move` is the seat after the last mover's.
     """
 
-    def __init__(
-        self, num_players: int, turn_order: str = "restart", auto_pass: bool = True
-    ) -> None:
+    def __init__(self, num_players: int, turn_order: str = "restart", auto_pass: bool = True) -> None:
         if num_players not in (2, 3, 4) or turn_order not in ("restart", "continue"):
             raise ValueError(f"no such game: {num_players!r} players, turn order {turn_order!r}")
         self.num_players = num_players

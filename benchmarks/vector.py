@@ -1,0 +1,92 @@
+"""Batched random play, observation and mask included."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from agents.random_agent import RandomAgent
+from benchmarks.measure import Row, has, one_core, rates, write_rows
+from ninetka_env import ninetka_v0
+
+BATCHES = (1, 64, 256, 512, 1024, 8192)
+
+
+def random_play(num_envs: int, num_players: int, threads: int) -> Callable[[], int]:
+    """Return a function that plays one random ply in each game and counts them."""
+    envs = ninetka_v0.vector_env(num_envs, num_players, num_threads=threads)
+    envs.reset(seed=0)
+    agent, rng = RandomAgent(), np.random.default_rng(0)
+    steps = max(1, 4096 // num_envs)
+
+    def run() -> int:
+        for _ in range(steps):
+            envs.step(agent.act(envs.games, rng))
+        return steps * num_envs
+
+    return run
+
+
+def pgx_hex(num_envs: int) -> Callable[[], int]:
+    """Return the same for pgx's Hex on 11 x 11 (JAX on the CPU, on all cores it finds)."""
+    import jax
+    import pgx
+
+    env = pgx.make("hex")
+
+    def random_step(state: Any, key: Any) -> tuple[Any, Any]:
+        keys = jax.random.split(key)
+        logits = jax.numpy.log(state.legal_action_mask.astype(float))
+        action = jax.random.categorical(keys[0], logits, axis=1)
+        return jax.vmap(step)(state, action, jax.random.split(keys[1], num_envs)), keys[1]
+
+    step = pgx.experimental.wrappers.auto_reset(env.step, env.init)
+    jitted = jax.jit(random_step)
+    key = jax.random.PRNGKey(0)
+    state = jax.vmap(env.init)(jax.random.split(key, num_envs))
+    held = [state, key]
+
+    def run() -> int:
+        held[:] = jitted(*held)
+        jax.block_until_ready(held[0].observation)
+        return num_envs
+
+    return run
+
+
+def main() -> None:
+    """Measure one core first, then two."""
+    one_core_rows()
+    write_rows(two_core_rows())
+
+
+def one_core_rows() -> None:
+    """Measure on one core, for every number of players, in a process of its own."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    one_core()
+    for n in (2, 3, 4):
+        (ours,) = rates(random_play(1024, n, 1))
+        target = 8e6 if n == 2 else None
+        write_rows([Row(f"batched random play, 1024 games of {n}, one core", "plies/s", ours, target=target)])
+    os._exit(0)
+
+
+def two_core_rows() -> Iterator[Row]:
+    """Measure with two threads against one at every batch size, and against pgx where it is installed."""
+    for batch in BATCHES:
+        two, one = rates(random_play(batch, 2, 2), random_play(batch, 2, 1))
+        target = 15e6 if batch == 1024 else None
+        yield Row(f"batched random play, {batch} games of 2, two threads", "plies/s", two, one, "one thread", target)
+    if has("pgx"):
+        ours, peer = rates(random_play(1024, 2, 2), pgx_hex(1024))
+        yield Row("batched random play, 1024 games, two cores", "plies/s", ours, peer, "pgx hex 11 x 11")
+
+
+if __name__ == "__main__":
+    main()

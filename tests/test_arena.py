@@ -1,0 +1,474 @@
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections import Counter
+from itertools import permutations
+
+import choix
+import numba
+import numpy as np
+import pytest
+from rich.console import Console
+
+from agents import make_agent
+from agents.agent import GameRandom, game_streams
+from ninetka_env.game import Game
+from ninetka_env.notation import GameRecord
+from train import evaluate as ev
+from train.arena import (
+    NO_ACTION,
+    AgentError,
+    Clock,
+    Results,
+    Settings,
+    make_lineups,
+    make_schedule,
+    play_games,
+    unique_names,
+)
+from train.report import as_dict, check_writable, game_records, print_report, write_json
+
+RANDOM = make_agent("random")
+
+
+class Lowest:
+    """Plays the lowest legal action and notes what it was asked."""
+
+    def __init__(self, name="lowest"):
+        self.name = name
+        self.calls = []
+
+    def act(self, games, rng):
+        self.calls.append(len(games))
+        return np.array([Game(games[i : i + 1]).legal_actions()[0] for i in range(len(games))])
+
+
+class Returns:
+    """Answers with what a function makes of the games."""
+
+    name = "odd"
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def act(self, games, rng):
+        return self.answer(games)
+
+
+def same_games(one, two):
+    return (
+        (one.actions == two.actions).all() and (one.winners == two.winners).all() and (one.scores == two.scores).all()
+    )
+
+
+# Schedule
+
+
+@pytest.mark.parametrize(
+    ("agents", "players", "lineups"),
+    [
+        (1, 3, [(0, 0, 0)]),
+        (2, 2, [(0, 1)]),
+        (2, 4, [(0, 1, 1, 1)]),
+        (3, 4, [(0, 1, 2, 2)]),
+        (3, 2, [(0, 1), (0, 2), (1, 2)]),
+        (4, 3, [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]),
+    ],
+)
+def test_lineups(agents, players, lineups):
+    assert make_lineups(agents, players) == lineups
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize("agents", [1, 2, 3, 4, 5])
+def test_every_seating_of_a_lineup_is_played_equally_often(agents, players):
+    schedule = make_schedule(agents, players, 50)
+    games = schedule.groups_per_lineup * schedule.rotation
+    assert games >= 50 > games - schedule.rotation
+    for number, lineup in enumerate(schedule.lineups):
+        seatings = Counter(map(tuple, schedule.seatings[number * games : (number + 1) * games].tolist()))
+        assert set(seatings) == set(permutations(lineup))
+        assert set(seatings.values()) == {schedule.groups_per_lineup}
+    for agent in range(agents):
+        assert len(set((schedule.seatings == agent).sum(axis=0))) == 1
+
+
+def test_names_are_made_unique():
+    assert unique_names(["a", "b", "a", "a", "a (2)"]) == ("a", "b", "a (2)", "a (3)", "a (2) (2)")
+
+
+# Games
+
+
+def test_results_are_those_of_the_games_played():
+    results = play_games([RANDOM, Lowest()], 3, 20, seed=5, neutral_placement="random", turn_order="continue", batch=8)
+    assert results.games_per_lineup == 21
+    for game, record in enumerate(game_records(results)):
+        played = GameRecord.of(
+            record.actions, 3, neutral_placement="random", turn_order="continue", neutrals=record.neutrals
+        )
+        assert played.scores == record.scores == tuple(results.scores[game])
+        assert played.winner == record.winner == results.winners[game]
+        assert [record.tags[colour] for colour in ("yellow", "blue", "orange")] == [
+            results.settings.agents[agent] for agent in results.schedule.seatings[game]
+        ]
+    assert results.clock.moves.sum() == (results.actions != NO_ACTION).sum()
+
+
+def test_games_of_a_group_share_their_random_start():
+    results = play_games([RANDOM, Lowest()], 2, 20, seed=1, neutral_placement="random")
+    starts = [record.neutrals for record in game_records(results)]
+    assert starts[::2] == starts[1::2]
+    assert len(set(starts)) == 10
+
+
+def test_batch_and_threads_change_nothing():
+    agents = [RANDOM, make_agent("maxn:depth=2"), Lowest()]
+    reference = play_games(agents, 2, 12, seed=7)
+    assert same_games(reference, play_games(agents, 2, 12, seed=7, batch=1))
+    assert same_games(reference, play_games(agents, 2, 12, seed=7, batch=5))
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        assert same_games(reference, play_games(agents, 2, 12, seed=7))
+    finally:
+        numba.set_num_threads(threads)
+
+
+def test_the_seed_decides_and_more_games_go_on_from_fewer():
+    short = play_games([RANDOM, Lowest()], 2, 10, seed=3)
+    long = play_games([RANDOM, Lowest()], 2, 30, seed=3)
+    assert (long.actions[:10] == short.actions).all()
+    assert not (play_games([RANDOM, Lowest()], 2, 10, seed=4).actions == short.actions).all()
+    groups = {tuple(actions) for actions in long.actions.tolist()}
+    assert len(groups) == 30
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_agents_that_decide_alike_win_their_even_share(players):
+    evaluation = ev.evaluate([RANDOM] * players, players, 24, seed=2)
+    assert [agent.share for agent in evaluation.agents] == [1 / players] * players
+    assert [round(agent.elo, 6) for agent in evaluation.agents] == [0] * players
+
+
+def test_agents_cannot_change_the_games_they_are_shown():
+    def scribble(games):
+        actions = RANDOM.act(games, np.random.default_rng(0))
+        games["board"] = 1
+        games["movable"] = 0
+        return actions
+
+    results = play_games([Returns(scribble)], 2, 4)
+    assert all(GameRecord.of(record.actions).winner == record.winner for record in game_records(results))
+
+
+def test_calls_are_never_larger_than_the_batch():
+    agent = Lowest()
+    play_games([agent, RANDOM], 2, 20, batch=6)
+    assert max(agent.calls) <= 6
+
+
+def test_progress_rises_to_the_number_of_games():
+    told = []
+    play_games([RANDOM], 2, 10, batch=4, progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 10
+    assert len(told) > 100
+
+
+def test_game_random_draws_from_the_streams_of_the_games():
+    streams = np.array([3, 4, 5], np.uint64)
+    games = np.zeros(3)
+    first = game_streams(games, GameRandom(streams))
+    assert (streams != [3, 4, 5]).all()
+    again = GameRandom(np.array([5, 3], np.uint64))
+    assert game_streams(games[:2], again).tolist() == [first[2], first[0]]
+    assert game_streams(games[:2], again).tolist() != [first[2], first[0]]
+    other = GameRandom(np.array([5, 3], np.uint64))
+    assert other.integers(6, size=4).tolist() == np.random.Generator(np.random.PCG64(5)).integers(6, size=4).tolist()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            lambda games: np.zeros(len(games), np.int64),
+            r"agent 'odd': action 0 \(A11\) is illegal for seat 1 in phase NEUT",
+        ),
+        (lambda games: np.full(len(games), -5), "agent 'odd': action -5 is illegal"),
+        (lambda games: np.zeros(len(games) + 1, np.int64), "agent 'odd': .*shape"),
+        (lambda games: np.zeros(len(games)), "agent 'odd': .*integers"),
+        (lambda games: None, "agent 'odd': .*integers"),
+    ],
+)
+def test_a_wrong_answer_names_agent_action_and_position(answer, message):
+    lineup = [RANDOM, Returns(answer)]
+    with pytest.raises(AgentError, match=message) as error:
+        play_games(lineup, 2, 2, batch=1)
+    if "illegal" in message:
+        position = Game.from_text(str(error.value).split("\n", 1)[1])
+        assert position.ply == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"agents": []}, "no agents: expected at least one"),
+        ({"num_players": 5}, "num_players=5: expected one of 2, 3, 4"),
+        ({"num_games": 0}, "num_games=0: expected an integer of at least 1"),
+        ({"batch": 0}, "batch=0: expected an integer of at least 1"),
+        ({"seed": -1}, "seed=-1: expected an integer of at least 0"),
+        ({"seed": 1.5}, "seed=1.5: expected"),
+        ({"turn_order": "x"}, "turn_order='x': expected one of 'restart', 'continue'"),
+        ({"neutral_placement": "x"}, "neutral_placement='x': expected one of 'players', 'random'"),
+    ],
+)
+def test_wrong_settings_are_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        play_games(**({"agents": [RANDOM]} | wrong))
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_compiled_for_one_signature_only():
+    play_games([RANDOM], 2, 2)
+    from train import arena
+
+    for kernel in (arena._play_all, arena._going_on, arena._write_outcomes):
+        assert len(kernel.signatures) == 1
+
+
+# Figures
+
+
+def made_up(names, players, seatings, winners, scores, num_lineups=1):
+    """Results of games that nobody played; whole rotation groups, lineup by lineup."""
+    settings = Settings(tuple(names), players, len(winners), 0, "players", "restart", 1)
+    schedule = make_schedule(len(names), players, len(winners) // num_lineups)
+    assert schedule.seatings.tolist() == [list(seating) for seating in seatings]
+    clock = Clock.new(len(names))
+    clock.add(0, 1, 2.0, 4)
+    clock.add(0, 1, 3.0, 4)
+    none = np.zeros(0)
+    return Results(settings, schedule, np.array(winners), np.array(scores), none, none, clock)
+
+
+def test_wilson_interval_by_hand():
+    z = 1.959963984540054
+    for wins, games in [(8, 10), (0, 10), (500, 1000), (1, 1)]:
+        p, n = wins / games, games
+        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        assert ev.wilson(wins, games) == pytest.approx((centre - half, centre + half), abs=1e-9)
+    assert ev.wilson(500, 1000) == pytest.approx((0.469, 0.531), abs=5e-4)
+
+
+def test_figures_by_hand():
+    seatings = [(0, 1, 1), (1, 0, 1), (1, 1, 0)] * 2
+    scores = [(4, 1, 1), (2, 3, 0), (1, 2, 2), (0, 0, 0), (1, 0, 0), (3, 1, 2)]
+    evaluation = ev.summarise(made_up(["a", "b"], 3, seatings, [0, 1, 2, 2, 0, 0], scores))
+    a, b = evaluation.agents
+    assert (a.games, a.wins, b.games, b.wins) == (6, 3, 6, 3)
+    assert (a.share, a.even, b.even) == (0.5, 1 / 3, 2 / 3)
+    assert a.sections == pytest.approx((4 + 3 + 2 + 0 + 0 + 2) / 6)
+    assert b.sections == pytest.approx((2 + 2 + 3 + 0 + 1 + 4) / 12)
+    assert [(seat.games, seat.wins) for seat in a.seats] == [(2, 1), (2, 1), (2, 1)]
+    assert [(seat.games, seat.wins) for seat in b.seats] == [(4, 2), (4, 0), (4, 1)]
+    assert a.times == [ev.TimeFigures("placement", 8, 625.0, 750.0)]
+    assert b.times == []
+    assert evaluation.lineups == [ev.LineupFigures(["a", "b", "b"], 6, {"a": 3, "b": 3})]
+    assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # as many wins with one seat against two
+    assert evaluation.matches is None
+
+
+def test_lineups_are_kept_apart():
+    seatings = [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)]
+    results = made_up(["a", "b", "c"], 2, seatings, [0, 1, 0, 1, 0, 0], [(1, 0)] * 6, num_lineups=3)
+    evaluation = ev.summarise(results)
+    assert [lineup.wins for lineup in evaluation.lineups] == [{"a": 2, "b": 0}, {"a": 2, "c": 0}, {"b": 1, "c": 1}]
+    assert [agent.games for agent in evaluation.agents] == [4, 4, 4]
+
+
+def test_tournament_by_hand():
+    seatings = [(0, 1), (1, 0)] * 4
+    scores = [(5, 3), (4, 4), (3, 5), (4, 4), (6, 1), (6, 1), (2, 3), (5, 1)]
+    winners = [0, 1, 1, 1, 0, 0, 1, 0]
+    evaluation = ev.summarise(made_up(["a", "b"], 2, seatings, winners, scores), tournament=True)
+    assert evaluation.matches == [
+        ev.MatchFigures("a", "b", 4, 1, 1, 2, 5 + 4 + 3 + 4 + 6 + 1 + 2 + 1, 3 + 4 + 5 + 4 + 1 + 6 + 3 + 5),
+        ev.MatchFigures("b", "a", 4, 2, 1, 1, 3 + 4 + 5 + 4 + 1 + 6 + 3 + 5, 5 + 4 + 3 + 4 + 6 + 1 + 2 + 1),
+    ]
+
+
+@pytest.mark.parametrize(("agents", "players"), [(2, 3), (1, 2)])
+def test_tournament_needs_two_players_and_two_agents(agents, players):
+    with pytest.raises(ValueError, match="tournament with"):
+        ev.evaluate([RANDOM] * agents, players, 2, tournament=True)
+
+
+# Ratings
+
+
+def observations(copies, wins):
+    """The same wins as `choix` takes them: the winner, and all other seats, copies of the winner among them."""
+    data = []
+    for seats, won in zip(copies, wins, strict=True):
+        table = [agent for agent, count in enumerate(seats) for _ in range(count)]
+        for agent, count in ((agent, count) for agent, count in enumerate(won) if count):
+            losers = table.copy()
+            losers.remove(agent)
+            data += [(agent, losers)] * count
+    return data
+
+
+def test_ratings_agree_with_choix():
+    copies, wins = [[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 1, 1]], [[30, 12, 8, 0], [0, 20, 9, 21], [17, 0, 13, 5]]
+    expected = choix.opt_top1(4, observations(copies, wins), alpha=ev.PRIOR, tol=1e-9)
+    assert ev.fit_ratings(copies, wins) == pytest.approx(expected - expected.mean(), abs=1e-5)
+
+
+def test_ratings_agree_with_choix_where_agents_meet_their_copies():
+    copies, wins = [[1, 2, 0], [0, 1, 2], [1, 1, 1]], [[30, 70, 0], [0, 60, 40], [50, 30, 20]]
+    expected = choix.ilsr_top1(3, observations(copies, wins))
+    assert ev.fit_ratings(copies, wins, prior=1e-9) == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_even_share_against_copies_is_an_even_rating():
+    assert ev.fit_ratings([[1, 3]], [[25, 75]]) == pytest.approx([0, 0], abs=1e-9)
+
+
+def test_two_agents_get_their_log_odds():
+    ratings = ev.ELO_PER_NAT * ev.fit_ratings([[1, 1]], [[7600, 2400]])
+    assert ratings[0] - ratings[1] == pytest.approx(400 * math.log10(0.76 / 0.24), abs=0.1)
+
+
+def test_many_results_are_fitted_at_once():
+    copies = [[1, 1, 0], [0, 1, 1]]
+    wins = np.array([[[3, 4, 0], [0, 5, 2]], [[7, 0, 0], [0, 7, 0]], [[0, 7, 0], [0, 3, 4]]])
+    together = ev.fit_ratings(copies, wins)
+    assert together == pytest.approx(np.array([ev.fit_ratings(copies, each) for each in wins]), abs=1e-8)
+
+
+def simulated(strengths, copies, groups, rotation, seed):
+    """Draw wins per rotation group, (L, groups, K), from known ratings."""
+    rng = np.random.default_rng(seed)
+    wins = []
+    for seats in np.array(copies):
+        chance = seats * np.exp(strengths)
+        wins.append(rng.multinomial(rotation, chance / chance.sum(), size=groups))
+    return np.array(wins)
+
+
+def test_ratings_recover_a_known_order_within_their_intervals():
+    truth = np.array([-1.5, -0.3, 0.2, 1.6])
+    copies = [[1, 1, 1, 0], [1, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 1]]
+    wins = simulated(truth, copies, groups=100, rotation=6, seed=1)
+    ratings = ev.fit_ratings(copies, wins.sum(axis=1))
+    assert (np.argsort(ratings) == [0, 1, 2, 3]).all()
+    low, high = ev.bootstrap_ratings(copies, wins, seed=0)
+    assert ((low < truth) & (truth < high)).all()
+    assert ((low < ratings) & (ratings < high)).all()
+    assert (high - low < 0.5).all()
+    assert (ev.bootstrap_ratings(copies, wins, seed=0) == [low, high]).all()
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
+    truth = np.array([0.5, -0.5])
+    covered = 0
+    for seed in range(100):
+        low, high = ev.bootstrap_ratings([[1, 1]], simulated(truth, [[1, 1]], 100, 2, seed), seed, resamples=300)
+        covered += bool(low[0] <= 0.5 <= high[0])
+    assert 88 <= covered <= 100
+
+
+def test_no_interval_where_an_agent_won_all_or_none():
+    seatings = [(0, 1), (1, 0)] * 3
+    a, b = ev.summarise(made_up(["a", "b"], 2, seatings, [0, 1] * 3, [(1, 1)] * 6)).agents
+    assert a.elo > 200 > -200 > b.elo
+    assert (a.elo_interval, b.elo_interval) == (None, None)
+
+
+def test_an_agent_alone_has_no_rating():
+    (agent,) = ev.evaluate([RANDOM], 3, 5).agents
+    assert (agent.share, agent.even, agent.elo, agent.elo_interval) == (1, 1, None, None)
+    assert sum(seat.wins for seat in agent.seats) == 5
+
+
+# Reports
+
+
+@pytest.fixture(scope="module")
+def evaluation():
+    return ev.evaluate([RANDOM, RANDOM, Lowest("[red]low")], 2, 9, seed=1, tournament=True)
+
+
+def test_report_shows_everything(evaluation):
+    console = Console(record=True, width=120, file=io.StringIO())
+    print_report(evaluation, console)
+    text = console.export_text()
+    for piece in (
+        "2 players",
+        "3 lineups of 10 games (asked for: 9)",
+        "seed=1",
+        "ninetka_v0",
+        "turn_order=restart",
+        "random (2)",
+        "[red]low",
+        "Wins by seat",
+        "Wins by lineup",
+        "Milliseconds per move",
+        "Two-player tournament",
+        "Elo [95 %]",
+    ):
+        assert piece in text, piece
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_json_holds_everything(evaluation, tmp_path):
+    target = tmp_path / "result.json"
+    target.write_text("old")
+    write_json(evaluation, target)
+    read = json.loads(target.read_text())
+    assert read == json.loads(json.dumps(as_dict(evaluation)))
+    assert list(tmp_path.iterdir()) == [target]
+    assert set(read) == {
+        "environment", "package", "settings", "games_per_lineup", "rotation", "agents", "lineups", "matches",
+    }  # fmt: skip
+    assert read["settings"] == {
+        "agents": ["random", "random (2)", "[red]low"], "num_players": 2, "num_games": 9, "seed": 1,
+        "neutral_placement": "players", "turn_order": "restart", "batch": 256,
+    }  # fmt: skip
+    assert set(read["agents"][0]) == {
+        "name", "games", "wins", "share", "interval", "even", "sections", "seats", "times", "elo", "elo_interval",
+    }  # fmt: skip
+    assert read["agents"][0]["seats"][1].keys() == {"seat", "games", "wins"}
+    assert read["agents"][0]["times"][0].keys() == {"phase", "moves", "mean_ms", "slowest_ms"}
+    assert read["environment"] == "ninetka_v0"
+
+
+def test_unwritable_files_are_found_out(evaluation, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    for path in (tmp_path / "none" / "x.json", tmp_path / "file" / "x.json", tmp_path):
+        with pytest.raises(OSError, match=f"cannot write {path}"):
+            check_writable(path)
+        with pytest.raises(OSError, match=f"cannot write {path}"):
+            write_json(evaluation, path)
+    check_writable(tmp_path / "file")
+    check_writable(tmp_path / "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_failed_write_keeps_the_old_file(evaluation, tmp_path, monkeypatch):
+    target = tmp_path / "result.json"
+    target.write_text("old")
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
+    with pytest.raises(OSError, match="no space left"):
+        write_json(evaluation, target)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_names_that_do_not_fit_a_line_are_written_anyway():
+    results = play_games([RANDOM, Lowest("two\nlines ")], 2, 2)
+    assert {record.tags["yellow"] for record in game_records(results)} == {"random", "two?lines"}

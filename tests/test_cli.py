@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import agents
+from train import cli
+
+ROOT = Path(cli.__file__).parent.parent
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def check_error(result, message, code=2):
+    assert result.exit_code == code, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_evaluate_prints_tables_and_writes_files(tmp_path):
+    json_file, games_file = tmp_path / "result.json", tmp_path / "games.txt"
+    result = run(
+        "evaluate", "random", "random", "--players", 3, "--games", 5, "--seed", 4, "--neutral-placement", "random",
+        "--turn-order", "continue", "--batch", 2, "--json", json_file, "--save-games", games_file,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "6 games (asked for: 5)" in result.stdout
+    assert "note: 5 games per lineup are rounded up to 6, 2 rotations of 3 seatings" in result.stderr
+    written = json.loads(json_file.read_text())
+    assert written["settings"]["seed"] == 4
+    assert written["settings"]["turn_order"] == "continue"
+    assert [agent["wins"] for agent in written["agents"]] == [2, 4]
+    assert games_file.read_text().count("result: ") == 6
+
+
+def test_the_same_seed_gives_the_same_files(tmp_path):
+    for name in ("a", "b"):
+        assert run("evaluate", "random", "--games", 4, "--save-games", tmp_path / name).exit_code == 0
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
+
+
+def test_tournament():
+    result = run("evaluate", "random", "random", "--games", 4, "--tournament")
+    assert result.exit_code == 0
+    assert "Two-player tournament" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no agents: expected at least one"),
+        (["nobody"], "unknown agent 'nobody': known are "),
+        (["random:x=1"], "agent 'random:x=1': unknown option 'x'"),
+        (["random", "--players", 5], "num_players=5: expected one of 2, 3, 4"),
+        (["random", "--players", "x"], "'x': expected an integer"),
+        (["random", "--games", 0], "num_games=0: expected an integer of at least 1"),
+        (["random", "--games", -3], "num_games=-3: expected an integer of at least 1"),
+        (["random", "--batch", 0], "batch=0: expected an integer of at least 1"),
+        (["random", "--seed", -1], "seed=-1: expected an integer of at least 0"),
+        (["random", "--turn-order", "x"], "turn_order='x': expected one of 'restart', 'continue'"),
+        (["random", "--neutral-placement", "x"], "neutral_placement='x': expected one of 'players', 'random'"),
+        (["random", "--tournament"], "tournament with 1 agent"),
+        (["random", "random", "--players", 3, "--tournament"], "tournament with num_players=3"),
+        (["random", "--json", "/none/x.json"], "cannot write /none/x.json"),
+        (["random", "--save-games", "/none/x.txt"], "cannot write /none/x.txt"),
+        (["random", "--json", "/"], "cannot write /: it is a folder"),
+        (["random", "--json", "same", "--save-games", "./same"], "name the same file"),
+        (["random", "--unknown"], "No such option"),
+    ],
+)
+def test_bad_input_ends_in_one_line(arguments, message, monkeypatch):
+    monkeypatch.setattr("train.arena.play_games", lambda *_, **__: pytest.fail("played a game"))
+    check_error(run("evaluate", *arguments), message)
+
+
+def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
+    class Zero:
+        name = "zero"
+
+        def act(self, games, rng):
+            return np.zeros(len(games), np.int64)
+
+    monkeypatch.setattr(agents, "make_agent", lambda spec: Zero())
+    check_error(run("evaluate", "zero"), "error: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
+
+
+def test_a_file_that_fails_in_the_end_loses_nothing_else(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("cannot write: disk full")
+
+    monkeypatch.setattr("train.report.write_json", full)
+    result = run("evaluate", "random", "--games", 1, "--json", tmp_path / "a", "--save-games", tmp_path / "b")
+    check_error(result, "error: cannot write: disk full")
+    assert "Wins by seat" in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+@pytest.fixture(scope="module")
+def games_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("games") / "games.txt"
+    assert run("evaluate", "random", "--games", 3, "--save-games", file).exit_code == 0
+    return file
+
+
+def test_replay_shows_positions(games_file):
+    whole = run("replay", games_file, "--game", 2).stdout
+    assert "yellow: random" in whole
+    assert "ply 44" in whole
+    assert "\x1b" not in whole
+    one = run("replay", games_file, "--game", 2, "--ply", 44).stdout
+    assert "ply 44" in one
+    assert "ply 43" not in one
+
+
+def test_replay_draws_a_picture(games_file, tmp_path):
+    pytest.importorskip("pygame")
+    picture = tmp_path / "board.png"
+    assert run("replay", games_file, "--png", picture).exit_code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--game", 4], "--game 4: "),
+        (["--game", 0], "--game 0: games count from 1"),
+        (["--ply", 99], "ply 99: the game has the plies 0 to"),
+        (["--png", "/none/x.png"], "/none/x.png"),
+        (["--game", "x"], "'x': expected an integer"),
+    ],
+)
+def test_replay_names_what_is_wrong(games_file, arguments, message):
+    check_error(run("replay", games_file, *arguments), message)
+
+
+def test_replay_of_no_file_or_broken_games(games_file, tmp_path):
+    check_error(run("replay", tmp_path / "none.txt"), "none.txt")
+    check_error(run("replay"), "Missing argument 'FILE'")
+    broken = tmp_path / "broken.txt"
+    broken.write_text(games_file.read_text().replace("movement: ", "movement: A1 ", 1))
+    check_error(run("replay", broken), "broken.txt, line ")
+    (tmp_path / "empty.txt").write_text("")
+    check_error(run("replay", tmp_path / "empty.txt"), "has 0 games")
+
+
+def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "train" / "cli.py"))
+    check_error(run("bench", "--quick"), "the benchmarks live in the repository")
+    folder = tmp_path / "benchmarks"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "run.py").write_text("def main(argv):\n    print(argv)\n    return 3\n")
+    monkeypatch.setattr("sys.path", sys.path.copy())
+    for name in ("benchmarks", "benchmarks.run"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    result = run("bench", "--quick", "env", "--help")
+    for name in ("benchmarks", "benchmarks.run"):
+        sys.modules.pop(name, None)
+    assert result.stdout.strip() == "['--quick', 'env', '--help']"
+    assert result.exit_code == 3
+
+
+def test_main_runs_the_command(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["ninetka", "--version"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith("ninetka ")
+
+
+def test_version_and_help():
+    result = run("--version")
+    assert result.exit_code == 0
+    assert "environment ninetka_v0" in result.stdout
+    assert "evaluate" in run("--help").stdout
+    assert "--save-games" in run("evaluate", "--help").stdout
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys, train.cli; "
+        "print([name for name in ('numba', 'scipy', 'torch', 'pettingzoo', 'numpy') if name in sys.modules])"
+    )
+    output = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"

@@ -1,0 +1,137 @@
+"""The observation, plane by plane, against a slow drawing of what the table of planes says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+from conftest import Options, any_options, games_per_option, observe, random_position, random_positions, seeds
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner, section_of
+
+from ninetka_env.observation import NUM_PLANES, PLANES, SHAPE
+
+Tensor = npt.NDArray[np.int8]
+
+
+# The slow drawing: which squares are 1 in plane number `place` of those of a name
+
+
+def stones(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    seat = (viewer + place) % game.num_players
+    return [sq for sq in SQUARES if game.cell(sq) == seat + 1 and place < game.num_players]
+
+
+def neutral(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    return [sq for sq in SQUARES if game.cell(sq) == NEUTRAL]
+
+
+def phase(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    return SQUARES if game.phase == place else []
+
+
+def num_players(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    return SQUARES if game.num_players == 2 + place else []
+
+
+def to_move(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    return SQUARES if (game.to_move - viewer) % game.num_players == place else []
+
+
+def viewers_seat(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    return SQUARES if viewer == place else []
+
+
+def movable(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    return [stone for seat in range(game.num_players) for stone in game.movable_stones(seat)]
+
+
+def landing(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    return [game.landing_square(stone) for stone in game.movable_stones(viewer)]
+
+
+def owned(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    owners = game.owners()
+    return [sq for sq in SQUARES if is_inner(sq) and owners[section_of(sq)] == viewer]
+
+
+def lost(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
+    owners = game.owners()
+    return [sq for sq in SQUARES if is_inner(sq) and owners[section_of(sq)] not in (-1, viewer)]
+
+
+SLOW: dict[str, Callable[[ReferenceGame, int, int], Iterable[Square]]] = {
+    "stones": stones,
+    "neutral": neutral,
+    "phase": phase,
+    "num_players": num_players,
+    "to_move": to_move,
+    "viewer": viewers_seat,
+    "movable": movable,
+    "landing": landing,
+    "owned": owned,
+    "lost": lost,
+}
+
+
+def slow_observation(game: ReferenceGame, viewer: int) -> Tensor:
+    drawn = np.zeros(SHAPE, np.int8)
+    for planes in PLANES:
+        for place in range(planes.count):
+            for row, col in SLOW[planes.name](game, viewer, place):
+                drawn[planes.first + place, row, col] = 1
+    return drawn
+
+
+def test_every_plane_for_every_viewer_at_every_ply(options: Options) -> None:
+    for seed in range(games_per_option(0.024)):
+        for game in random_positions(options, seed):
+            reference = options.reference_of(game)
+            for viewer in range(game.num_players):
+                assert_equal(observe(game, viewer), slow_observation(reference, viewer))
+
+
+def assert_equal(drawn: Tensor, expected: Tensor) -> None:
+    wrong = [planes.name for planes in PLANES if (of(drawn, planes.name) != of(expected, planes.name)).any()]
+    assert not wrong
+
+
+def of(drawn: Tensor, name: str) -> Tensor:
+    """Return the planes of that name."""
+    first, count = next((planes.first, planes.count) for planes in PLANES if planes.name == name)
+    return drawn[first : first + count]
+
+
+def test_the_table_of_planes_has_no_gap() -> None:
+    numbers = [planes.first + place for planes in PLANES for place in range(planes.count)]
+    assert numbers == list(range(NUM_PLANES))
+    assert SHAPE == (NUM_PLANES, 11, 11)
+    assert [planes.name for planes in PLANES[:2]] == ["stones", "neutral"]  # planes 0..3 and 4 are promised
+    assert all(planes.meaning for planes in PLANES)
+
+
+@given(any_options, seeds, st.integers(0, 84))
+def test_another_viewer_sees_the_seats_rotated_and_the_rest_alike(options: Options, seed: int, plies: int) -> None:
+    game = random_position(options, seed, plies)
+    n, first = game.num_players, observe(game, 0)
+    for viewer in range(n):
+        seen = observe(game, viewer)
+        for name in ("stones", "to_move"):
+            assert (of(seen, name)[:n] == np.roll(of(first, name)[:n], -viewer, axis=0)).all()
+            assert not of(seen, name)[n:].any()
+        for name in ("neutral", "phase", "num_players", "movable"):
+            assert (of(seen, name) == of(first, name)).all()
+        assert ((of(seen, "owned") | of(seen, "lost")) == (of(first, "owned") | of(first, "lost"))).all()
+        assert of(seen, "viewer").all(axis=(1, 2)).tolist() == [seat == viewer for seat in range(4)]
+
+
+def test_no_plane_is_always_empty() -> None:
+    seen = [
+        observe(game, viewer)
+        for num_players in (2, 3, 4)
+        for game in random_positions(Options(num_players), seed=0)
+        for viewer in range(num_players)
+    ]
+    assert np.any(seen, axis=(0, 2, 3)).all()

@@ -1,0 +1,137 @@
+"""Games in files, and games shown again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ALL_OPTIONS, Options
+from test_notation import GOLDEN, golden_records, played
+
+from ninetka_env.notation import GameRecord, write_records
+from ninetka_env.replay import find_record, position_at, read_records, replay_text
+
+
+def three_games() -> list[GameRecord]:
+    return [played(options, seed) for seed, options in enumerate(ALL_OPTIONS[:3])]
+
+
+def test_files_stream_games_out_and_in(tmp_path):
+    path, games = tmp_path / "games.txt", three_games()
+    assert write_records(path, iter(games[:2])) == 2
+    assert write_records(str(path), games[2:], append=True) == 1
+    assert list(read_records(path)) == games
+    assert write_records(path, games[:1]) == 1
+    assert list(read_records(str(path))) == games[:1]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["games.txt"]
+
+
+def test_append_starts_a_file_and_minds_how_it_ends(tmp_path):
+    path, games = tmp_path / "games.txt", three_games()
+    write_records(path, games[:1], append=True)
+    path.write_text(path.read_text().rstrip("\n"))
+    write_records(path, games[1:], append=True)
+    assert list(read_records(path)) == games
+    whole = path.read_text()
+    for lost in (3, 40):
+        path.write_text(whole[:-lost])
+        with pytest.raises(ValueError, match=r"games.txt: ends inside a game"):
+            write_records(path, games, append=True)
+        assert path.read_text() == whole[:-lost]
+
+
+def test_links_stay_links_and_modes_stay(tmp_path):
+    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    real.write_text("")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    write_records(link, three_games())
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert len(list(read_records(real))) == 3
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_paths_that_cannot_be_written_are_named(tmp_path, append):
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "missing" / "games.txt", tmp_path / "file" / "games.txt", tmp_path):
+        with pytest.raises(OSError, match="cannot write game records") as caught:
+            write_records(path, three_games(), append=append)
+        assert caught.value.filename == str(path)
+    assert (tmp_path / "file").read_text() == "x"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_is_reported():
+    with pytest.raises(OSError, match="cannot write game records: No space left") as caught:
+        write_records("/dev/full", three_games())
+    assert caught.value.filename == "/dev/full"
+
+
+def test_game_that_does_not_fit_is_taken_back(tmp_path):
+    resource = pytest.importorskip("resource")
+    path, games = tmp_path / "games.txt", three_games()
+    write_records(path, games[:1])
+    before = path.read_text()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="cannot write game records") as caught:
+            write_records(path, games[1:], append=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.filename == str(path)
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_file_stays_as_it_was_when_the_games_break_off(tmp_path, kept):
+    path = tmp_path / "games.txt"
+    path.write_text("as it was")
+
+    def broken() -> Iterator[GameRecord]:
+        yield from three_games()[:kept]
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        write_records(path, broken())
+    with pytest.raises(ValueError, match="the record says"):
+        write_records(path, [GameRecord(2, played(Options(2)).actions, (9, 9), 0)])
+    assert path.read_text() == "as it was"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_errors_of_the_source_are_its_own(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        write_records(tmp_path / "copy.txt", read_records(tmp_path / "missing.txt"))
+    assert caught.value.filename == str(tmp_path / "missing.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Replay
+
+
+def test_replay_finds_games_and_positions():
+    path = GOLDEN / "games.txt"
+    record = find_record(path, 2)
+    assert record == golden_records()[1]
+    assert position_at(record).is_over
+    assert [position_at(record, ply).ply for ply in (9, 45, 60)] == [9, 45, 60]
+    assert position_at(find_record(path), 0).ply == 0
+    with pytest.raises(ValueError, match=r"games.txt: there is no game 4 among its 3, counted from 1"):
+        find_record(path, 4)
+    with pytest.raises(ValueError, match="no game 0"):
+        find_record(path, 0)
+    with pytest.raises(ValueError, match="ply 8: the game has the plies 9 to 7"):
+        position_at(record, 8)
+
+
+def test_replay_prints_tags_and_boards():
+    record = find_record(GOLDEN / "games.txt")
+    texts = list(replay_text(record, color=False))
+    assert len(texts) == 2 + len(record.actions)
+    assert "yellow: maxn" in texts[0]
+    assert "result: " in texts[0]
+    assert "ply 12" in list(replay_text(record, 12, color=False))[1]
+    assert len(list(replay_text(record, 12))) == 2
