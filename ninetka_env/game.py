@@ -161,10 +161,11 @@ class Game:
             ValueError: if the action is illegal, naming the square and the phase; nothing is changed.
             TypeError: if it is no integer.
         """
-        passed = _play_if_legal(self.records, 0, as_action(action))
+        action = as_action(action)
+        passed = _play_if_legal(self.records, 0, action) if 0 <= action <= PASS else -1
         if passed < 0:
-            raise ValueError(describe_illegal(self, int(action)))
-        self.last_action = int(action)
+            raise ValueError(describe_illegal(self, action))
+        self.last_action = action
         self.passed = _seats(passed) if passed else ()
 
     def copy(self) -> Self:

@@ -40,7 +40,7 @@ Int8s = npt.NDArray[np.int8]
 
 CHUNK = 64
 """Games that a thread claims at a time."""
-GAMES_PER_THREAD = 256
+GAMES_PER_THREAD = 512
 """Games for which a further thread is worth its while."""
 
 Planes = npt.NDArray[np.int8]

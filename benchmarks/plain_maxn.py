@@ -11,7 +11,7 @@ from ninetka_env.geometry import MAX_PLAYERS, NUM_SLOTS, PASS, SLOT_SQUARE
 from ninetka_env.rules import GAME, Records, end_turn, is_over, must_pass, pass_over, slide
 
 
-@numba.njit  # type: ignore[untyped-decorator]  # not cached: numba cannot cache recursion
+@numba.njit  # not cached: numba cannot cache recursion
 def _visit(stack: Records, values: npt.NDArray[np.int64], level: int, depth: int) -> int:
     """Write the values of `stack[level]` to `values[level]`; evaluate every leaf from scratch."""
     game = stack[level]
@@ -31,7 +31,7 @@ def _visit(stack: Records, values: npt.NDArray[np.int64], level: int, depth: int
     return best
 
 
-@numba.njit  # type: ignore[untyped-decorator]
+@numba.njit
 def _start(games: Records, stack: Records, values: npt.NDArray[np.int64], depth: int) -> int:
     stack[0] = games[0]
     stack[0].auto_pass = 1

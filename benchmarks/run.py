@@ -1,0 +1,82 @@
+"""`ninetka bench`: runs the benchmarks, each in a process of its own, and prints one table."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import Row
+
+BENCHMARKS = ("vector", "aec", "search", "startup")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the benchmarks named in `argv` (all without any); returns the exit status."""
+    unknown = [name for name in argv if name not in BENCHMARKS]
+    if unknown:
+        print(f"usage: ninetka bench [{'] ['.join(BENCHMARKS)}]")
+        if unknown != ["--help"]:
+            print(f"error: no benchmark {unknown[0]!r}: known are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 0 if unknown == ["--help"] else 2
+    console = Console(width=max(150, Console().width))
+    table = Table(title=f"9tka on {machine()}")
+    for heading in ("what", "ours", "reach", "peer's", "ratio", "peer, or note"):
+        table.add_column(heading, justify="right" if heading in ("ours", "reach", "peer's", "ratio") else "left")
+    for name in argv or BENCHMARKS:
+        for row in measure(name):
+            table.add_row(*cells(row))
+            print(f"{row.what}: {figure(row.ours)} {row.unit}", file=sys.stderr)
+    console.print(table)
+    return 0
+
+
+def measure(name: str) -> Iterator[Row]:
+    """Run one benchmark and yield its rows as they come."""
+    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            yield Row(**json.loads(line))
+    if process.returncode:
+        raise SystemExit(f"error: benchmark {name!r} ended with status {process.returncode}")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """Return a row's cells as text."""
+    about = ", ".join(filter(None, (row.peer_name, row.note)))
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}" if row.ratio < 10 else f"{row.ratio:.0f}"
+    reach = "" if row.target is None else ("at most " if row.lower_is_better else "") + figure(row.target)
+    peer = "" if row.peer is None else figure(row.peer)
+    return row.what, f"{figure(row.ours)} {row.unit}", reach, peer, ratio, about
+
+
+def figure(number: float) -> str:
+    """Write a number with three significant digits."""
+    for size, letter in ((1e6, " M"), (1e4, " k")):
+        if number >= size:
+            return f"{number / (1e6 if letter == ' M' else 1e3):.3g}{letter}"
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
+
+
+def machine() -> str:
+    """Name the processor, the cores that this process may use, and the versions that matter."""
+    processor = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        processor = names[0] if names else processor
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{processor}, {cores} cores, Python {platform.python_version()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

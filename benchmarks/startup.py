@@ -1,0 +1,54 @@
+"""Size of a game and time from a fresh process to its first step, with a warm and with a cold compile cache."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+from benchmarks.measure import Row, has, write_rows
+from ninetka_env.rules import GAME
+
+IMPORT = "import ninetka_env"
+FIRST_STEP = "from ninetka_env import ninetka_v0 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(24); e.last()"
+PEER_STEP = (
+    "from pettingzoo.classic import connect_four_v3 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(3); e.last()"
+)
+SPIEL_STEP = "import pyspiel; s = pyspiel.load_game('hex').new_initial_state(); s.apply_action(0)"
+
+
+def seconds(code: str, runs: int = 5, cache: str | None = None) -> float:
+    """Return the median wall time of a fresh Python that runs `code`."""
+    environment = os.environ | ({"XDG_CACHE_HOME": cache} if cache else {})
+    taken = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=environment)
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken)
+
+
+def rows() -> Iterator[Row]:
+    """Measure whole processes; Python's own start is part of every figure."""
+    yield Row("record of one game", "bytes", GAME.itemsize, target=512, lower_is_better=True)
+    bare = seconds("pass")
+    note = f"{bare:.2f} s of it is Python itself"
+    yield Row("import ninetka_env", "s", seconds(IMPORT), target=0.6, lower_is_better=True, note=note)
+    seconds(FIRST_STEP, runs=1)
+    peer = seconds(PEER_STEP)
+    name = "PettingZoo connect four"
+    yield Row("process to first step, warm cache", "s", seconds(FIRST_STEP), peer, name, 1.0, lower_is_better=True)
+    if has("pyspiel"):
+        what = "process to first step, warm cache"
+        yield Row(what, "s", seconds(FIRST_STEP), seconds(SPIEL_STEP), "OpenSpiel hex", 1.0, lower_is_better=True)
+    with tempfile.TemporaryDirectory() as empty:
+        cold = seconds(FIRST_STEP, runs=1, cache=empty)
+    yield Row("process to first step, cold cache", "s", cold, target=20.0, lower_is_better=True)
+
+
+if __name__ == "__main__":
+    write_rows(rows())
