@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types coverage bench clean
+.PHONY: help setup test lint types coverage match bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ coverage: export NUMBA_DISABLE_JIT := 1
 coverage: export NINETKA_TEST_GAMES ?= 24
 coverage: $(INSTALLED)  ## report line and branch coverage of ninetka_env and agents
 	$(PYTEST) --cov
+
+match: $(INSTALLED)  ## play MaxN, a tree search and a random player against each other
+	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120
 
 bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's in the same run
 	$(INSTALL) --editable ".[bench]"
