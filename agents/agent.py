@@ -50,7 +50,10 @@ def make_agent(spec: str) -> Agent:
     known = _constructors()
     if name not in known:
         raise ValueError(f"unknown agent {name!r}: known are {', '.join(sorted(known))}{_meant(name, list(known))}")
-    constructor = known[name]()
+    try:
+        constructor = known[name]()
+    except ImportError as error:
+        raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
     options = _parse_options(spec, text, constructor)
     agent: Agent = constructor(**options)
     agent.name = spec
@@ -67,6 +70,7 @@ def _constructors() -> dict[str, Callable[[], Callable[..., Any]]]:
         "random": load("random_agent", "RandomAgent"),
         "maxn": load("maxn", "MaxNAgent"),
         "mcts": load("mcts", "MctsAgent"),
+        "net": load("policy", "NetAgent"),
     }
 
 

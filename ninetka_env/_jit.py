@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -81,20 +82,33 @@ def _one_at_a_time(method: Callable[..., Any], folder: Path) -> Callable[..., An
 
 @functools.cache
 def _cache_folder(package: Path) -> Path:
-    """Return the cache folder for the sources of `package` and of this package; drop folders unused for a week."""
+    """Return the cache folder for the functions of a package; drop folders unused for a week."""
     digest = hashlib.sha256(numba.__version__.encode() + bytes([numba.config.BOUNDSCHECK or 0]))
-    for source in sorted({*_HERE.glob("*.py"), *package.glob("*.py")}):
-        digest.update(source.name.encode() + source.read_bytes())
+    for folder in sorted(_reach(package, {_HERE})):
+        for source in sorted(folder.glob("*.py")):
+            digest.update(source.name.encode() + source.read_bytes())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ninetka"
-    folder = home / f"{package.name}-{digest.hexdigest()[:16]}"
-    if not folder.exists():
+    cache = home / f"{package.name}-{digest.hexdigest()[:16]}"
+    if not cache.exists():
         _drop_unused(home)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        os.utime(folder)
+        cache.mkdir(parents=True, exist_ok=True)
+        os.utime(cache)
     except OSError:  # a read-only home: numba looks for another place
         return package / "__pycache__"
-    return folder
+    return cache
+
+
+def _reach(package: Path, known: set[Path]) -> set[Path]:
+    """Return `known`, the package and the packages beside it that its modules import, and so on."""
+    if package in known:
+        return known
+    known = known | {package}
+    text = "\n".join(source.read_text() for source in package.glob("*.py"))
+    for name in set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE)):
+        if (package.parent / name / "__init__.py").exists():
+            known = _reach(package.parent / name, known)
+    return known
 
 
 def _drop_unused(home: Path) -> None:

@@ -174,6 +174,8 @@ class Game:
         twin.last_action, twin.passed = self.last_action, self.passed
         return twin
 
+    __copy__ = copy
+
     def counts(self) -> npt.NDArray[np.int8]:
         """Return the settled stones per seat and section, (n, 9) int8."""
         counts: npt.NDArray[np.int8] = self.records["counts"][0, : self.num_players].copy()
@@ -211,7 +213,7 @@ class Game:
         if not (0 <= square < SIZE * SIZE and self.movable().flat[square]):
             name = action_name(square) if 0 <= square < PASS else f"square {square}"
             raise ValueError(f"{name}: no stone that can slide stands there")
-        return int(_landing(self.records, 0, square))
+        return int(_landing(self.records, 0, int(square)))
 
     def __str__(self) -> str:
         """Return the position as text that `from_text` reads back."""
@@ -289,9 +291,9 @@ def as_action(action: Any) -> int:
 
 def describe_illegal(game: Game, action: int) -> str:
     """Say why `action` is illegal in `game`: the square, the phase and what is allowed."""
-    if game.is_over:
-        return f"action {action}: the game is over"
     what = f"action {action} ({action_name(action)})" if 0 <= action <= PASS else f"action {action}"
+    if game.is_over:
+        return f"{what} is illegal in phase {game.phase.name}: the game is over"
     legal = ", ".join(action_name(a) for a in game.legal_actions())
     return f"{what} is illegal for seat {game.to_move} in phase {game.phase.name}: legal are {legal}"
 

@@ -157,7 +157,7 @@ def square_index(name: str) -> int:
         ValueError: if `name` is no square from A1 to K11.
     """
     letter, number = name[:1].upper(), name[1:]
-    if not letter or letter not in COLUMN_NAMES or not (number.isascii() and number.isdigit()):
+    if not name.isascii() or not letter or letter not in COLUMN_NAMES or not number.isdigit():
         raise ValueError(f"no square {name!r}: expected a column A..K and a row 1..11, such as 'C11'")
     if number.startswith("0") or not 1 <= int(number) <= SIZE:
         raise ValueError(f"no square {name!r}: rows run from 1 to 11")

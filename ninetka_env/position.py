@@ -49,6 +49,8 @@ def read_board(
     if isinstance(to_move, bool) or not isinstance(to_move, (int, np.integer)) or not 0 <= to_move < num_players:
         raise ValueError(f"to_move={to_move!r}: expected a seat 0..{num_players - 1}")
     phase = _phase_of(cells)
+    if random_neutrals and phase == Phase.NEUTRAL:
+        raise ValueError("neutral_placement='random': such a game begins with all nine neutral stones on the board")
     record = np.zeros(1, GAME)
     for name, value in zip(
         ("num_players", "turn_order", "auto_pass", "phase", "to_move", "board"),

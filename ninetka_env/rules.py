@@ -103,6 +103,7 @@ def start(game: Record, num_players: int, turn_order: int, auto_pass: int) -> No
     game.auto_pass = auto_pass
     game.phase = NEUTRAL
     game.to_move = 0
+    game.spare[0] = game.spare[1] = 0
 
 
 @jit

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner, section_of
 
-from ninetka_env.observation import NUM_PLANES, PLANES, SHAPE
+from ninetka_env._jit import jit
+from ninetka_env.observation import NUM_PLANES, PLANES, SHAPE, write_fast_planes
+from ninetka_env.rules import Records
 
 Tensor = npt.NDArray[np.int8]
 
@@ -79,7 +81,7 @@ SLOW: dict[str, Callable[[ReferenceGame, int, int], Iterable[Square]]] = {
 def slow_observation(game: ReferenceGame, viewer: int) -> Tensor:
     drawn = np.zeros(SHAPE, np.int8)
     for planes in PLANES:
-        for place in range(planes.count):
+        for place in range(planes.number):
             for row, col in SLOW[planes.name](game, viewer, place):
                 drawn[planes.first + place, row, col] = 1
     return drawn
@@ -100,12 +102,12 @@ def assert_equal(drawn: Tensor, expected: Tensor) -> None:
 
 def of(drawn: Tensor, name: str) -> Tensor:
     """Return the planes of that name."""
-    first, count = next((planes.first, planes.count) for planes in PLANES if planes.name == name)
-    return drawn[first : first + count]
+    first, number = next((planes.first, planes.number) for planes in PLANES if planes.name == name)
+    return drawn[first : first + number]
 
 
 def test_the_table_of_planes_has_no_gap() -> None:
-    numbers = [planes.first + place for planes in PLANES for place in range(planes.count)]
+    numbers = [planes.first + place for planes in PLANES for place in range(planes.number)]
     assert numbers == list(range(NUM_PLANES))
     assert SHAPE == (NUM_PLANES, 11, 11)
     assert [planes.name for planes in PLANES[:2]] == ["stones", "neutral"]  # planes 0..3 and 4 are promised
@@ -125,6 +127,22 @@ def test_another_viewer_sees_the_seats_rotated_and_the_rest_alike(options: Optio
             assert (of(seen, name) == of(first, name)).all()
         assert ((of(seen, "owned") | of(seen, "lost")) == (of(first, "owned") | of(first, "lost"))).all()
         assert of(seen, "viewer").all(axis=(1, 2)).tolist() == [seat == viewer for seat in range(4)]
+
+
+@jit
+def _redraw(games: Records, planes: Tensor) -> None:
+    write_fast_planes(games[0], games[0].to_move, planes)
+
+
+def test_within_a_phase_the_fast_planes_keep_the_seat_to_move_up_to_date(options: Options) -> None:
+    for seed in range(games_per_option(0.06)):
+        phase, planes = -1, np.zeros(SHAPE, np.int8)
+        for game in random_positions(options, seed):
+            expected = observe(game, game.to_move)
+            if game.phase == phase:
+                _redraw(game.records, planes.reshape(-1))
+                assert_equal(planes, expected)
+            phase, planes = game.phase, expected
 
 
 def test_no_plane_is_always_empty() -> None:

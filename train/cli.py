@@ -66,6 +66,37 @@ def _integer_option(*names: str, help: str) -> Any:  # typer's name
 
 
 @app.command()
+def train(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Such as configs/quick.yaml.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ppo.epochs=2.")
+    ] = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+    games: Annotated[int, _integer_option("--games", "-g", help="Games per opponent at the end; 0: none.")] = 200,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
+) -> None:
+    """Train a network by self-play or by imitating the tree search, and measure it."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from train.config import load_config
+    from train.run import run
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def show(share: float, numbers: dict[str, float]) -> None:
+            text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
+            bar.update(task, completed=share, description=text)
+
+        try:
+            chosen = load_config(config, settings or ())
+            run(chosen, runs / chosen.name, games, resume, show)
+        except (ValueError, OSError) as error:
+            _fail(error)
+
+
+@app.command()
 def evaluate(
     agents: Annotated[
         list[str] | None,

@@ -1,0 +1,78 @@
+"""The agent that plays what a trained network says, without search."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from agents.agent import Actions, game_streams
+from agents.checkpoint import best_shipped, load_checkpoint
+from agents.features import make_features
+from agents.network import Network, as_inputs
+from ninetka_env.geometry import NUM_ACTIONS
+from ninetka_env.rules import Records
+
+BATCH = 1024
+"""Positions per forward pass."""
+
+
+class NetAgent:
+    """Plays a network's most probable action, or draws from its policy."""
+
+    def __init__(self, path: str = "", temperature: float = 0.0, threads: int = 0) -> None:
+        """Load a network onto the GPU if there is one, else onto the CPU.
+
+        Args:
+            path: of a checkpoint; empty for the best shipped one.
+            temperature: 0 plays the most probable action; else actions are drawn by p ** (1 / temperature).
+            threads: at most this many CPU threads; 0 leaves torch's setting alone.
+
+        Raises:
+            ValueError: if the checkpoint is no good, or an option is out of range.
+        """
+        if not temperature >= 0:
+            raise ValueError(f"temperature={temperature!r}: expected a number of at least 0")
+        if threads < 0:
+            raise ValueError(f"threads={threads!r}: expected an integer of at least 0")
+        if threads:
+            torch.set_num_threads(threads)
+        self.name = "net"
+        self.temperature = temperature
+        self.network = load_checkpoint(path or best_shipped(), best_device())[0]
+
+    @classmethod
+    def of(cls, network: Network, temperature: float = 0.0, name: str = "net") -> NetAgent:
+        """Make an agent of a network at hand."""
+        agent = cls.__new__(cls)
+        agent.name, agent.temperature, agent.network = name, temperature, network
+        return agent
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose actions; see `agents.agent.Agent.act`."""
+        scores = policy_logits(self.network, games)
+        if self.temperature:
+            scores = scores / np.float32(self.temperature) + _gumbel(games, rng)
+        return np.asarray(scores.argmax(1), np.int64)
+
+
+def best_device() -> torch.device:
+    """Return the GPU if there is one, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def policy_logits(network: Network, games: Records) -> npt.NDArray[np.float32]:
+    """Return (N, 122) float32 masked logits of the seats to move."""
+    logits = np.empty((len(games), NUM_ACTIONS), np.float32)
+    with torch.inference_mode():
+        for first in range(0, len(games), BATCH):
+            part = slice(first, first + BATCH)
+            logits[part] = network(as_inputs(make_features(games[part]), network.device)).logits.cpu().numpy()
+    return logits
+
+
+def _gumbel(games: Records, rng: np.random.Generator) -> npt.NDArray[np.float32]:
+    """Draw (N, 122) float32 Gumbel noise, each game's from a stream of its own; the argmax then samples the softmax."""
+    noise = [np.random.default_rng(int(word)).random(NUM_ACTIONS) for word in game_streams(games, rng)]
+    uniform = np.array(noise).reshape(len(games), NUM_ACTIONS) * (1 - 2e-12) + 1e-12
+    return -np.log(-np.log(uniform)).astype(np.float32)

@@ -1,0 +1,434 @@
+"""The PettingZoo environment: its conformance tests, and what those do not look at."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import os
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pettingzoo
+import pytest
+from conftest import Options, games_per_option, observe
+from pettingzoo.test import api_test, render_test, seed_test
+
+from ninetka_env import ninetka_v0, render
+from ninetka_env.game import Game
+from ninetka_env.geometry import NUM_ACTIONS, PASS
+from ninetka_env.observation import SHAPE
+
+MAKERS = [ninetka_v0.env, ninetka_v0.raw_env]
+KNOWN_WARNINGS = ("Observation is not a NumPy array", "Observation space for each agent probably should be")
+"""What `api_test` says about every environment with dict observations that is not on its list."""
+
+
+def make_started(make=ninetka_v0.raw_env, seed=0, **options):
+    env = make(**options)
+    env.reset(seed=seed)
+    return env
+
+
+def play_plies(env, rng, plies=100):
+    """Play random legal actions until the game is over or `plies` are played; yield after each."""
+    for _ in range(plies):
+        if env.terminations[env.agent_selection]:
+            return
+        env.step(int(rng.choice(env.unwrapped.game.legal_actions())))
+        yield
+
+
+def play(env, rng, plies=100):
+    for _ in play_plies(env, rng, plies):
+        pass
+
+
+def snapshot(env):
+    """Return all that a user can see of a running environment."""
+    return {
+        "game": str(env.unwrapped.game),
+        "observations": {agent: observation_bytes(env, agent) for agent in env.possible_agents},
+        "agents": list(env.agents),
+        "agent_selection": env.agent_selection,
+        "rewards": dict(env.rewards),
+        "cumulative": dict(env.unwrapped._cumulative_rewards),
+        "terminations": dict(env.terminations),
+        "truncations": dict(env.truncations),
+        "infos": dict(env.infos),
+    }
+
+
+def observation_bytes(env, agent):
+    return {name: array.tobytes() for name, array in env.observe(agent).items()}
+
+
+# PettingZoo's own tests
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_pettingzoo_api(make, options):
+    for reward in ("win", "score"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            api_test(make(**options._asdict(), reward=reward), num_cycles=200)
+        assert [str(one.message) for one in caught if not str(one.message).startswith(KNOWN_WARNINGS)] == []
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_pettingzoo_seed(make, options):
+    seed_test(lambda: make(**options._asdict()), num_cycles=200)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_pettingzoo_render(make, monkeypatch):
+    pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr(render, "Window", functools.partial(render.Window, fps=1000))
+    for num_players in (2, 3, 4):
+        render_test(lambda render_mode, n=num_players: make(num_players=n, render_mode=render_mode))
+
+
+@pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="this PettingZoo has no registry")
+def test_the_registry_makes_it():
+    env = pettingzoo.make("aec", "ninetka/ninetka-v0", num_players=3, reward="score")
+    assert isinstance(env.unwrapped, ninetka_v0.raw_env)
+    env.reset(seed=0)
+    assert env.agents == ["player_0", "player_1", "player_2"]
+    assert env.unwrapped.game.num_players == 3
+
+
+# Spaces, masks and observations
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_every_seat_sees_at_every_ply_and_after_the_end(make, options):
+    for seed in range(games_per_option(0.012)):
+        env = make_started(make, seed, **options._asdict())
+        assert_seen(env)
+        for _ in play_plies(env, np.random.default_rng(seed)):
+            assert_seen(env)
+        while env.agents:
+            env.step(None)
+            assert_seen(env)
+
+
+def assert_seen(env):
+    game = env.unwrapped.game
+    for seat, agent in enumerate(env.possible_agents):
+        seen = env.observe(agent)
+        legal = game.legal_actions().tolist() if seat == game.to_move else []
+        assert env.observation_space(agent).contains(seen)
+        assert {name: array.dtype for name, array in seen.items()} == {"observation": np.int8, "action_mask": np.int8}
+        assert np.flatnonzero(seen["action_mask"]).tolist() == legal
+        assert (seen["observation"] == observe(game, seat)).all()
+    assert (env.state() == observe(game, 0)).all()
+    if env.agents and not game.is_over:
+        assert env.agent_selection == f"player_{game.to_move}"
+        assert legal or game.to_move != seat
+
+
+def test_observations_are_fresh_arrays():
+    env = make_started()
+    before = env.observe("player_0")
+    for array in (*before.values(), env.state()):
+        array[:] = 7
+    again = env.observe("player_0")
+    assert max(array.max() for array in (*again.values(), env.state())) == 1
+    kept = copy.deepcopy(again)
+    play(env, np.random.default_rng(0), 20)
+    for name, array in again.items():
+        assert (array == kept[name]).all()
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_spaces(make, num_players):
+    env = make(num_players=num_players)
+    assert env.possible_agents == [f"player_{seat}" for seat in range(num_players)]
+    for agent in env.possible_agents:
+        assert env.observation_space(agent) is env.observation_space(agent)
+        assert env.action_space(agent) is env.action_space(agent)
+        assert env.observation_space(agent) == env.observation_space("player_0")
+        assert env.action_space(agent).n == NUM_ACTIONS
+        assert env.observation_space(agent)["observation"].shape == SHAPE
+    assert env.metadata["name"] == "ninetka_v0"
+    assert set(env.metadata["render_modes"]) == {"human", "rgb_array", "ansi"}
+    assert env.metadata["is_parallelizable"] is False
+
+
+# The end of a game
+
+
+def expected_rewards(game, reward):
+    n, scores = game.num_players, game.scores()
+    if reward == "win":
+        return [1.0 if seat == game.winner() else -1 / (n - 1) for seat in range(n)]
+    return ((scores - scores.mean()) / 9).tolist()
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("reward", ["win", "score"])
+def test_rewards_come_once_and_all_agents_end_together(make, reward, options):
+    for seed in range(games_per_option(0.012)):
+        env = make_started(make, seed, **options._asdict(), reward=reward)
+        agents = env.possible_agents
+        for _ in play_plies(env, np.random.default_rng(seed)):
+            game = env.unwrapped.game
+            rewards = expected_rewards(game, reward) if game.is_over else [0.0] * len(agents)
+            for paid in (env.rewards, env.unwrapped._cumulative_rewards):
+                assert list(paid) == agents
+                assert list(paid.values()) == pytest.approx(rewards)
+                assert sum(paid.values()) == pytest.approx(0, abs=1e-6)
+            assert env.terminations == dict.fromkeys(agents, game.is_over)
+            assert env.truncations == dict.fromkeys(agents, False)
+            assert env.infos == {agent: {} for agent in agents}
+        assert game.is_over
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_every_agent_leaves_once_with_its_reward(make, num_players):
+    env = make_started(make, num_players=num_players)
+    play(env, np.random.default_rng(0))
+    expected = dict(zip(env.possible_agents, expected_rewards(env.unwrapped.game, "win"), strict=True))
+    left = {}
+    for agent in env.agent_iter():
+        seen, reward, terminated, truncated, info = env.last()
+        assert (terminated, truncated, info) == (True, False, {})
+        assert env.observation_space(agent).contains(seen)
+        left[agent] = reward
+        env.step(None)
+        assert agent not in env.agents
+    assert left == pytest.approx(expected)
+    assert env.agents == []
+    assert env.unwrapped.game.is_over
+
+
+def test_an_agent_of_a_finished_game_steps_with_none():
+    env = make_started()
+    play(env, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="None"):
+        env.step(1)
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_a_seat_that_moves_twice_is_selected_twice(num_players):
+    twice = 0
+    for seed in range(20):
+        env = make_started(num_players=num_players)
+        before = None
+        for _ in play_plies(env, np.random.default_rng(seed)):
+            in_movement = env.game.ply > 45 and not env.game.is_over
+            assert in_movement or not env.game.passed
+            twice += in_movement and env.agent_selection == before
+            before = env.agent_selection
+    assert twice
+
+
+# Illegal actions
+
+
+@pytest.mark.parametrize(
+    ("plies", "phase", "illegal"), [(0, "NEUTRAL", 0), (12, "PLACEMENT", 60), (50, "MOVEMENT", 60)]
+)
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_an_illegal_action_is_named_and_changes_nothing(plies, phase, illegal, num_players):
+    env = make_started(num_players=num_players)
+    play(env, np.random.default_rng(1), plies)
+    before = snapshot(env)
+    names = {0: "A11", 60: "F6", PASS: "pass", -1: "-1", 122: "122", 2**40: str(2**40)}
+    for action in (illegal, PASS, -1, 122, 2**40, np.int64(illegal), np.array(illegal)):
+        with pytest.raises(ValueError, match=rf"{names[int(action)]}\b.*{phase}"):
+            env.step(action)
+        assert snapshot(env) == before
+    play(env, np.random.default_rng(1))
+    assert env.game.is_over
+
+
+@pytest.mark.parametrize("action", [None, 1.0, "1", True, np.array([1]), np.float32(1), [1]])
+def test_an_action_is_an_integer(action):
+    env = make_started()
+    before = snapshot(env)
+    with pytest.raises(TypeError, match="integer"):
+        env.step(action)
+    assert snapshot(env) == before
+
+
+@pytest.mark.parametrize("plies", [0, 12, 50])
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_the_wrapped_environment_ends_with_an_illegal_action(plies, num_players):
+    env = make_started(ninetka_v0.env, num_players=num_players)
+    play(env, np.random.default_rng(1), plies)
+    culprit = env.agent_selection
+    env.step(PASS)
+    assert env.rewards == {agent: -1.0 if agent == culprit else 0 for agent in env.possible_agents}
+    assert all(env.terminations.values())
+    paid = {}
+    for agent in env.agent_iter():
+        paid[agent] = env.last()[1]
+        env.step(None)
+    assert paid == {agent: -1.0 if agent == culprit else 0 for agent in env.possible_agents}
+    env.reset(seed=0)
+    play(env, np.random.default_rng(1))
+    assert env.unwrapped.game.is_over
+
+
+@pytest.mark.parametrize("action", [-1, 122, 1.5])
+def test_the_wrapped_environment_asserts_the_range_of_actions(action):
+    env = make_started(ninetka_v0.env)
+    before = snapshot(env)
+    with pytest.raises(AssertionError, match="action is not in action space"):
+        env.step(action)
+    assert snapshot(env) == before
+
+
+def test_the_wrapped_environment_reports_methods_called_before_reset():
+    env = ninetka_v0.env()
+    for name in ("agents", "rewards", "terminations", "truncations", "infos", "agent_selection"):
+        with pytest.raises(AttributeError, match=f"{name} cannot be accessed before reset"):
+            getattr(env, name)
+    for call in (lambda: env.step(0), lambda: env.observe("player_0"), env.state):
+        with pytest.raises(AssertionError, match="reset"):
+            call()
+
+
+# Options
+
+WRONG = [
+    ({"num_players": 5}, r"num_players=5: .*2, 3, 4"),
+    ({"num_players": 1}, r"num_players=1: .*2, 3, 4"),
+    ({"num_players": "2"}, r"num_players='2': .*2, 3, 4"),
+    ({"num_players": True}, r"num_players=True: .*2, 3, 4"),
+    ({"neutral_placement": "nobody"}, r"neutral_placement='nobody': .*'players', 'random'"),
+    ({"turn_order": None}, r"turn_order=None: .*'restart', 'continue'"),
+    ({"auto_pass": "yes"}, r"auto_pass='yes': .*False, True"),
+    ({"auto_pass": 1}, r"auto_pass=1: .*False, True"),
+    ({"reward": "gold"}, r"reward='gold': .*'win', 'score'"),
+    ({"render_mode": "4k"}, r"render_mode='4k': .*'human', 'rgb_array', 'ansi'"),
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize(("option", "message"), WRONG)
+def test_a_wrong_option_is_named_with_the_allowed_values(make, option, message):
+    with pytest.raises(ValueError, match=message):
+        make(**option)
+
+
+def test_unknown_reset_options_are_ignored():
+    env = ninetka_v0.env(num_players=3, neutral_placement="random")
+    env.reset(seed=4, options={"num_players": 2, "no such option": 1})
+    assert env.unwrapped.game == Game.new(3, neutral_placement="random", seed=4)
+
+
+# Seeds and copies
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_seed_restarts_the_stream_and_none_goes_on_with_it(make):
+    def boards(env, *seeds):
+        drawn = []
+        for seed in seeds:
+            env.reset(seed=seed)
+            drawn.append(env.unwrapped.game.board.tobytes())
+        return drawn
+
+    env = make(num_players=3, neutral_placement="random")
+    first = boards(env, 5, None, None, 6)
+    assert boards(env, 5, None, None, 6) == first
+    assert boards(make(num_players=3, neutral_placement="random"), 5, None, None, 6) == first
+    assert len(set(first)) == 4
+    unseeded = [boards(make(neutral_placement="random"), None)[0] for _ in range(3)]
+    assert len(set(unseeded)) == 3
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_options_survive_a_seeded_reset(make, options):
+    env = make(**options._asdict(), reward="score")
+    for seed in (3, None, 4):
+        env.reset(seed=seed)
+        game = env.unwrapped.game
+        assert Options(game.num_players, options.neutral_placement, game.turn_order, game.auto_pass) == options
+        assert game.ply == (9 if options.neutral_placement == "random" else 0)
+    play(env, np.random.default_rng(0))
+    assert list(env.rewards.values()) == pytest.approx(expected_rewards(env.unwrapped.game, "score"))
+
+
+def by_pickle(env):
+    return pickle.loads(pickle.dumps(env))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, by_pickle])
+@pytest.mark.parametrize("plies", [0, 5, 30, 60, 100])
+def test_a_copy_keeps_the_game_and_goes_on_alike(make, duplicate, plies):
+    env = make_started(make, seed=3, num_players=3, neutral_placement="random", reward="score")
+    play(env, np.random.default_rng(0), plies)
+    before = snapshot(env)
+    twin = duplicate(env)
+    assert snapshot(twin) == before
+    play(twin, np.random.default_rng(1))
+    assert snapshot(env) == before  # nothing is shared
+    play(env, np.random.default_rng(1))
+    assert snapshot(env) == snapshot(twin)
+    for one in (env, twin):
+        one.reset()
+    assert snapshot(env) == snapshot(twin)  # the stream of neutral stones goes on alike
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, by_pickle])
+def test_an_environment_can_be_copied_before_its_first_reset(make, duplicate):
+    twin = duplicate(make(num_players=4))
+    twin.reset(seed=0)
+    assert snapshot(twin) == snapshot(make_started(make, num_players=4))
+
+
+def test_environments_with_different_seats_live_side_by_side():
+    together = [make_started(num_players=n, auto_pass=n != 3) for n in (2, 3, 4)]
+    walks = [play_plies(env, np.random.default_rng(n)) for n, env in enumerate(together)]
+    for _ in itertools.zip_longest(*walks):
+        pass
+    for n, env in enumerate(together):
+        alone = make_started(num_players=n + 2, auto_pass=n + 2 != 3)
+        play(alone, np.random.default_rng(n))
+        assert snapshot(env) == snapshot(alone)
+
+
+# Pictures
+
+
+def test_nothing_is_rendered_without_a_mode():
+    for make in MAKERS:
+        with pytest.raises(ValueError, match=r"render_mode=None.*'human', 'rgb_array', 'ansi'"):
+            make_started(make).render()
+
+
+def test_the_drawing_library_is_loaded_when_something_is_drawn():
+    pytest.importorskip("pygame")
+    script = """if True:
+        import sys
+        from ninetka_env import ninetka_v0
+        env = ninetka_v0.env(render_mode="rgb_array")
+        env.reset(seed=0)
+        env.step(24)
+        assert not {"pygame", "PIL", "torch", "agents"} & set(sys.modules), "loaded too early"
+        env.render()
+        assert "pygame" in sys.modules
+    """
+    root = Path(__file__).parent.parent
+    environment = os.environ | {"PYTHONPATH": str(root), "SDL_VIDEODRIVER": "dummy"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_text_shows_the_game():
+    env = make_started(num_players=4, render_mode="ansi")
+    play(env, np.random.default_rng(0), 50)
+    assert re.search(r"movement phase, ply 50", env.render())

@@ -1,0 +1,235 @@
+"""Agents by name, what they all promise, and the random one."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numba
+import numpy as np
+import pytest
+from conftest import ALL_OPTIONS, Options, position_after, random_position
+from scipy.stats import chisquare
+
+from agents import make_agent, maxn, mcts, random_agent
+from agents.agent import GameRandom, game_streams
+from ninetka_env.game import Game
+from ninetka_env.geometry import PASS
+from ninetka_env.rules import GAME, Phase
+
+SPECS = ["random", "maxn:depth=2", "maxn:depth=2,random_ties=true", "mcts:simulations=30"]
+
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled, or it takes too long")
+
+
+def some_games(count=200):
+    """Return records of random positions of all options and phases, none of them over."""
+    found = []
+    while len(found) < count:
+        seed = len(found)
+        game = random_position(ALL_OPTIONS[seed % len(ALL_OPTIONS)], seed, plies=seed * 7 % 82)
+        if game.is_over:
+            game = random_position(ALL_OPTIONS[seed % len(ALL_OPTIONS)], seed, plies=50)
+        found.append(game)
+    return np.concatenate([game.records for game in found])
+
+
+def must_pass():
+    """Return a position whose seat to move has nothing to slide."""
+    options = Options(3, auto_pass=False)
+    for seed in range(100):
+        for plies in range(50, 80):
+            game = random_position(options, seed, plies)
+            if game.legal_actions().tolist() == [PASS]:
+                return game
+    raise AssertionError("none found")
+
+
+# Agents by name
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "random",
+        "maxn",
+        "maxn:",
+        "maxn:depth=3",
+        "maxn:3",
+        "maxn:depth=3,random_ties=true,threads=1",
+        "maxn:random_ties=false",
+        "mcts",
+        "mcts:simulations=20",
+        "mcts:20",
+        "mcts:20,exploration=0.5",
+        "mcts:exploration=1,threads=2",
+    ],
+)
+def test_a_spec_names_the_agent_and_its_options(spec):
+    agent = make_agent(spec)
+    assert agent.name == spec
+    games = random_position(Options(2), 0, 60).records
+    assert Game(games).legal_mask()[agent.act(games, np.random.default_rng(0))[0]]
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("maxn:2", "maxn:depth=2"),
+        ("maxn:0", "maxn"),
+        ("maxn", "maxn:depth=5"),  # two players
+        ("mcts:20", "mcts:simulations=20,exploration=0.7"),
+    ],
+)
+def test_specs_that_mean_the_same(short, long):
+    games = np.concatenate([position_after(Options(2), seed, Phase.MOVEMENT, 15).records for seed in range(20)])
+    one, two = (make_agent(spec).act(games, np.random.default_rng(0)) for spec in (short, long))
+    assert one.tolist() == two.tolist()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", r"unknown agent '': known are .*maxn, mcts, .*random"),
+        ("chess", r"unknown agent 'chess': known are .*maxn, mcts, .*random"),
+        ("MaxN", r"unknown agent 'MaxN': known are .*maxn"),
+        (" maxn", r"unknown agent ' maxn'.*did you mean 'maxn'"),
+        ("max", r"unknown agent 'max'.*did you mean 'maxn'"),
+        ("random:3", r"'random:3'.*allowed are none"),
+        ("random:seed=3", r"'random:seed=3'.*'seed'.*allowed are none"),
+        ("maxn:deep=3", r"'deep', allowed are depth, random_ties, threads.*did you mean 'depth'"),
+        ("maxn:name=x", r"'name', allowed are depth, random_ties, threads"),
+        ("maxn:=3", r"'', allowed are depth, random_ties, threads"),
+        ("maxn:depth=2,depth=3", r"'depth' is given twice"),
+        ("maxn:2,3", r"'depth' is given twice"),
+        ("maxn:depth=", r"depth='' must be a number"),
+        ("maxn:depth=two", r"depth='two' must be a number"),
+        ("maxn:depth=2.5", r"depth='2.5' must be a number"),
+        ("maxn:depth=-1", r"depth=-1"),
+        ("maxn:threads=-1", r"threads=-1"),
+        ("maxn:random_ties=1", r"random_ties='1' must be true or false"),
+        ("maxn:random_ties=True", r"random_ties='True' must be true or false"),
+        ("mcts:simulation=9", r"'simulation', allowed are .*did you mean 'simulations'"),
+        ("mcts:simulations=0", r"simulations=0"),
+        ("mcts:simulations=many", r"simulations='many' must be a number"),
+        ("mcts:exploration=-1", r"exploration=-1"),
+        ("mcts:exploration=nan", r"exploration=nan"),
+        ("mcts:exploration=inf", r"exploration=inf"),
+    ],
+)
+def test_a_wrong_spec_is_named_with_what_is_known(spec, message):
+    with pytest.raises(ValueError, match=message):
+        make_agent(spec)
+
+
+# What all agents promise
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_actions_are_legal_and_the_games_stay_as_they_are(spec):
+    games = np.concatenate([some_games(), must_pass().records])
+    before = games.tobytes()
+    actions = make_agent(spec).act(games, np.random.default_rng(0))
+    assert (actions.shape, actions.dtype) == (games.shape, np.int64)
+    assert all(Game(games[i : i + 1]).legal_mask()[action] for i, action in enumerate(actions))
+    assert actions[-1] == PASS
+    assert games.tobytes() == before
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_same_generator_gives_the_same_actions(spec):
+    games, agent = some_games(100), make_agent(spec)
+    first, again, other = (agent.act(games, np.random.default_rng(seed)).tolist() for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    rng = np.random.default_rng(1)
+    assert agent.act(games, rng).tolist() == first
+    assert agent.act(games, rng).tolist() != first  # the generator has moved on
+
+
+@compiled
+@pytest.mark.parametrize("spec", SPECS[1:])
+def test_the_number_of_threads_changes_nothing(spec):
+    games = some_games()
+    one, *more = (make_agent(f"{spec},threads={threads}") for threads in (1, 2, 2, 0))
+    for seed in range(5):
+        expected = one.act(games, np.random.default_rng(seed)).tolist()
+        for agent in more:
+            assert agent.act(games, np.random.default_rng(seed)).tolist() == expected
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_with_streams_per_game_company_changes_nothing(spec):
+    games, agent = some_games(40), make_agent(spec)
+    streams = game_streams(games, np.random.default_rng(0))
+    together = agent.act(games, GameRandom(streams.copy())).tolist()
+    alone = [int(agent.act(games[i : i + 1], GameRandom(streams[i : i + 1].copy()))[0]) for i in range(40)]
+    assert together == alone
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_no_games_are_no_work(spec):
+    assert make_agent(spec).act(np.zeros(0, GAME), np.random.default_rng(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_it_does_not_matter_how_the_records_lie_in_memory(spec):
+    games, agent = some_games(20), make_agent(spec)
+    expected = agent.act(games, np.random.default_rng(0)).tolist()
+    locked = games.copy()
+    locked.flags.writeable = False
+    for same in (np.repeat(games, 2)[::2], games[::-1].copy()[::-1], locked):
+        assert agent.act(same, np.random.default_rng(0)).tolist() == expected
+
+
+def test_streams_are_as_many_as_games_and_all_different():
+    games = np.zeros(1000, GAME)
+    rng = np.random.default_rng(0)
+    streams = np.concatenate([game_streams(games, rng), game_streams(games, rng)])
+    assert streams.dtype == np.uint64
+    assert len(set(streams.tolist())) == 2000
+
+
+KERNELS = [random_agent._act, maxn._act, maxn._search_first, maxn._evaluate_first, mcts._act, mcts._search_first]
+
+
+@compiled
+def test_every_entry_is_compiled_once():
+    def use_all(games):
+        for spec in [*SPECS, "maxn", "mcts:simulations=3,exploration=1"]:
+            make_agent(spec).act(games, np.random.default_rng(0))
+        game = Game(games[:1])
+        for one in (game, game.copy(), pickle.loads(pickle.dumps(game))):
+            maxn.evaluate(one)
+            maxn.search(one, 2)
+            mcts.search(one, 5, np.random.default_rng(0), exploration=1)
+
+    batch = np.concatenate([random_position(Options(n), n, 50).records for n in (2, 3, 4)])
+    use_all(batch[:1])
+    before = [kernel.signatures for kernel in KERNELS]
+    for games in (batch, batch[1:], batch[[2, 0]], copy.deepcopy(batch), pickle.loads(pickle.dumps(batch))):
+        use_all(games)
+    assert [kernel.signatures for kernel in KERNELS] == before
+
+
+# The random agent
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+@pytest.mark.parametrize("phase", list(Phase))
+def test_the_random_agent_is_uniform(num_players, phase):
+    game = position_after(Options(num_players), 0, phase, plies=4)
+    games = np.repeat(game.records, 200 * len(game.legal_actions()))
+    for rng in (np.random.default_rng(0), GameRandom(game_streams(games, np.random.default_rng(1)))):
+        actions = make_agent("random").act(games, rng)
+        tried, counts = np.unique(actions, return_counts=True)
+        assert tried.tolist() == game.legal_actions().tolist()
+        assert chisquare(counts).pvalue > 0.01
+
+
+def test_the_random_agent_draws_each_game_on_its_own():
+    game = position_after(Options(2), 0, Phase.MOVEMENT, plies=4)
+    actions = make_agent("random").act(np.repeat(game.records, 20_000), np.random.default_rng(0))
+    legal = game.legal_actions()
+    pairs = np.searchsorted(legal, actions[0::2]) * len(legal) + np.searchsorted(legal, actions[1::2])
+    assert chisquare(np.bincount(pairs, minlength=len(legal) ** 2)).pvalue > 0.01

@@ -1,0 +1,135 @@
+"""Checkpoints: what is written comes back, and whatever was damaged is refused by name and reason."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agents import checkpoint as module  # noqa: E402
+from agents.checkpoint import Checkpoint, best_shipped, load_checkpoint, save_checkpoint  # noqa: E402
+from agents.network import Network, NetworkConfig  # noqa: E402
+from agents.policy import NetAgent  # noqa: E402
+
+CONFIG = NetworkConfig(width=8, blocks=1)
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return Network(CONFIG)
+
+
+@pytest.fixture
+def path(tmp_path, network):
+    return save_checkpoint(tmp_path / "deep" / "net", network, Checkpoint(CONFIG, 7, {"seed": 3}, {"a": 1}))
+
+
+def edit(path, **changes):
+    about = json.loads(path.with_suffix(".json").read_text())
+    path.with_suffix(".json").write_text(json.dumps(about | changes))
+
+
+def test_round_trip(tmp_path, network):
+    state = {"moment": torch.arange(3)}
+    path = save_checkpoint(tmp_path / "net", network, Checkpoint(CONFIG, 7, {"seed": 3}, {"a": [1]}), state)
+    for name in (path, path.with_suffix(".json"), path.with_suffix("")):
+        loaded, about, rest = load_checkpoint(name)
+        assert about == Checkpoint(CONFIG, 7, {"seed": 3}, {"a": [1]})
+        assert rest["moment"].tolist() == [0, 1, 2]
+        assert not loaded.training
+        for one, other in zip(network.parameters(), loaded.parameters(), strict=True):
+            assert torch.equal(one, other)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.json", "net.safetensors"]
+
+
+def test_the_json_names_the_environment(path):
+    about = json.loads(path.with_suffix(".json").read_text())
+    assert about["environment"] == "ninetka_v0"
+    assert about["network"] == {"width": 8, "blocks": 1, "mixing": "pool", "heads": 4}
+
+
+def test_missing_files_are_named(path):
+    with pytest.raises(ValueError, match=r"nowhere\.json: cannot be read: No such file"):
+        load_checkpoint(path.with_name("nowhere"))
+    path.unlink()
+    with pytest.raises(ValueError, match=r"net\.safetensors: cannot be read: No such file"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, -1])
+def test_truncated_tensors_are_refused(path, kept):
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"net\.safetensors: .*cut short, edited"):
+        load_checkpoint(path)
+
+
+def test_one_flipped_bit_is_refused(path):
+    blob = bytearray(path.read_bytes())
+    blob[-5] ^= 1
+    path.write_bytes(blob)
+    with pytest.raises(ValueError, match=r"SHA-256 differs"):
+        load_checkpoint(path)
+
+
+def test_a_truncated_json_is_refused(path):
+    about = path.with_suffix(".json")
+    about.write_text(about.read_text()[:-10])
+    with pytest.raises(ValueError, match=r"net\.json: is no complete JSON"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"environment": "ninetka_v9"}, "environment is 'ninetka_v9', this version reads 'ninetka_v0'"),
+        ({"format": 0}, "format is 0"),
+        ({"network": {"width": 16, "blocks": 1}}, "do not fit the network"),
+        ({"network": {"width": 8, "depth": 1}}, "do not fit the network"),
+        ({"network": None}, "do not fit the network"),
+        ({"sha256": "0"}, "SHA-256 differs"),
+    ],
+)
+def test_an_edited_json_is_refused(path, changes, reason):
+    edit(path, **changes)
+    with pytest.raises(ValueError, match=reason):
+        load_checkpoint(path)
+
+
+def test_a_json_of_something_else_is_refused(path):
+    path.with_suffix(".json").write_text("[1]")
+    with pytest.raises(ValueError, match="does not describe a network"):
+        load_checkpoint(path)
+
+
+def test_a_failed_write_leaves_the_older_checkpoint(path, network, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    before = {p.name: p.read_bytes() for p in path.parent.iterdir()}
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_checkpoint(path, Network(CONFIG))
+    assert {p.name: p.read_bytes() for p in path.parent.iterdir()} == before
+
+
+def test_the_agent_loads_a_path_and_checks_its_options(path):
+    assert NetAgent(str(path)).network.config == CONFIG
+    with pytest.raises(ValueError, match="temperature=-1"):
+        NetAgent(str(path), temperature=-1)
+    with pytest.raises(ValueError, match="threads=-1"):
+        NetAgent(str(path), threads=-1)
+
+
+def test_the_best_shipped_network(tmp_path, network, monkeypatch):
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    with pytest.raises(ValueError, match="no trained network is shipped"):
+        best_shipped()
+    one = save_checkpoint(tmp_path / "one", network)
+    assert best_shipped() == one
+    save_checkpoint(tmp_path / "two", network)
+    (tmp_path / "best.txt").write_text("one\n")
+    assert best_shipped().stem == "one"

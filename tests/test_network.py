@@ -1,0 +1,241 @@
+"""The network's features against a slow recomputation, and what every network must keep to."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from conftest import Options, random_positions  # noqa: E402
+
+from agents.features import (  # noqa: E402
+    GLOBAL_FEATURES,
+    SECTION_FEATURES,
+    SLOT_FEATURES,
+    Feature,
+    Features,
+    make_features,
+    permute,
+)
+from agents.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
+from agents.policy import NetAgent  # noqa: E402
+from ninetka_env.game import Game  # noqa: E402
+from ninetka_env.geometry import ACTION_SYMMETRIES, EDGE, INNER, PASS, SECTION, SIZE, SLOT_SQUARE, SYMMETRIES  # noqa: E402
+from ninetka_env.rules import Phase, Records  # noqa: E402
+
+CONFIGS = [NetworkConfig(width=16, blocks=2, mixing=mixing) for mixing in ("pool", "sections", "attention")]
+
+
+def some_games(players: int, seed: int = 0, every: int = 5) -> list[Game]:
+    games = random_positions(Options(players), seed)
+    return [game.copy() for ply, game in enumerate(games) if ply % every == 0 and not game.is_over]
+
+
+def records_of(games: list[Game]) -> Records:
+    return np.concatenate([game.records for game in games])
+
+
+def part(rows: npt.NDArray[np.int8], feature: Feature) -> list[int]:
+    return rows[..., feature.first : feature.first + feature.count].tolist()
+
+
+class Slow:
+    """A position read from its board alone."""
+
+    def __init__(self, game: Game, viewer: int) -> None:
+        self.game, self.viewer, self.n = game, viewer, game.num_players
+        self.cells = game.board.ravel().tolist()
+
+    def relative(self, seat: int) -> int:
+        return (seat - self.viewer) % self.n
+
+    def path(self, slot: int) -> list[int]:
+        """The inner squares of a slot's line, nearest first."""
+        row, col = divmod(int(SLOT_SQUARE[slot]), SIZE)
+        step = (1 if row == 0 else -1 if row == 10 else 0, 1 if col == 0 else -1 if col == 10 else 0)
+        return [SIZE * (row + i * step[0]) + col + i * step[1] for i in range(1, 10)]
+
+    def is_free(self, slot: int) -> bool:
+        return self.cells[SLOT_SQUARE[slot]] == 0 and self.game.phase != Phase.MOVEMENT
+
+    def way(self, slot: int) -> list[int]:
+        """The squares that a stone from a slot would pass, the landing square last."""
+        if self.cells[SLOT_SQUARE[slot]] == 0 and not self.is_free(slot):
+            return []
+        return list(itertools.takewhile(lambda s: self.cells[s] == 0, self.path(slot)))
+
+    def counts(self, section: int) -> list[int]:
+        stones = [
+            cell - 1 for square, cell in enumerate(self.cells) if cell and cell < 5 and SECTION[square] == section
+        ]
+        return [sum(self.relative(seat) == r for seat in stones) for r in range(4)]
+
+    def owner(self, section: int) -> int:
+        counts = self.counts(section)
+        best = max(counts)
+        return counts.index(best) if counts.count(best) == 1 else 4
+
+    def slot(self, slot: int) -> dict[str, list[int]]:
+        cell, way = self.cells[SLOT_SQUARE[slot]], self.way(slot)
+        there = bool(cell) or self.is_free(slot)
+        features = {
+            "free": [int(self.is_free(slot))],
+            "stone": [int(bool(cell) and self.relative(cell - 1) == r) for r in range(4)],
+            "movable": [int(bool(way))],
+            "blocked": [int(there and not way)],
+            "line": [sum(self.cells[s] != 0 for s in self.path(slot))],
+        }
+        if way:
+            section = int(SECTION[way[-1]])
+            counts, slider = self.counts(section), self.relative(cell - 1) if cell else 0
+            lead = counts[slider] + 1 - max(c for r, c in enumerate(counts) if r != slider)
+            owner = self.owner(section)
+            features |= {
+                "distance": [sum(SECTION[s] == SECTION[self.path(slot)[3 * i]] for s in way) for i in range(3)],
+                "landing_counts": counts,
+                "landing_owner": [int(owner == r) for r in range(5)],
+                "lead": [int(min(max(lead, -2), 2) == value) for value in range(-2, 3)],
+                "conquers": [int(lead > 0 and owner != slider)],
+                "takes": [int(lead == 0 and owner != 4)],
+            }
+        return features | self.effects(slot)
+
+    def effects(self, slot: int) -> dict[str, list[int]]:
+        features: dict[str, list[int]] = {
+            name: [0] * SLOT_FEATURES[name].count
+            for name in ("blocks", "blocks_free", "shortens", "threats", "cutters")
+        }
+        for other in range(36):
+            if other != slot:
+                self.add_effect(features, slot, other)
+        return features
+
+    def add_effect(self, features: dict[str, list[int]], slot: int, other: int) -> None:
+        mine, theirs = self.way(slot), self.way(other)
+        cell = self.cells[SLOT_SQUARE[other]]
+        if not mine or not theirs:
+            return
+        if mine[-1] in theirs and cell:
+            features["blocks" if mine[-1] == theirs[0] else "shortens"][self.relative(cell - 1)] += 1
+        elif mine[-1] == theirs[0]:
+            features["blocks_free"][0] += 1
+        if theirs[-1] in mine and cell:
+            features["threats" if theirs[-1] == mine[0] else "cutters"][int(self.relative(cell - 1) != 0)] += 1
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_features_are_what_the_board_says(players):
+    games = some_games(players, every=7)
+    for viewer in range(players):
+        features = make_features(records_of(games), np.full(len(games), viewer, np.int8))
+        for index, game in enumerate(games):
+            slow = Slow(game, viewer)
+            for slot in range(36):
+                for name, expected in slow.slot(slot).items():
+                    assert part(features.slots[index, slot], SLOT_FEATURES[name]) == expected, (name, slot, str(game))
+            for section in range(9):
+                row = features.sections[index, section]
+                assert part(row, SECTION_FEATURES["counts"]) == slow.counts(section)
+                assert part(row, SECTION_FEATURES["owner"]) == [int(slow.owner(section) == r) for r in range(5)]
+                aimed = [slow.way(s) for s in range(36) if slow.cells[SLOT_SQUARE[s]] == viewer + 1]
+                assert row[SECTION_FEATURES["aimed"].first] == sum(bool(w) and SECTION[w[-1]] == section for w in aimed)
+                inside = [slow.cells[s] for s in range(121) if SECTION[s] == section]
+                assert part(row, SECTION_FEATURES["empty"]) == [inside.count(0)]
+                assert part(row, SECTION_FEATURES["neutral"]) == [inside.count(5)]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_global_features_are_what_the_game_says(players):
+    for game in some_games(players, seed=1):
+        row = make_features(game.records).globals[0]
+        seat = game.to_move
+        relative = [(seat + r) % players for r in range(players)]
+        rest = [0] * (4 - players)
+        assert part(row, GLOBAL_FEATURES["phase"]) == [int(game.phase == p) for p in Phase]
+        assert part(row, GLOBAL_FEATURES["num_players"]) == [int(players == n) for n in (2, 3, 4)]
+        assert part(row, GLOBAL_FEATURES["viewer"]) == [int(seat == s) for s in range(4)]
+        assert part(row, GLOBAL_FEATURES["to_move"]) == [1, 0, 0, 0]
+        assert part(row, GLOBAL_FEATURES["scores"]) == [int(game.scores()[s]) for s in relative] + rest
+        assert part(row, GLOBAL_FEATURES["leader"]) == [int(game.winner() == s) for s in relative] + rest
+        assert row[GLOBAL_FEATURES["ply"].first] == game.ply - (0, 9, 45)[game.phase]
+
+
+@pytest.mark.parametrize("symmetry", range(8))
+def test_a_turned_position_has_the_turned_features_and_the_turned_policy(symmetry):
+    games = some_games(3, seed=2)
+    turned = []
+    for game in games:
+        board = np.empty(121, np.int8)
+        board[SYMMETRIES[symmetry]] = game.board.ravel()
+        turned.append(Game.from_board(board.reshape(SIZE, SIZE), game.to_move, 3))
+    features, expected = make_features(records_of(games)), make_features(records_of(turned))
+    for one, other in zip(permute(features, symmetry), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for config in CONFIGS:
+        torch.manual_seed(0)
+        network = Network(config).eval()
+        with torch.inference_mode():
+            plain, after = network(as_inputs(features)), network(as_inputs(expected))
+        torch.testing.assert_close(
+            after.logits[:, torch.tensor(ACTION_SYMMETRIES[symmetry]).long()], plain.logits, atol=1e-4, rtol=1e-4
+        )
+        torch.testing.assert_close(after.values, plain.values, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.mixing)
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_illegal_actions_and_absent_seats_have_probability_zero(config, players):
+    games = some_games(players, seed=3)
+    features = make_features(records_of(games))
+    outputs = Network(config)(as_inputs(features))
+    policy, mask = outputs.logits.softmax(-1), torch.from_numpy(features.mask) == 1
+    assert (policy[~mask] == 0).all()
+    assert (policy[mask] > 0).all()
+    assert (outputs.logits[~mask] == MASKED).all()
+    assert (outputs.values[:, players:] == 0).all()
+    torch.testing.assert_close(outputs.values.sum(-1), torch.ones(len(games)))
+    assert [tuple(t.shape[1:]) for t in outputs] == [(122,), (4,), (9, 5)]
+
+
+def test_every_legal_action_has_a_logit_of_its_own():
+    network = Network(CONFIGS[0])
+    entries = network.table_actions.numpy()
+    neutral = [s for s in range(121) if INNER[s] and entries[s] < entries.max()]
+    own = [*SLOT_SQUARE.tolist(), *neutral, PASS]
+    assert len(neutral) == 49
+    assert len(set(entries[own].tolist())) == 36 + 49 + 1 == int(entries.max()) + 1
+    assert all(entries[s] == entries.max() for s in range(121) if not EDGE[s] and s not in neutral)
+
+
+def test_a_forced_pass_is_played():
+    plays = (random_positions(Options(2, auto_pass=False), seed) for seed in itertools.count())
+    game = next(game for play in plays for game in play if game.legal_actions().tolist() == [PASS])
+    assert NetAgent.of(Network(CONFIGS[0])).act(game.records, np.random.default_rng(0)).tolist() == [PASS]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_agent_plays_legal_actions_the_same_again(temperature):
+    records = records_of(some_games(2) + some_games(4))
+    agent = NetAgent.of(Network(CONFIGS[0]), temperature)
+    actions = agent.act(records, np.random.default_rng(5))
+    assert (make_features(records).mask[np.arange(len(records)), actions] == 1).all()
+    assert actions.tolist() == agent.act(records, np.random.default_rng(5)).tolist()
+
+
+def test_features_do_not_depend_on_the_batch():
+    records = records_of(some_games(4))
+    together = make_features(records)
+    for index in range(len(records)):
+        alone: Features = make_features(records[index : index + 1])
+        for one, many in zip(alone, together, strict=True):
+            np.testing.assert_array_equal(one[0], many[index])
+
+
+@pytest.mark.parametrize("options", [{"mixing": "glue"}, {"width": 0}, {"width": 30, "mixing": "attention"}])
+def test_impossible_shapes_are_refused(options):
+    with pytest.raises(ValueError, match=next(reversed(options)) if "width" not in options else "width"):
+        NetworkConfig(**options)

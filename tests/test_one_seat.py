@@ -1,0 +1,360 @@
+"""The Gymnasium views: the learner in one seat, one game or many; their conformance tests, opponents and trainers."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import Counter
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import observe
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from agents.random_agent import RandomAgent
+from ninetka_env.game import Game
+from ninetka_env.observation import SHAPE
+from ninetka_env.one_seat import NinetkaOneSeat, NinetkaOneSeatVector
+
+ID = "ninetka_env:ninetka_env/Ninetka-v0"
+
+
+class Fixed:
+    """Plays the lowest legal action (`place=0`) or the highest (-1), and notes which seats it played."""
+
+    name = "fixed"
+
+    def __init__(self, place=0):
+        self.place = place
+        self.seats = Counter()
+
+    def act(self, games, rng):
+        self.seats.update(games["to_move"].tolist())
+        return np.array([Game(games[i : i + 1]).legal_actions()[self.place] for i in range(len(games))])
+
+
+def masked(rng, mask):
+    return int(rng.choice(np.flatnonzero(mask)))
+
+
+def play_game(env, rng, seed=None):
+    """Play a game of random learner's actions; yield what each call returned."""
+    seen, info = env.reset(seed=seed)
+    yield seen, 0.0, False, info
+    over = False
+    while not over:
+        seen, reward, over, _, info = env.step(masked(rng, info["action_mask"]))
+        yield seen, reward, over, info
+
+
+# Gymnasium's own tests
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_gymnasium_check_env(num_players):
+    """The checker knows no masks. With the first seat and random neutral stones every edge square is legal at first."""
+    options = {"num_players": num_players, "seat": 0, "neutral_placement": "random", "opponents": Fixed()}
+    env = gymnasium.make(ID, **options, render_mode="ansi").unwrapped
+    space = env.action_space
+    env.reset(seed=0)
+    unmasked = space.sample
+    space.sample = lambda: unmasked(env.action_masks().astype(np.int8))
+    check_env(env, skip_render_check=True)
+
+
+@pytest.mark.parametrize("render_mode", ["ansi", "rgb_array"])
+def test_it_renders(render_mode):
+    pytest.importorskip("pygame")
+    env = gymnasium.make(ID, opponents="random", render_mode=render_mode)
+    env.reset(seed=0)
+    drawn = env.render()
+    assert isinstance(drawn, str) if render_mode == "ansi" else drawn.dtype == np.uint8
+    with pytest.raises(ValueError, match="render_mode=None"):
+        NinetkaOneSeat(opponents="random").render()
+
+
+def test_gymnasium_makes_one_and_many():
+    env = gymnasium.make(ID, num_players=3, opponents="random")
+    assert isinstance(env.unwrapped, NinetkaOneSeat)
+    for _ in play_game(env, np.random.default_rng(0)):  # through gymnasium's passive checker
+        pass
+    envs = gymnasium.make_vec(ID, num_envs=3, num_players=3, opponents="random")
+    assert isinstance(envs.unwrapped, NinetkaOneSeatVector)
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+    assert envs.observation_space.shape == (3, *SHAPE)
+    assert envs.observation_space.contains(envs.reset(seed=0)[0])
+    sync = gymnasium.make_vec(ID, num_envs=2, vectorization_mode="sync", opponents="random")
+    assert sync.observation_space.contains(sync.reset(seed=0)[0])
+
+
+# One game
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+@pytest.mark.parametrize("reward", ["win", "score"])
+@pytest.mark.parametrize("neutral_placement", ["players", "random"])
+def test_what_the_learner_sees_and_gets(num_players, reward, neutral_placement):
+    env = NinetkaOneSeat(num_players, opponents="random", reward=reward, neutral_placement=neutral_placement)
+    rng, seats = np.random.default_rng(0), set()
+    for seed in range(12):
+        for seen, paid, over, info in play_game(env, rng, seed):
+            game, seat = env.game, env.seat
+            assert info["seat"] == seat
+            assert env.observation_space.contains(seen)
+            assert (seen == observe(game, seat)).all()
+            assert over == game.is_over
+            assert over or game.to_move == seat
+            assert (info["action_mask"] == game.legal_mask()).all()
+            assert (env.action_masks() == game.legal_mask()).all()
+            assert (info["action_mask"].dtype, env.action_masks().dtype) == (np.int8, np.bool_)
+            assert paid == (pytest.approx(expected_reward(game, seat, reward)) if over else 0)
+        seats.add(seat)
+        with pytest.raises(ValueError, match="over"):
+            env.step(12)
+    assert seats == set(range(num_players))
+
+
+def expected_reward(game, seat, reward):
+    if reward == "win":
+        return 1.0 if game.winner() == seat else -1 / (game.num_players - 1)
+    return (game.scores()[seat] - game.scores().mean()) / 9
+
+
+def test_seeds_repeat_games_and_observations_stay():
+    def play(env, seed):
+        return [
+            (seen.tobytes(), paid, info["seat"])
+            for seen, paid, _, info in play_game(env, np.random.default_rng(0), seed)
+        ]
+
+    env = NinetkaOneSeat(3, opponents="random", neutral_placement="random")
+    first = play(env, 5)
+    assert play(env, 5) == first
+    assert play(NinetkaOneSeat(3, opponents="random", neutral_placement="random"), 5) == first
+    assert play(env, None) != first
+    kept = [(seen, seen.copy()) for seen, *_ in play_game(env, np.random.default_rng(0))]
+    assert all((seen == before).all() for seen, before in kept)
+
+
+def test_a_copy_goes_on_alike():
+    env = NinetkaOneSeat(3, opponents="random")
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        env.step(masked(rng, env.action_masks()))
+    before, twin = str(env.game), copy.deepcopy(env)
+    twin.step(masked(np.random.default_rng(1), twin.action_masks()))
+    assert str(env.game) == before
+    env.step(masked(np.random.default_rng(1), env.action_masks()))
+    assert str(env.game) == str(twin.game)
+
+
+def test_an_illegal_action_is_named_and_changes_nothing():
+    env = NinetkaOneSeat(2, seat=0, opponents=Fixed())
+    env.reset(seed=0)
+    before = str(env.game)
+    for action in (0, 121, 122, -1):
+        with pytest.raises(ValueError, match=rf"action {action}\b.*NEUTRAL"):
+            env.step(action)
+        assert str(env.game) == before
+    for wrong in (1.0, None, np.array([24])):
+        with pytest.raises(TypeError, match="integer"):
+            env.step(wrong)
+    env.step(np.int64(24))
+    assert env.game.ply == 2
+
+
+# Opponents
+
+
+@pytest.mark.parametrize("seat", [0, 1, 2])
+def test_a_sequence_names_the_opponents_in_turn_order(seat):
+    first, second = Fixed(0), Fixed(-1)
+    env = NinetkaOneSeat(3, seat=seat, opponents=[first, second])
+    for _ in play_game(env, np.random.default_rng(0), seed=0):
+        assert env.seat == seat
+    assert set(first.seats) == {(seat + 1) % 3}
+    assert set(second.seats) == {(seat + 2) % 3}
+
+
+def test_one_agent_may_hold_several_seats():
+    agent = Fixed()
+    for opponents in (agent, [agent, agent, agent], (agent, "random", agent)):
+        agent.seats.clear()
+        for _ in play_game(NinetkaOneSeat(4, seat=1, opponents=opponents), np.random.default_rng(0), seed=0):
+            pass
+        assert set(agent.seats) == ({0, 2} if "random" in np.atleast_1d(opponents) else {0, 2, 3})
+
+
+@pytest.mark.parametrize(
+    "opponents", ["random", "maxn:depth=1", "mcts:simulations=2", RandomAgent(), ["random", "maxn:depth=2"]]
+)
+def test_opponents_are_specs_or_agents(opponents):
+    env = NinetkaOneSeat(3, opponents=opponents)
+    results = list(play_game(env, np.random.default_rng(0), seed=0))
+    assert results[-1][2]
+
+
+@pytest.mark.parametrize("make", [NinetkaOneSeat, lambda **options: NinetkaOneSeatVector(2, **options)])
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"num_players": 5}, r"num_players=5: .*2, 3, 4"),
+        ({"seat": 2}, r"seat=2: .*'random', 0, 1$"),
+        ({"seat": 3, "num_players": 3}, r"seat=3: .*'random', 0, 1, 2$"),
+        ({"seat": -1}, r"seat=-1: .*'random', 0, 1$"),
+        ({"seat": True}, r"seat=True: .*'random', 0, 1$"),
+        ({"seat": "first"}, r"seat='first': .*'random', 0, 1$"),
+        ({"seat": None}, r"seat=None: .*'random', 0, 1$"),
+        ({"neutral_placement": "nobody"}, r"neutral_placement='nobody': .*'players', 'random'"),
+        ({"turn_order": "reverse"}, r"turn_order='reverse': .*'restart', 'continue'"),
+        ({"reward": None}, r"reward=None: .*'win', 'score'"),
+        ({"opponents": "chess"}, r"unknown agent 'chess': known are .*maxn.*mcts.*random"),
+        ({"opponents": ["random"], "num_players": 3}, r"opponents: 1 given, expected one for all or 2"),
+        ({"opponents": []}, r"opponents: 0 given, expected one for all or 1"),
+        ({"opponents": None}, r"opponents: None is neither an agent's spec nor an agent"),
+    ],
+)
+def test_a_wrong_option_is_named_with_the_allowed_values(make, option, message):
+    with pytest.raises(ValueError, match=message):
+        make(**{"opponents": "random"} | option)
+
+
+def test_a_wrong_number_of_games_or_render_mode_is_named():
+    with pytest.raises(ValueError, match=r"num_envs=0: .*at least 1"):
+        NinetkaOneSeatVector(0)
+    with pytest.raises(ValueError, match=r"render_mode='4k': .*'human', 'rgb_array', 'ansi'"):
+        NinetkaOneSeat(render_mode="4k")
+
+
+# Many games
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+@pytest.mark.parametrize("turn_order", ["restart", "continue"])
+def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, turn_order):
+    """With a fixed seat and opponents that draw nothing, no chance is left in which the two could differ."""
+    options = {"num_players": num_players, "turn_order": turn_order, "seat": num_players - 1, "opponents": Fixed(-1)}
+    envs = NinetkaOneSeatVector(4, **options)
+    single = SyncVectorEnv([lambda: NinetkaOneSeat(**options)] * 4, autoreset_mode=AutoresetMode.SAME_STEP)
+    rng, ended = np.random.default_rng(0), 0
+    assert_equal(envs.reset(seed=0), single.reset(seed=0))
+    for _ in range(120):
+        actions = np.array([masked(rng, mask) for mask in envs.action_masks()])
+        one, two = envs.step(actions), single.step(actions)
+        assert_equal(one, two)
+        ended += one[2].sum()
+    assert ended >= 8
+
+
+def assert_equal(one, two):
+    *results, infos = one
+    *expected_results, expected = two
+    for result, wanted in zip(results, expected_results, strict=True):
+        assert (np.asarray(result) == np.asarray(wanted)).all()
+    assert set(infos) == set(expected)
+    assert_equal_infos(infos, expected)
+    if "_final_obs" in infos:
+        over = infos["_final_obs"]
+        assert (over == expected["_final_obs"]).all()
+        assert (over == infos["_final_info"]).all()
+        assert (infos["final_obs"][over] == np.stack(expected["final_obs"][over])).all()
+        assert_equal_infos(infos["final_info"], expected["final_info"])
+
+
+def assert_equal_infos(infos, expected):
+    """Compare masks and seats in the games that have them."""
+    for name in ("action_mask", "seat"):
+        there = expected[f"_{name}"]
+        assert (infos[f"_{name}"] == there).all(), f"_{name}"
+        assert (infos[name][there] == expected[name][there]).all(), name
+
+
+@pytest.mark.parametrize("reward", ["win", "score"])
+def test_rewards_and_last_views_are_those_of_the_learners_seats(reward):
+    envs = NinetkaOneSeatVector(16, 3, opponents="random", reward=reward)
+    _, infos = envs.reset(seed=0)
+    rng, ended = np.random.default_rng(0), Counter()
+    for _ in range(60):
+        assert envs.action_masks().dtype == np.bool_
+        assert (envs.action_masks() == infos["action_mask"]).all()
+        seats = infos["seat"]
+        seen, rewards, over, truncated, infos = envs.step([masked(rng, mask) for mask in envs.action_masks()])
+        assert envs.observation_space.contains(seen)
+        assert not truncated.any()
+        assert (rewards[~over] == 0).all()
+        assert ("final_obs" in infos) == over.any()
+        for i in np.flatnonzero(over):
+            assert_last_view(infos["final_obs"][i], rewards[i], int(seats[i]), reward)
+            assert not infos["final_info"]["action_mask"][i].any()
+            assert infos["final_info"]["seat"][i] == seats[i]
+            assert infos["action_mask"][i].any()
+            ended[int(seats[i])] += 1
+    assert set(ended) == {0, 1, 2}
+
+
+def assert_last_view(planes, paid, seat, reward):
+    """Read the final board from the planes of stones, which are relative to the learner's seat."""
+    board = sum((planes[relative] * ((seat + relative) % 3 + 1) for relative in range(3)), 5 * planes[4])
+    game = Game.from_board(board, 0, 3)
+    assert game.is_over
+    assert paid == pytest.approx(expected_reward(game, seat, reward))
+
+
+def test_opponents_think_about_all_games_together():
+    agent = Fixed()
+    sizes = []
+    act = agent.act
+    agent.act = lambda games, rng: sizes.append(len(games)) or act(games, rng)
+    envs = NinetkaOneSeatVector(8, seat=1, opponents=agent)
+    envs.reset(seed=0)
+    assert sizes == [8]
+
+
+def test_seats_are_drawn_uniformly_and_anew():
+    envs = NinetkaOneSeatVector(3000, 3, opponents="random")
+    first = envs.reset(seed=0)[1]["seat"]
+    assert (abs(np.bincount(first) - 1000) < 100).all()
+    assert (envs.reset()[1]["seat"] != first).any()
+    assert (envs.reset(seed=0)[1]["seat"] == first).all()
+
+
+def test_an_illegal_action_names_its_game_and_moves_nothing():
+    envs = NinetkaOneSeatVector(3, seat=0, opponents=Fixed())
+    envs.reset(seed=0)
+    before = envs.action_masks()
+    with pytest.raises(ValueError, match=r"^game 2: action 0 \(A11\).*NEUTRAL"):
+        envs.step(np.array([24, 24, 0]))
+    with pytest.raises(ValueError, match=r"expected shape \(3,\)"):
+        envs.step(np.array([24, 24]))
+    with pytest.raises(TypeError, match="expected integers"):
+        envs.step(np.array([24.0, 24.0, 24.0]))
+    assert (envs.action_masks() == before).all()
+
+
+def test_results_stay_as_they_were_returned():
+    envs = NinetkaOneSeatVector(4, opponents="random")
+    kept = [envs.reset(seed=0)[0]]
+    before = [kept[0].copy()]
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        seen, rewards, over, _, infos = envs.step([masked(rng, mask) for mask in envs.action_masks()])
+        kept += [seen, rewards, over, infos["action_mask"]]
+        before += [array.copy() for array in kept[-4:]]
+    assert all((one == two).all() for one, two in zip(kept, before, strict=True))
+
+
+# A trainer
+
+
+def test_maskable_ppo_trains():
+    """It samples by `action_masks()`: an illegal action would raise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sb3_contrib = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+        env = gymnasium.make(ID, opponents="random")
+        model = sb3_contrib.MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu")
+        model.learn(128)
+    assert model.num_timesteps == 128

@@ -1,0 +1,250 @@
+"""PPO's targets by hand, its losses, resuming; imitation of the search; configurations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agents.network import as_inputs  # noqa: E402
+from ninetka_env.rules import GAME  # noqa: E402
+from train import imitate  # noqa: E402
+from train.config import TrainConfig, check_config, load_config  # noqa: E402
+from train.imitate import make_examples, policy_targets, train_imitation  # noqa: E402
+from train.ppo import (  # noqa: E402
+    Learner,
+    draw_opponents,
+    grow_league,
+    learn,
+    losses,
+    make_batch,
+    new_learner,
+    play,
+    sample,
+    train_ppo,
+)
+from train.selfplay import own_decision_targets, owner_targets, relative_seats, roll_seats, search_games  # noqa: E402
+
+CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.yaml"))
+
+
+def small(**changes: object) -> TrainConfig:
+    """A run of four rollouts on few games, all player counts, opponents in half of the games."""
+    ppo = {
+        "games": 12, "plies": 16, "moves": 4 * 12 * 16, "minibatch": 64, "microbatch": 32, "epochs": 2,
+        "league_share": 0.5, "league_every": 1, "league_size": 2,
+    }  # fmt: skip
+    network = {"width": 8, "blocks": 1}
+    values = {
+        "players": [2, 3, 4],
+        "device": "cpu",
+        "bf16": False,
+        "checkpoint_every": 1,
+        "network": network,
+        "ppo": ppo,
+    }
+    return check_config(values | changes)
+
+
+def targets_of(movers, players, values, winners, decay):
+    """Return the advantages, (T,), and value targets, (T, 4), of one game."""
+    plies = len(movers)
+    table = np.zeros((plies + 1, 1, 4), np.float32)
+    table[:, 0, :players] = values
+    advantages, targets = np.zeros((plies, 1), np.float32), np.zeros((plies, 1, 4), np.float32)
+    own_decision_targets(
+        np.array(movers, np.int8)[:, None], np.array([players], np.int8), table, np.array(winners, np.int8)[:, None],
+        decay, advantages, targets,
+    )  # fmt: skip
+    return advantages[:, 0], targets[:, 0]
+
+
+def test_targets_where_a_seat_moves_twice():
+    values = [(0.5, 0.5), (0.6, 0.4), (0.7, 0.3), (0.8, 0.2), (9, 9)]
+    advantages, targets = targets_of([0, 0, 1, 0], 2, values, [-1, -1, -1, 0], 0.5)
+    # Seat 0 decides at plies 0, 1, 3: 1 - 0.8; 0.8 - 0.6 + 0.5 * 0.2; 0.6 - 0.5 + 0.5 * 0.3. Seat 1: 0 - 0.3.
+    np.testing.assert_allclose(advantages, [0.25, 0.3, -0.3, 0.2], atol=1e-6)
+    np.testing.assert_allclose(targets[:, :2], [(0.75, 0), (0.9, 0), (1, 0), (1, 0)], atol=1e-6)
+    assert (targets[:, 2:] == 0).all()
+
+
+def test_targets_where_a_seat_is_passed_over():
+    values = [(0.3, 0.3, 0.4), (0.4, 0.2, 0.4), (0.3, 0.3, 0.4), (0.5, 0.1, 0.4), (0.2, 0.2, 0.6), (0.6, 0.1, 0.3)]
+    after = (0.2, 0.3, 0.5)
+    advantages, targets = targets_of([0, 1, 2, 0, 2, 0], 3, [*values, after], [-1] * 6, 0.5)
+    # Seat 0 at plies 0, 3, 5: 0.2 - 0.6; 0.6 - 0.5 - 0.5 * 0.4; 0.5 - 0.3 - 0.5 * 0.1. Seat 1, passed over after
+    # ply 3, at ply 1 only: 0.3 - 0.2. Seat 2 at plies 2, 4: 0.5 - 0.6; 0.6 - 0.4 - 0.5 * 0.1.
+    np.testing.assert_allclose(advantages, [0.15, 0.1, 0.15, -0.1, -0.1, -0.4], atol=1e-6)
+    np.testing.assert_allclose(targets[0, :3], (0.45, 0.3, 0.55), atol=1e-6)
+    np.testing.assert_allclose(targets[4, :3], (0.2, 0.3, 0.5), atol=1e-6)
+
+
+def test_targets_do_not_cross_the_end_of_a_game():
+    values = [(0.5, 0.5), (0.4, 0.6), (0.7, 0.3), (0.5, 0.5)]
+    advantages, targets = targets_of([0, 1, 0], 2, values, [-1, 1, -1], 1.0)
+    np.testing.assert_allclose(advantages, [-0.5, 0.4, -0.2], atol=1e-6)
+    np.testing.assert_allclose(targets[:2, :2], [(0, 1), (0, 1)], atol=1e-6)
+
+
+def test_owner_targets_reach_back_to_the_start_of_the_game():
+    winners = np.array([[-1], [0], [-1]], np.int8)
+    owners = np.full((3, 1, 9), -1, np.int8)
+    owners[1, 0, 4] = 1
+    targets = owner_targets(winners, owners)
+    assert targets[0].tolist() == targets[1].tolist() == [[-1, -1, -1, -1, 1, -1, -1, -1, -1]]
+    assert (targets[2] == -2).all()
+
+
+def test_seats_turn_and_turn_back():
+    rows = np.array([[1, 2, 3, 0], [1, 2, 0, 0]], np.float32)
+    first, players = np.array([1, 1], np.int8), np.array([3, 2], np.int8)
+    roll_seats(rows, first, players)
+    assert rows.tolist() == [[2, 3, 1, 0], [2, 1, 0, 0]]
+    roll_seats(rows, -first, players)
+    assert rows.tolist() == [[1, 2, 3, 0], [1, 2, 0, 0]]
+    games = np.zeros(2, GAME)
+    games["num_players"], games["to_move"] = (3, 2), (1, 1)
+    assert relative_seats(np.array([0, 1], np.int8), games).tolist() == [2, 0]
+    assert relative_seats(np.array([[-1, 2], [0, 1]], np.int8), games).tolist() == [[4, 1], [1, 0]]
+
+
+def test_sampling_never_draws_what_is_masked():
+    logits = np.full((2000, 5), -1e9, np.float32)
+    logits[:, [1, 3]] = (0.0, np.log(3))
+    actions, log_probs = sample(logits, np.random.default_rng(0))
+    assert set(actions.tolist()) == {1, 3}
+    assert abs((actions == 3).mean() - 0.75) < 0.04
+    np.testing.assert_allclose(np.exp(log_probs), np.where(actions == 3, 0.75, 0.25), rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def learner() -> Learner:
+    made = new_learner(small())
+    grow_league(made)
+    draw_opponents(made)
+    return made
+
+
+def test_a_rollout_holds_legal_moves_and_fits_its_batch(learner):
+    rollout = play(learner)
+    mask = rollout.features.mask.reshape(16, 12, 122)
+    assert np.take_along_axis(mask, rollout.actions[..., None], 2).all()
+    assert 0 < rollout.learned.mean() < 1
+    assert (rollout.learned | (learner.opponents >= 0)).all()
+    np.testing.assert_allclose(rollout.values.sum(-1), 1, atol=1e-4)
+    batch = make_batch(rollout, 0.95)
+    assert len(batch.actions) == rollout.learned.sum()
+    torch.testing.assert_close(batch.values.sum(-1), torch.ones(len(batch.actions)))
+    logits = learner.network(batch.inputs).logits
+    chosen = logits.log_softmax(-1).gather(1, batch.actions[:, None])[:, 0]
+    torch.testing.assert_close(chosen, batch.log_probs, atol=1e-3, rtol=1e-3)
+
+
+def test_the_loss_falls_on_a_fixed_batch():
+    learner = new_learner(small())
+    for group in learner.optimizer.param_groups:
+        group["lr"] = 1e-2
+    batch = make_batch(play(learner), 0.95)
+
+    def total() -> float:
+        with torch.inference_mode():
+            return float(losses(learner.network(batch.inputs), batch, learner.config.ppo, 0.0)[0])
+
+    before = total()
+    for _ in range(5):
+        learn(learner, batch)
+    assert total() < before - 0.05
+
+
+def test_an_interrupted_run_gives_the_same_network(tmp_path):
+    whole = train_ppo(small(), tmp_path / "whole")
+
+    def stop(learner: Learner, log: dict[str, float]) -> None:
+        if learner.rollouts == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_ppo(small(), tmp_path / "cut", stop)
+    resumed = train_ppo(small(), tmp_path / "cut", resume=True)
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_resuming_skips_a_damaged_checkpoint(tmp_path):
+    whole = train_ppo(small(), tmp_path)
+    newest = sorted(tmp_path.glob("*.safetensors"))
+    assert len(newest) == 2
+    newest[1].write_bytes(b"")
+    resumed = train_ppo(small(), tmp_path, resume=True)
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for path in tmp_path.glob("*.safetensors"):
+        path.write_bytes(b"")
+    with pytest.raises(ValueError, match="cut short"):
+        train_ppo(small(), tmp_path, resume=True)
+
+
+def test_searched_games_are_whole_and_repeatable():
+    one, other = search_games(2, 3, 8, seed=4), search_games(2, 3, 8, seed=4, threads=2)
+    for name in GAME.names or ():
+        np.testing.assert_array_equal(one.games[name], other.games[name])
+    for a, b in zip(one[1:], other[1:], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert ((one.visits > 0) <= (make_examples(one, 1.0).inputs.mask.numpy() > 0)).all()
+    assert set(one.winners.tolist()) <= {0, 1, 2}
+    assert len(np.unique(one.winners)) <= 2
+    assert (one.visits[one.games["phase"] < 2].sum(1) == 8).all()
+
+
+def test_policy_targets_sum_to_one():
+    visits = np.array([[0, 1, 3], [65535, 0, 0]], np.uint16)
+    np.testing.assert_allclose(policy_targets(visits, 2.0), [(0, 0.1, 0.9), (1, 0, 0)], atol=1e-3)
+
+
+def test_imitation_learns_to_foresee_the_search():
+    settings = {"rounds": 3, "games": 2, "simulations": 8, "steps": 20, "minibatch": 64}
+    logs = []
+    config = small(algorithm="imitate", imitate=settings)
+    network = train_imitation(config, None, lambda student, log: logs.append(log))
+    assert logs[-1]["value_loss"] < logs[0]["value_loss"]
+    assert not network.training
+    with torch.inference_mode():
+        assert network(as_inputs(imitate.make_features(search_games(1, 2, 2, 0).games))).logits.isfinite().all()
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_configuration_is_valid(path):
+    assert load_config(path).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("sed=1", "unknown key 'sed' .did you mean 'seed'"),
+        ("ppo.epoch=1", "unknown key 'ppo.epoch' .did you mean 'ppo.epochs'"),
+        ("epochs=1", "unknown key 'epochs' .did you mean 'ppo.epochs'"),
+        ("ppo.clip=-1", r"ppo\.clip=-1: Input should be greater than 0"),
+        ("players=[5]", r"players\.0=5"),
+        ("ppo.microbatch=500", "minibatch=2048: expected a multiple of microbatch=500"),
+        ("seed", "expected key=value"),
+        ("seed.a.b=1", "seed"),
+    ],
+)
+def test_wrong_settings_are_named(override, message):
+    with pytest.raises(ValueError, match=message):
+        load_config(None, [override])
+
+
+def test_overrides_reach_nested_keys(tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text("seed: 3\nppo: {epochs: 4}\n")
+    config = load_config(file, ["ppo.clip=0.1", "players=[2, 3]"])
+    assert (config.seed, config.ppo.epochs, config.ppo.clip, config.players) == (3, 4, 0.1, (2, 3))
+    file.write_text("- 1")
+    with pytest.raises(ValueError, match="expected keys and values"):
+        load_config(file)
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_config(tmp_path / "none.yaml")

@@ -1,0 +1,448 @@
+"""Batched self-play: game for game the PettingZoo environment, on any number of threads; and how the threads share."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import itertools
+import multiprocessing
+import pickle
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+import pytest
+from conftest import games_per_option
+from gymnasium.vector import AutoresetMode
+
+from ninetka_env import ninetka_v0, vector
+from ninetka_env._jit import jit
+from ninetka_env._threads import claim, make_control, open_shares, run_shared, share_begin
+from ninetka_env.aec import observation_space
+from ninetka_env.game import Game
+from ninetka_env.geometry import PASS
+from ninetka_env.observation import SHAPE
+
+ARRAYS = ("observations", "action_mask", "to_move", "rewards", "terminated", "final_scores", "final_winner", "games")
+MANY = 2 * vector.GAMES_PER_THREAD + 100
+"""Games enough for a second thread."""
+
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="threads share compiled loops only")
+two_threads = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one processor only")
+
+
+def make_started(num_envs, *args, seed=0, **options):
+    envs = ninetka_v0.vector_env(num_envs, *args, **options)
+    envs.reset(seed=seed)
+    return envs
+
+
+def random_actions(envs, rng):
+    return (envs.action_mask * rng.random(envs.action_mask.shape)).argmax(axis=1)
+
+
+def play(envs, rng, steps):
+    for _ in range(steps):
+        envs.step(random_actions(envs, rng))
+
+
+def contents(envs):
+    return {name: getattr(envs, name).tobytes() for name in ARRAYS}
+
+
+# Game for game
+
+
+class Twin:
+    """One slot of a batch, played on the PettingZoo environment."""
+
+    def __init__(self, seed, **options):
+        self.env = ninetka_v0.raw_env(**options)
+        self.env.reset(seed=seed)
+        self.final_scores, self.final_winner = [0] * options["num_players"], -1
+        self.rewards, self.terminated = dict.fromkeys(self.env.agents, 0.0), False
+
+    def step(self, action):
+        self.env.step(action)
+        self.rewards, self.terminated = dict(self.env.rewards), self.env.game.is_over
+        if self.terminated:
+            self.final_scores, self.final_winner = self.env.game.scores().tolist(), self.env.game.winner()
+            self.env.reset()
+
+    def assert_equal(self, envs, i):
+        env = self.env
+        seen = env.observe(env.agent_selection)
+        assert envs.to_move[i] == env.game.to_move
+        assert (envs.observations[i] == seen["observation"]).all()
+        assert (envs.action_mask[i] == seen["action_mask"]).all()
+        assert envs.rewards[i].tolist() == list(self.rewards.values())
+        assert envs.terminated[i] == self.terminated
+        assert envs.final_scores[i].tolist() == self.final_scores
+        assert envs.final_winner[i] == self.final_winner
+        assert Game(envs.games[i : i + 1]) == env.game
+
+
+@pytest.mark.parametrize("reward", ["win", "score"])
+def test_every_game_is_that_of_the_pettingzoo_environment(options, reward):
+    settings = options._asdict() | {"reward": reward}
+    num_envs, rng, ended = 1 + games_per_option(0.03), np.random.default_rng(0), 0
+    envs = ninetka_v0.vector_env(num_envs, **settings)
+    for seed, steps in ((7, 190), (8, 50)):  # the second reset comes in the middle of games
+        envs.reset(seed=seed)
+        twins = [Twin(seed + i, **settings) for i in range(num_envs)]
+        for _ in range(steps):
+            for i, twin in enumerate(twins):
+                twin.assert_equal(envs, i)
+            actions = random_actions(envs, rng)
+            envs.step(actions)
+            for twin, action in zip(twins, actions.tolist(), strict=True):
+                twin.step(action)
+            ended += envs.terminated.sum()
+    assert ended >= 2 * num_envs
+
+
+def test_arrays_are_what_the_documentation_says():
+    envs = make_started(5, 3)
+    shapes = {
+        "observations": ((5, *SHAPE), np.int8),
+        "action_mask": ((5, 122), np.int8),
+        "to_move": ((5,), np.int8),
+        "rewards": ((5, 3), np.float32),
+        "terminated": ((5,), np.bool_),
+        "final_scores": ((5, 3), np.int8),
+        "final_winner": ((5,), np.int8),
+    }
+    for name, (shape, dtype) in shapes.items():
+        array = getattr(envs, name)
+        assert (array.shape, array.dtype) == (shape, dtype)
+        assert array.flags.c_contiguous
+    assert envs.single_observation_space == observation_space()
+    assert envs.single_action_space.n == 122
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+
+
+def test_arrays_are_the_same_objects_after_every_call():
+    envs = ninetka_v0.vector_env(3)
+    before = [getattr(envs, name) for name in ARRAYS]
+    assert envs.reset(seed=0) is envs.observations
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        for returned, name in zip(
+            envs.step(random_actions(envs, rng)), ("observations", "rewards", "terminated"), strict=True
+        ):
+            assert returned is getattr(envs, name)
+    envs.reset()
+    assert all(getattr(envs, name) is array for name, array in zip(ARRAYS, before, strict=True))
+
+
+def test_there_is_always_a_legal_action():
+    envs = make_started(8, 2, auto_pass=False)
+    rng, passes = np.random.default_rng(0), 0
+    for _ in range(200):
+        assert envs.action_mask.any(axis=1).all()
+        passes += envs.action_mask[:, PASS].sum()
+        envs.step(random_actions(envs, rng))
+    assert passes
+
+
+# Seeds
+
+
+def test_a_seed_gives_game_i_the_stream_of_seed_plus_i():
+    envs = make_started(4, 2, neutral_placement="random", seed=10)
+    boards = [Game(envs.games[i : i + 1]).board.tolist() for i in range(4)]
+    assert boards == [Game.new(2, neutral_placement="random", seed=10 + i).board.tolist() for i in range(4)]
+    assert len({str(board) for board in boards}) == 4
+
+
+def test_without_a_seed_the_streams_go_on():
+    def draws(envs, *seeds):
+        for seed in seeds:
+            envs.reset(seed=seed)
+            yield envs.games.tobytes()
+
+    envs = ninetka_v0.vector_env(2, neutral_placement="random")
+    first = list(draws(envs, 3, None, None))
+    assert list(draws(envs, 3, None, None)) == first
+    assert len(set(first)) == 3
+    assert next(draws(ninetka_v0.vector_env(2, neutral_placement="random"), None)) not in first
+
+
+def test_a_reset_forgets_old_results():
+    envs = make_started(4)
+    fresh = contents(envs)
+    play(envs, np.random.default_rng(0), 85)
+    assert (envs.final_winner >= 0).all()
+    envs.reset(seed=0)
+    assert contents(envs) == fresh
+
+
+# Wrong actions and options
+
+
+@pytest.mark.parametrize(("num_envs", "index"), [(3, 0), (3, 2), (MANY, 555)])
+@pytest.mark.parametrize("action", [0, PASS, 122, -1, 2**40])
+def test_an_illegal_action_names_its_game_and_moves_nothing(num_envs, index, action):
+    envs = make_started(num_envs)
+    rng = np.random.default_rng(0)
+    play(envs, rng, 3)
+    before = contents(envs)
+    actions = random_actions(envs, rng)
+    actions[index] = action
+    with pytest.raises(ValueError, match=rf"^game {index}: action {action}\b.*NEUTRAL"):
+        envs.step(actions)
+    assert contents(envs) == before
+    play(envs, rng, 1)
+    assert contents(envs) != before
+
+
+@pytest.mark.parametrize("change", [lambda a: a[:2], lambda a: a[:, None], lambda a: a[0], lambda a: [[24, 24, 24]]])
+def test_actions_have_one_shape(change):
+    envs = make_started(3)
+    before = contents(envs)
+    with pytest.raises(ValueError, match=r"actions: expected shape \(3,\)"):
+        envs.step(change(np.array([24, 24, 24])))
+    assert contents(envs) == before
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.bool_, object, str, np.complex64])
+def test_actions_are_integers(dtype):
+    envs = make_started(3)
+    before = contents(envs)
+    with pytest.raises(TypeError, match="actions: expected integers"):
+        envs.step(np.array([24, 24, 24]).astype(dtype))
+    assert contents(envs) == before
+
+
+@pytest.mark.parametrize(
+    "convert", [list, tuple, lambda a: a.astype(np.int8), lambda a: a.astype(np.uint64), lambda a: a[::-1]]
+)
+def test_actions_may_be_any_integers(convert):
+    one, two = make_started(3), make_started(3)
+    one.step(np.array([24, 27, 30])[::-1] if convert(np.arange(3))[0] == 2 else np.array([24, 27, 30]))
+    two.step(convert(np.array([24, 27, 30])))
+    assert contents(one) == contents(two)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"num_envs": 0}, r"num_envs=0: .*at least 1"),
+        ({"num_envs": 2.0}, r"num_envs=2\.0: .*at least 1"),
+        ({"num_envs": True}, r"num_envs=True: .*at least 1"),
+        ({"num_threads": 0}, r"num_threads=0: .*at least 1"),
+        ({"num_threads": "2"}, r"num_threads='2': .*at least 1"),
+        ({"num_players": 5}, r"num_players=5: .*2, 3, 4"),
+        ({"neutral_placement": 0}, r"neutral_placement=0: .*'players', 'random'"),
+        ({"turn_order": "reverse"}, r"turn_order='reverse': .*'restart', 'continue'"),
+        ({"auto_pass": None}, r"auto_pass=None: .*False, True"),
+        ({"reward": ""}, r"reward='': .*'win', 'score'"),
+    ],
+)
+def test_a_wrong_option_is_named_with_the_allowed_values(option, message):
+    with pytest.raises(ValueError, match=message):
+        ninetka_v0.vector_env(**{"num_envs": 2} | option)
+
+
+# Threads
+
+
+@compiled
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_threads_do_not_change_the_games(num_players):
+    options = {"neutral_placement": "random", "auto_pass": num_players != 3, "reward": "score"}
+    one, two = (make_started(MANY, num_players, num_threads=threads, **options) for threads in (1, 2))
+    rng = np.random.default_rng(num_players)
+    for step in range(150):
+        actions = random_actions(one, rng)
+        one.step(actions)
+        two.step(actions)
+        if step % 25 == 0:
+            time.sleep(0.02)  # long enough for a helper to fall asleep
+        for name in ARRAYS:
+            assert (getattr(one, name) == getattr(two, name)).all(), (step, name)
+
+
+def started_threads(envs):
+    """Step once and return how many threads that has started."""
+    before = threading.active_count()
+    play(envs, np.random.default_rng(0), 1)
+    return threading.active_count() - before
+
+
+@compiled
+@two_threads
+def test_helpers_are_started_where_they_are_worth_it():
+    assert started_threads(make_started(MANY)) >= 1
+    assert started_threads(make_started(MANY, num_threads=1)) == 0
+    assert started_threads(make_started(vector.GAMES_PER_THREAD)) == 0
+
+
+@compiled
+@two_threads
+def test_helpers_go_home_with_the_environment():
+    before = threading.active_count()
+    envs = make_started(MANY)
+    play(envs, np.random.default_rng(0), 3)
+    time.sleep(0.05)
+    play(envs, np.random.default_rng(0), 1)
+    assert threading.active_count() > before
+    del envs
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda envs: pickle.loads(pickle.dumps(envs))])
+@pytest.mark.parametrize("num_envs", [3, pytest.param(MANY, marks=compiled)])
+def test_a_copy_keeps_the_games_and_goes_on_alike(duplicate, num_envs):
+    envs = make_started(num_envs, 3, neutral_placement="random")
+    play(envs, np.random.default_rng(0), 60)
+    before = contents(envs)
+    twin = duplicate(envs)
+    assert contents(twin) == before
+    play(twin, np.random.default_rng(1), 60)
+    assert contents(envs) == before  # nothing is shared
+    play(envs, np.random.default_rng(1), 60)
+    assert contents(twin) == contents(envs)
+    envs.reset()
+    twin.reset()
+    assert contents(twin) == contents(envs)
+
+
+@compiled
+def test_it_can_be_stepped_from_any_thread():
+    envs, expected = make_started(MANY), make_started(MANY, num_threads=1)
+    play(expected, np.random.default_rng(0), 30)
+    rng = np.random.default_rng(0)
+    play(envs, rng, 10)
+    other = threading.Thread(target=play, args=(envs, rng, 10))
+    other.start()
+    other.join()
+    play(envs, rng, 10)
+    assert contents(envs) == contents(expected)
+
+
+@compiled
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+def test_it_works_in_a_forked_child_whose_helpers_are_gone():
+    envs, rng = make_started(MANY), np.random.default_rng(0)
+    play(envs, rng, 10)
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+
+    def go_on():
+        play(envs, rng, 20)
+        there.send(contents(envs))
+
+    child = context.Process(target=go_on)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork beside threads
+        child.start()
+    answer = here.recv() if here.poll(30) else "the child hangs"
+    child.kill()
+    child.join()
+    play(envs, rng, 20)
+    assert answer == contents(envs)
+
+
+@compiled
+def test_environments_of_many_games_live_side_by_side():
+    together = [make_started(MANY + n, n, num_threads=2) for n in (2, 3, 4)]
+    for step in range(60):
+        for envs in together:
+            play(envs, np.random.default_rng(step), 1)
+    for envs, n in zip(together, (2, 3, 4), strict=True):
+        alone = make_started(MANY + n, n, num_threads=1)
+        for step in range(60):
+            play(alone, np.random.default_rng(step), 1)
+        assert contents(envs) == contents(alone)
+
+
+@compiled
+def test_the_step_is_compiled_once():
+    for num_players, reward, num_envs in ((2, "win", 1), (3, "score", 5), (4, "win", MANY)):
+        envs = make_started(num_envs, num_players, reward=reward, auto_pass=num_players == 2)
+        for one in (envs, copy.deepcopy(envs), pickle.loads(pickle.dumps(envs))):
+            rng = np.random.default_rng(0)
+            play(one, rng, 2)
+            one.step(list(random_actions(one, rng)))
+            one.step(random_actions(one, rng).astype(np.int8))
+            one.reset()
+    for kernel in (vector._step, vector._reset):
+        assert len(kernel.signatures) == 1
+    assert len(vector._watch.signatures) <= 1
+
+
+# How threads share items
+
+
+@jit
+def count_claims(control, own, counts, chunk):
+    """Claim until nothing is left, and count how often each item comes."""
+    while True:
+        first, stop = claim(control, own, len(counts), chunk)
+        if first == stop:
+            return
+        for item in range(first, stop):
+            counts[item] += 1
+
+
+@jit
+def count_claims_of_one_share(control, counts, chunk):
+    count_claims(control, 0, counts, chunk)
+
+
+@compiled
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_item_is_claimed_exactly_once(threads):
+    with ThreadPoolExecutor(threads) as pool:
+        for count, chunk in itertools.product((1, 2, 7, 64, 1000, 100_003), (1, 3, 64)):
+            for _ in range(8):
+                counts, control = np.zeros(count, np.int64), make_control(threads)
+                open_shares(control, count)
+                list(pool.map(lambda own: count_claims(control, own, counts, chunk), range(threads)))  # noqa: B023
+                assert (counts == 1).all()
+
+
+@compiled
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_one_thread_can_do_the_work_of_all(threads):
+    counts, control = np.zeros(1000, np.int64), make_control(threads)
+    open_shares(control, 1000)
+    count_claims(control, threads - 1, counts, 7)
+    assert (counts == 1).all()
+    assert claim(control, 0, 1000, 7) == (0, 0)
+
+
+@pytest.mark.parametrize("count", [1, 5, 1000])
+@pytest.mark.parametrize("shares", [1, 2, 7])
+def test_shares_are_equal_and_leave_nothing_out(count, shares):
+    begins = [share_begin(share, shares, count) for share in range(shares + 1)]
+    sizes = np.diff(begins)
+    assert (begins[0], begins[-1]) == (0, count)
+    assert max(sizes) - min(sizes) <= 1
+
+
+@compiled
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_shared_run_does_every_item_once(threads):
+    for count in (1, 2, 7, 1000) * 50:
+        counts = np.zeros(count, np.int64)
+        run_shared(count_claims_of_one_share, threads, counts, 1)
+        assert (counts == 1).all()
+
+
+def test_an_error_in_a_helper_is_not_lost():
+    def kernel(control):
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("helper")
+        time.sleep(0.2)  # so that the helper begins
+
+    with pytest.raises(RuntimeError, match="helper"):
+        run_shared(kernel, 2)
