@@ -78,8 +78,8 @@ class MctsAgent:
         """
         self.name = "mcts"
         self._simulations = check_count("simulations", simulations)
-        if not exploration >= 0:
-            raise ValueError(f"exploration={exploration!r}: expected a number of at least 0")
+        if not 0 <= exploration < np.inf:
+            raise ValueError(f"exploration={exploration!r}: expected a finite number of at least 0")
         self._exploration = float(exploration)
         self._threads = check_threads(threads)
 
@@ -116,7 +116,7 @@ def _search_first(
     wins: npt.NDArray[np.float64],
 ) -> None:
     """Search game 0 and write what the root's children know."""
-    _grow(games[0], streams, 0, exploration, nodes, np.zeros(1, GAME))
+    grow(games[0], streams, 0, exploration, nodes, np.zeros(1, GAME))
     child = nodes[0].child
     if must_pass(games[0]):
         visits[PASS] = nodes[0].visits
@@ -130,7 +130,7 @@ def _search_first(
 
 
 @jit
-def _grow(root: Record, streams: Streams, index: int, exploration: float, nodes: Records, scratch: Records) -> None:
+def grow(root: Record, streams: Streams, index: int, exploration: float, nodes: Records, scratch: Records) -> None:
     """Grow a tree of `len(nodes) - 1` simulations from `root`, drawing from stream `index`."""
     game = scratch[0]
     _reset_node(nodes[0], root, 0, 0, 0)
@@ -202,7 +202,7 @@ def _back_up(nodes: Records, leaf: int, winner: int) -> None:
 
 
 @jit
-def _most_visited(game: Record, nodes: Records) -> int:
+def most_visited(game: Record, nodes: Records) -> int:
     """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest."""
     if must_pass(game):
         return PASS
@@ -225,5 +225,5 @@ def _act(
         index, stop = claim(control, 0, len(games), 1)
         if index == stop:
             return
-        _grow(games[index], streams, index, exploration, nodes, scratch)
-        actions[index] = _most_visited(games[index], nodes)
+        grow(games[index], streams, index, exploration, nodes, scratch)
+        actions[index] = most_visited(games[index], nodes)

@@ -1,4 +1,4 @@
-"""The agent that plays what a trained network says, without search."""
+"""The agent that plays what a trained network says, at once or after a search."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from agents.agent import Actions, game_streams
 from agents.checkpoint import best_shipped, load_checkpoint
 from agents.features import make_features
+from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
 from agents.network import Network, as_inputs
 from ninetka_env.geometry import NUM_ACTIONS
 from ninetka_env.rules import Records
@@ -18,15 +19,17 @@ BATCH = 1024
 
 
 class NetAgent:
-    """Plays a network's most probable action, or draws from its policy."""
+    """Plays a network's most probable action, draws from its policy, or searches first."""
 
-    def __init__(self, path: str = "", temperature: float = 0.0, threads: int = 0) -> None:
+    def __init__(self, path: str = "", temperature: float = 0.0, threads: int = 0, simulations: int = 0) -> None:
         """Load a network onto the GPU if there is one, else onto the CPU.
 
         Args:
             path: of a checkpoint; empty for the best shipped one.
             temperature: 0 plays the most probable action; else actions are drawn by p ** (1 / temperature).
+                With a search, it scales the Gumbel noise at the root.
             threads: at most this many CPU threads; 0 leaves torch's setting alone.
+            simulations: of the search before each move (see `agents.gumbel`); 0 plays without search.
 
         Raises:
             ValueError: if the checkpoint is no good, or an option is out of range.
@@ -37,23 +40,36 @@ class NetAgent:
             raise ValueError(f"threads={threads!r}: expected an integer of at least 0")
         if threads:
             torch.set_num_threads(threads)
+        options = _search_options(simulations, temperature)
         self.name = "net"
         self.temperature = temperature
         self.network = load_checkpoint(path or best_shipped(), best_device())[0]
+        self._search = GumbelSearch(network_evaluate(self.network), options) if options else None
 
     @classmethod
-    def of(cls, network: Network, temperature: float = 0.0, name: str = "net") -> NetAgent:
+    def of(cls, network: Network, temperature: float = 0.0, name: str = "net", simulations: int = 0) -> NetAgent:
         """Make an agent of a network at hand."""
+        options = _search_options(simulations, temperature)
         agent = cls.__new__(cls)
         agent.name, agent.temperature, agent.network = name, temperature, network
+        agent._search = GumbelSearch(network_evaluate(network), options) if options else None
         return agent
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `agents.agent.Agent.act`."""
+        if self._search:
+            return self._search.run(games, rng).actions
         scores = policy_logits(self.network, games)
         if self.temperature:
             scores = scores / np.float32(self.temperature) + _gumbel(games, rng)
         return np.asarray(scores.argmax(1), np.int64)
+
+
+def _search_options(simulations: int, temperature: float) -> SearchOptions | None:
+    """Return how to search before a move, None for not at all."""
+    if simulations < 0:
+        raise ValueError(f"simulations={simulations!r}: expected an integer of at least 0")
+    return SearchOptions(simulations, gumbel_scale=temperature) if simulations else None
 
 
 def best_device() -> torch.device:

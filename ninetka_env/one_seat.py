@@ -211,6 +211,7 @@ class NinetkaOneSeatVector(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64]
         """Check the options; they are those of `NinetkaOneSeat`."""
         self.num_envs = check_count("num_envs", num_envs)
         self._table = OneSeatGames(num_envs, num_players, seat, opponents, neutral_placement, turn_order, reward)
+        self._everywhere = np.ones(num_envs, np.bool_)
         self.single_observation_space = Box(0, 1, SHAPE, np.int8)
         self.single_action_space = Discrete(NUM_ACTIONS)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -222,7 +223,7 @@ class NinetkaOneSeatVector(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64]
         """Start all games; returns (N, C, 11, 11) observations and the infos."""
         super().reset(seed=seed)
         self._table.restart(np.arange(self.num_envs), self.np_random)
-        return self._table.observations.copy(), self._infos()
+        return self._table.observations.copy(), self._infos(self._everywhere)
 
     def step(
         self, actions: npt.NDArray[np.int64]
@@ -233,23 +234,19 @@ class NinetkaOneSeatVector(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64]
         rewards, over = table.rewards.astype(np.float64), table.over.copy()
         infos: dict[str, Any] = {}
         if over.any():
-            infos = {"final_obs": table.observations.copy(), "final_info": self._infos() | {"_action_mask": over}}
+            infos = {"final_obs": table.observations.copy(), "final_info": self._infos(over)}
             infos |= {"_final_obs": over, "_final_info": over}
             table.restart(np.flatnonzero(over), self.np_random)
-        return table.observations.copy(), rewards, over, np.zeros(self.num_envs, np.bool_), infos | self._infos()
+        return table.observations.copy(), rewards, over, np.zeros(self.num_envs, np.bool_), infos | self._infos(self._everywhere)
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions, (N, 122) bool."""
         return self._table.masks.astype(np.bool_)
 
-    def _infos(self) -> dict[str, Any]:
-        everywhere = np.ones(self.num_envs, np.bool_)
-        return {
-            "action_mask": self._table.masks.copy(),
-            "_action_mask": everywhere,
-            "seat": self._table.seats.copy(),
-            "_seat": everywhere,
-        }
+    def _infos(self, where: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Return the infos, with the masks that Gymnasium's convention asks for: `where` they hold."""
+        masks, seats = self._table.masks.copy(), self._table.seats.copy()
+        return {"action_mask": masks, "_action_mask": where, "seat": seats, "_seat": where}
 
 
 def _make_opponents(opponents: Any, num_players: int) -> list[tuple[list[int], Agent]]:

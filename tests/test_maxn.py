@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import reference
 from conftest import TEST_GAMES, Options, position_after, random_position, random_positions
-from plain_maxn import plain_search
+from benchmarks.plain_maxn import plain_search
 from scipy.stats import chisquare
 
 from agents import make_agent

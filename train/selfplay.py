@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.features import Features
-from agents.mcts import NODE, _grow, _most_visited
+from agents.mcts import NODE, grow, most_visited
 from agents.random_agent import random_action
 from ninetka_env._jit import jit
 from ninetka_env._threads import Control, claim, run_shared
@@ -257,11 +257,11 @@ def _play_searching(
         begin(now, 0, num_players, 0, 0, 1, streams)
         game, ply = now[0], 0
         while not is_over(game):
-            _grow(game, streams, index, exploration, nodes, scratch)
+            grow(game, streams, index, exploration, nodes, scratch)
             games[index, ply] = game
             _write_visits(now, nodes, visits[index, ply])
             if draw_below(streams, index, 1 << 20) < greedy * (1 << 20):
-                action = _most_visited(game, nodes)
+                action = most_visited(game, nodes)
             else:
                 action = draw_by_weight(streams, index, visits[index, ply])
             play(game, action)

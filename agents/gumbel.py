@@ -1,0 +1,536 @@
+"""Gumbel AlphaZero search for 2, 3 and 4 players: trees of many games, one network batch per wave of simulations.
+
+Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel", ICLR 2022 (equation numbers
+below are theirs), with one value per seat at every node and each node maximising its mover's, as in Petosa and Balch,
+"Multiplayer AlphaZero", 2019. Values are chances to win; nothing is ever negated, so a seat that moves twice in a row
+needs no special care. Forced passes are played by the rules and have no nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from agents.agent import Actions, check_threads, game_streams
+from agents.features import make_features
+from agents.network import Network, as_inputs
+from ninetka_env._jit import jit, lowest, popcount
+from ninetka_env._threads import Control, claim, run_shared
+from ninetka_env.chance import Streams, draw
+from ninetka_env.game import check_count
+from ninetka_env.geometry import MAX_PLAYERS, NEUTRAL_SQUARE, NUM_ACTIONS, PASS
+from ninetka_env.rules import (
+    GAME,
+    Record,
+    Records,
+    bit_action,
+    is_over,
+    legal_bits,
+    must_pass,
+    pass_over,
+    play_bit,
+    winner_of,
+)
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Doubles: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+Evaluate: TypeAlias = Callable[[Records], tuple[Floats, Floats]]
+"""What a search asks of (N,) positions that are not over: (N, 122) float32 policy logits, any where illegal, and (N, 4)
+float32 chances to win per relative seat, `(seat - to_move) % n`."""
+
+Scales: TypeAlias = tuple[float, float]
+"""c_visit and c_scale of equation 8."""
+
+BITS = len(NEUTRAL_SQUARE)
+"""Bits of `legal_bits` at most."""
+BATCH = 1024
+"""Positions per forward pass."""
+CHUNK = 8
+"""Games that a thread claims at once."""
+
+NODE = np.dtype(
+    (
+        np.record,
+        np.dtype(
+            [
+                ("legal", np.int64),  # `legal_bits` of the position, 0 if the game is over
+                ("sums", np.float64, (MAX_PLAYERS,)),  # per seat, the values backed up through this node, its own first
+                ("values", np.float32, (MAX_PLAYERS,)),  # per seat, what the network says here; the winner's is 1
+                ("logits", np.float32, (BITS,)),  # per legal bit, the logarithm of the network's policy
+                ("children", np.int32, (BITS,)),  # per legal bit, the node that it leads to, 0 for none yet
+                ("visits", np.int32),
+                ("parent", np.int32),
+                ("mover", np.int8),  # the seat to move
+            ],
+            align=True,
+        ),
+    )
+)
+"""A node of a tree. Games are not kept: each simulation plays down from the root again. Node 0 is the root."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search."""
+
+    simulations: int = 64
+    """Network evaluations (or finished games) per search, beside that of the root."""
+    considered: int = 16
+    """Root actions among which sequential halving chooses (the paper's m)."""
+    gumbel_scale: float = 1.0
+    """Times the root's Gumbel noise; 0 searches without chance, for play."""
+    visit_offset: float = 50.0
+    """c_visit of equation 8, as in the paper."""
+    value_scale: float = 1.0
+    """c_scale of equation 8, as the paper has it for board games; values here are chances to win, 0..1."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an option out of range."""
+        check_count("simulations", self.simulations)
+        check_count("considered", self.considered)
+        for name in ("gumbel_scale", "visit_offset", "value_scale"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name}={getattr(self, name)!r}: expected a number of at least 0")
+
+
+class SearchResult(NamedTuple):
+    """What a search found out about N positions."""
+
+    actions: Actions
+    """(N,) int64: the chosen action, among the most visited the one of highest g + logits + sigma(q)."""
+    policy: Floats
+    """(N, 122) float32: the improved policy, softmax(logits + sigma(completed Q)), equation 11; the target to learn."""
+    values: Floats
+    """(N, 4) float32: chance to win per seat (absolute) if the improved policy moves now."""
+    visits: Ints
+    """(N, 122) int64: simulations per action; each row sums to the number of simulations."""
+    prior: Floats
+    """(N, 122) float32: the network's own policy."""
+
+
+class GumbelSearch:
+    """Searches batches of positions; keeps its trees' memory between calls, so one object serves one thread."""
+
+    def __init__(self, evaluate: Evaluate, options: SearchOptions | None = None, threads: int = 1) -> None:
+        """Set the search up.
+
+        Args:
+            evaluate: policy and values of leaves; `network_evaluate(network)` makes one.
+            options: how to search.
+            threads: at most this many threads grow trees; 0 for all that numba may use. Results do not depend on it.
+        """
+        self.options = options or SearchOptions()
+        self._evaluate = evaluate
+        self._threads = check_threads(threads)
+        self._schedule = halving_schedule(self.options.considered, self.options.simulations)
+        self._nodes = np.empty((0, self.options.simulations + 1), NODE)
+
+    def run(self, games: Records, rng: np.random.Generator) -> SearchResult:
+        """Search positions.
+
+        Args:
+            games: (N,) records of dtype `ninetka_env.rules.GAME`, none of them over, of any phase and number of
+                players; not changed.
+            rng: the source of the root's noise; each game's comes from a stream of its own (see `game_streams`), so
+                what is found in a game does not depend on the others. Not touched if `gumbel_scale` is 0.
+        """
+        options, count = self.options, len(games)
+        result = _empty_result(count)
+        if count == 0:
+            return result
+        games = games.copy()
+        roots, leaves, at = np.empty(count, GAME), np.empty(count, GAME), np.zeros(count, np.int64)
+        noise, nodes = np.zeros((count, BITS)), self._trees(count)
+        _plant(games, roots, leaves, nodes)
+        if options.gumbel_scale:
+            _draw_gumbel(game_streams(games, rng), nodes, options.gumbel_scale, noise)
+        self._absorb(nodes, leaves, at)
+        scales = (float(options.visit_offset), float(options.value_scale))
+        for simulation in range(options.simulations):
+            fixed = (roots, nodes, noise, self._schedule, simulation, scales)
+            self._share(_descend_all, *fixed, leaves, at)
+            self._absorb(nodes, leaves, at)
+        _report_all(games, nodes, noise, scales, *result)
+        return result
+
+    def _trees(self, count: int) -> Records:
+        """Return (count, simulations + 1) nodes with old contents."""
+        if len(self._nodes) < count:
+            self._nodes = np.empty((count, self.options.simulations + 1), NODE)
+        return self._nodes[:count]
+
+    def _absorb(self, nodes: Records, leaves: Records, at: Ints) -> None:
+        """Expand each game's leaf, node `at`, and back its values up; finished games need no evaluation."""
+        rows = np.full(len(leaves), -1, np.int64)
+        waiting = _number_unfinished(nodes, at, rows)
+        logits, values = np.empty((0, NUM_ACTIONS), np.float32), np.empty((0, MAX_PLAYERS), np.float32)
+        if waiting:
+            logits, values = self._evaluate(leaves if waiting == len(leaves) else leaves[rows >= 0])
+        self._share(_absorb_all, leaves, nodes, at, rows, logits, values)
+
+    def _share(self, kernel: Callable[..., None], games: Records, *arguments: object) -> None:
+        threads = min(self._threads, -(-len(games) // CHUNK))
+        run_shared(kernel, threads, games, *arguments)
+
+
+def network_evaluate(network: Network, batch: int = BATCH) -> Evaluate:
+    """Return the function that asks a network, on its own device, `batch` positions at a time."""
+
+    def evaluate(games: Records) -> tuple[Floats, Floats]:
+        logits = np.empty((len(games), NUM_ACTIONS), np.float32)
+        values = np.empty((len(games), MAX_PLAYERS), np.float32)
+        with torch.inference_mode():
+            for first in range(0, len(games), batch):
+                part = slice(first, first + batch)
+                outputs = network(as_inputs(make_features(games[part]), network.device))
+                logits[part] = outputs.logits.cpu().numpy()
+                values[part] = outputs.values.cpu().numpy()
+        return logits, values
+
+    return evaluate
+
+
+def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]:
+    """Return (considered + 1, simulations) int32: sequential halving at the root (Karnin, Koren and Somekh 2013).
+
+    Row m is for m considered actions: each simulation goes to an action with exactly so many visits, the best one by
+    g + logits + sigma(q). That picks the m best by g + logits first, then the better half of them, and so on, until the
+    best two share what is left. Actions that fell out have fewer visits than any later entry. Row 0 is not used.
+    """
+    schedule = np.zeros((considered + 1, simulations), np.int32)
+    schedule[1] = np.arange(simulations)
+    for count in range(2, considered + 1):
+        visits, left = [0] * count, count
+        entries: list[int] = []
+        while len(entries) < simulations:
+            for _ in range(max(1, simulations // (math.ceil(math.log2(count)) * left))):
+                entries += visits[:left]
+                visits[:left] = [visit + 1 for visit in visits[:left]]
+            left = max(2, left // 2)
+        schedule[count] = entries[:simulations]
+    return schedule
+
+
+def _empty_result(count: int) -> SearchResult:
+    return SearchResult(
+        np.zeros(count, np.int64),
+        np.zeros((count, NUM_ACTIONS), np.float32),
+        np.zeros((count, MAX_PLAYERS), np.float32),
+        np.zeros((count, NUM_ACTIONS), np.int64),
+        np.zeros((count, NUM_ACTIONS), np.float32),
+    )
+
+
+@jit
+def _plant(games: Records, roots: Records, leaves: Records, nodes: Records) -> None:
+    """Make each tree a root; where the seat to move must pass, of the position after it."""
+    for index in range(len(games)):
+        roots[index] = games[index]
+        root = roots[index]
+        root.auto_pass = 1
+        pass_over(root)
+        leaves[index] = roots[index]
+        _reset_node(nodes[index, 0], root, 0)
+
+
+@jit
+def _reset_node(node: Record, game: Record, parent: int) -> None:
+    """Make a node of a position; the network's part is filled in when it is absorbed."""
+    node.legal = 0 if is_over(game) else legal_bits(game)
+    node.visits, node.parent, node.mover = 0, parent, game.to_move
+    for seat in range(MAX_PLAYERS):
+        node.sums[seat] = 0.0
+        node.values[seat] = 0.0
+
+
+@jit
+def _draw_gumbel(streams: Streams, nodes: Records, scale: float, noise: Doubles) -> None:
+    """Write Gumbel(0) noise times `scale` per legal bit of each root into (N, BITS) `noise`."""
+    for index in range(len(streams)):
+        bits = nodes[index, 0].legal
+        while bits:
+            uniform = (float(draw(streams, index) >> np.uint64(11)) + 0.5) * 2.0**-53
+            noise[index, lowest(bits)] = -np.log(-np.log(uniform)) * scale
+            bits &= bits - 1
+
+
+@jit
+def _number_unfinished(nodes: Records, at: Ints, rows: Ints) -> int:
+    """Number the games whose leaf is not over, in `rows`; the others keep -1. Return how many there are."""
+    count = 0
+    for index in range(len(at)):
+        if nodes[index, at[index]].legal:
+            rows[index] = count
+            count += 1
+    return count
+
+
+@jit
+def _descend_all(
+    control: Control,
+    roots: Records,
+    nodes: Records,
+    noise: Doubles,
+    schedule: npt.NDArray[np.int32],
+    simulation: int,
+    scales: Scales,
+    leaves: Records,
+    at: Ints,
+) -> None:
+    """Play down to a leaf in each game that this thread claims."""
+    scores = np.empty(BITS)
+    while True:
+        first, stop = claim(control, 0, len(roots), CHUNK)
+        if first == stop:
+            return
+        for index in range(first, stop):
+            tree = nodes[index]
+            considered = min(len(schedule) - 1, popcount(tree[0].legal))
+            _score(tree, 0, scales, scores)
+            bit = _root_bit(tree, noise[index], scores, schedule[considered, simulation])
+            leaves[index] = roots[index]
+            at[index] = _descend(leaves[index], tree, bit, simulation + 1, scales, scores)
+
+
+@jit
+def _descend(game: Record, tree: Records, bit: int, new: int, scales: Scales, scores: Doubles) -> int:
+    """Play `bit` at the root and then whatever each node selects; return the finished or new node where that ends."""
+    index = 0
+    while True:
+        play_bit(game, bit)
+        child = tree[index].children[bit]
+        if child == 0:
+            tree[index].children[bit] = new
+            _reset_node(tree[new], game, index)
+            return new
+        index = child
+        if tree[index].legal == 0:
+            return index
+        _score(tree, index, scales, scores)
+        bit = _interior_bit(tree, index, scores)
+
+
+@jit
+def _root_bit(tree: Records, noise: Doubles, scores: Doubles, visits: int) -> int:
+    """Return the action with so many visits that has the highest g + logits + sigma(q); see `halving_schedule`."""
+    best, highest = -1, -np.inf
+    bits = tree[0].legal
+    while bits:
+        bit = lowest(bits)
+        bits &= bits - 1
+        if _visits(tree, 0, bit) == visits and noise[bit] + scores[bit] > highest:
+            best, highest = bit, noise[bit] + scores[bit]
+    return best
+
+
+@jit
+def _interior_bit(tree: Records, index: int, scores: Doubles) -> int:
+    """Return argmax over a of pi'(a) - N(a) / (1 + sum of N), equation 14; overwrites `scores` with pi'."""
+    _softmax(tree[index].legal, scores)
+    best, highest = -1, -np.inf
+    weight = 1.0 / tree[index].visits
+    bits = tree[index].legal
+    while bits:
+        bit = lowest(bits)
+        bits &= bits - 1
+        lag = scores[bit] - _visits(tree, index, bit) * weight
+        if lag > highest:
+            best, highest = bit, lag
+    return best
+
+
+@jit
+def _visits(tree: Records, index: int, bit: int) -> int:
+    """Return N(a)."""
+    child = tree[index].children[bit]
+    return tree[child].visits if child else 0
+
+
+@jit
+def _mean(tree: Records, index: int, seat: int) -> float:
+    """Return the mean of a seat's values backed up through a node: q of the action that leads to it."""
+    return tree[index].sums[seat] / tree[index].visits
+
+
+@jit
+def _score(tree: Records, index: int, scales: Scales, scores: Doubles) -> None:
+    """Write logits + sigma(completed Q) of the mover per legal bit; sigma is equation 8, completed Q equation 10."""
+    mover, most = tree[index].mover, 0
+    mixed = _mixed_value(tree, index, mover)
+    bits = tree[index].legal
+    while bits:
+        bit = lowest(bits)
+        bits &= bits - 1
+        child = tree[index].children[bit]
+        scores[bit] = _mean(tree, child, mover) if child else mixed
+        most = max(most, _visits(tree, index, bit))
+    scale = (scales[0] + most) * scales[1]
+    bits = tree[index].legal
+    while bits:
+        bit = lowest(bits)
+        bits &= bits - 1
+        scores[bit] = tree[index].logits[bit] + scale * scores[bit]
+
+
+@jit
+def _mixed_value(tree: Records, index: int, seat: int) -> float:
+    """Return v_mix of a seat, equation 33: the network's value and the visited actions' mean by prior, by visits."""
+    weight = mean = 0.0
+    bits = tree[index].legal
+    while bits:
+        child = tree[index].children[lowest(bits)]
+        if child:
+            prior = max(np.exp(tree[index].logits[lowest(bits)]), 1e-30)
+            weight += prior
+            mean += prior * _mean(tree, child, seat)
+        bits &= bits - 1
+    if weight == 0.0:
+        return tree[index].values[seat]
+    visits = tree[index].visits
+    return (tree[index].values[seat] + (visits - 1) * mean / weight) / visits
+
+
+@jit
+def _softmax(legal: int, scores: Doubles) -> None:
+    """Turn the scores of the legal bits into probabilities."""
+    most, total = -np.inf, 0.0
+    bits = legal
+    while bits:
+        most = max(most, scores[lowest(bits)])
+        bits &= bits - 1
+    bits = legal
+    while bits:
+        bit = lowest(bits)
+        scores[bit] = np.exp(scores[bit] - most)
+        total += scores[bit]
+        bits &= bits - 1
+    while legal:
+        scores[lowest(legal)] /= total
+        legal &= legal - 1
+
+
+@jit
+def _absorb_all(
+    control: Control, leaves: Records, nodes: Records, at: Ints, rows: Ints, logits: Floats, values: Floats
+) -> None:
+    """Expand and back up the leaves of the games that this thread claims; `rows` says where their outputs are."""
+    while True:
+        first, stop = claim(control, 0, len(leaves), CHUNK)
+        if first == stop:
+            return
+        for index in range(first, stop):
+            node, row = nodes[index, at[index]], rows[index]
+            if row >= 0:
+                _expand(leaves[index], node, logits[row], values[row])
+            else:
+                node.values[winner_of(leaves[index])] = 1.0
+            _back_up(nodes[index], at[index])
+
+
+@jit
+def _expand(game: Record, node: Record, logits: Floats, values: Floats) -> None:
+    """Fill in what the network says: log-probabilities of the legal actions, values by absolute seat."""
+    most, total = -np.inf, 0.0
+    bits = node.legal
+    while bits:
+        most = max(most, logits[bit_action(game, lowest(bits))])
+        bits &= bits - 1
+    bits = node.legal
+    while bits:
+        total += np.exp(logits[bit_action(game, lowest(bits))] - most)
+        bits &= bits - 1
+    bits = node.legal
+    while bits:
+        bit = lowest(bits)
+        node.logits[bit] = logits[bit_action(game, bit)] - most - np.log(total)
+        node.children[bit] = 0
+        bits &= bits - 1
+    for seat in range(game.num_players):
+        node.values[seat] = values[(seat - node.mover) % game.num_players]
+
+
+@jit
+def _back_up(tree: Records, leaf: int) -> None:
+    """Add the leaf's values, seat by seat, to it and to every node above it."""
+    index = leaf
+    while True:
+        tree[index].visits += 1
+        for seat in range(MAX_PLAYERS):
+            tree[index].sums[seat] += tree[leaf].values[seat]
+        if index == 0:
+            return
+        index = tree[index].parent
+
+
+@jit
+def _report_all(
+    games: Records,
+    nodes: Records,
+    noise: Doubles,
+    scales: Scales,
+    actions: Actions,
+    policy: Floats,
+    values: Floats,
+    visits: Ints,
+    prior: Floats,
+) -> None:
+    """Write the fields of `SearchResult`."""
+    scores = np.empty(BITS)
+    for index in range(len(games)):
+        game, tree = games[index], nodes[index]
+        _score(tree, 0, scales, scores)
+        if must_pass(game):
+            actions[index] = PASS
+            visits[index, PASS] = tree[0].visits - 1
+            policy[index, PASS] = prior[index, PASS] = 1.0
+        else:
+            actions[index] = bit_action(game, _root_bit(tree, noise[index], scores, _most_visits(tree)))
+        _softmax(tree[0].legal, scores)
+        for seat in range(game.num_players):
+            values[index, seat] = _policy_value(tree, scores, seat)
+        if not must_pass(game):
+            _write_actions(game, tree, scores, policy[index], visits[index], prior[index])
+
+
+@jit
+def _most_visits(tree: Records) -> int:
+    """Return the visits of the root's most visited action."""
+    most, bits = 0, tree[0].legal
+    while bits:
+        most = max(most, _visits(tree, 0, lowest(bits)))
+        bits &= bits - 1
+    return most
+
+
+@jit
+def _policy_value(tree: Records, policy: Doubles, seat: int) -> float:
+    """Return a seat's mean completed Q at the root under `policy`."""
+    value, mixed = 0.0, _mixed_value(tree, 0, seat)
+    bits = tree[0].legal
+    while bits:
+        bit = lowest(bits)
+        child = tree[0].children[bit]
+        value += policy[bit] * (_mean(tree, child, seat) if child else mixed)
+        bits &= bits - 1
+    return value
+
+
+@jit
+def _write_actions(game: Record, tree: Records, scores: Doubles, policy: Floats, visits: Ints, prior: Floats) -> None:
+    """Write improved policy, visits and the network's policy of the root by action."""
+    bits = tree[0].legal
+    while bits:
+        bit = lowest(bits)
+        action = bit_action(game, bit)
+        policy[action] = scores[bit]
+        visits[action] = _visits(tree, 0, bit)
+        prior[action] = np.exp(tree[0].logits[bit])
+        bits &= bits - 1
