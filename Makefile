@@ -30,11 +30,11 @@ lint: $(INSTALLED)  ## check style and format
 types: $(INSTALLED)  ## check types
 	$(BIN)/mypy
 
-# Compiled code is invisible to coverage, so it runs as plain Python here: slowly, hence few games.
-coverage: export NUMBA_DISABLE_JIT := 1
-coverage: export NINETKA_TEST_GAMES ?= 24
+# Compiled code is invisible to coverage, so the tests of the game run once more as plain Python: slowly, hence few games.
+coverage: UNCOMPILED := tests/test_rules.py tests/test_game.py tests/test_observation.py tests/test_uncompiled.py
 coverage: $(INSTALLED)  ## report line and branch coverage of ninetka_env and agents
-	$(PYTEST) --cov
+	$(PYTEST) --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 NINETKA_TEST_GAMES=24 $(PYTEST) --cov --cov-append -W ignore::RuntimeWarning $(UNCOMPILED)
 
 match: $(INSTALLED)  ## play MaxN, a tree search and a random player against each other
 	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120

@@ -43,8 +43,8 @@ Doubles: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 Evaluate: TypeAlias = Callable[[Records], tuple[Floats, Floats]]
-"""What a search asks of (N,) positions that are not over: (N, 122) float32 policy logits, any where illegal, and (N, 4)
-float32 chances to win per relative seat, `(seat - to_move) % n`."""
+"""What a search asks of (N,) positions that are not over: (N, 122) float32 logarithms of the policy, any where
+illegal, and (N, 4) float32 chances to win per relative seat, `(seat - to_move) % n`."""
 
 Scales: TypeAlias = tuple[float, float]
 """c_visit and c_scale of equation 8."""
@@ -56,24 +56,20 @@ BATCH = 1024
 CHUNK = 8
 """Games that a thread claims at once."""
 
-NODE = np.dtype(
-    (
-        np.record,
-        np.dtype(
-            [
-                ("legal", np.int64),  # `legal_bits` of the position, 0 if the game is over
-                ("sums", np.float64, (MAX_PLAYERS,)),  # per seat, the values backed up through this node, its own first
-                ("values", np.float32, (MAX_PLAYERS,)),  # per seat, what the network says here; the winner's is 1
-                ("logits", np.float32, (BITS,)),  # per legal bit, the logarithm of the network's policy
-                ("children", np.int32, (BITS,)),  # per legal bit, the node that it leads to, 0 for none yet
-                ("visits", np.int32),
-                ("parent", np.int32),
-                ("mover", np.int8),  # the seat to move
-            ],
-            align=True,
-        ),
-    )
+_FIELDS = np.dtype(
+    [
+        ("legal", np.int64),  # `legal_bits` of the position, 0 if the game is over
+        ("sums", np.float64, (MAX_PLAYERS,)),  # per seat, the values backed up through this node, its own first
+        ("values", np.float32, (MAX_PLAYERS,)),  # per seat, what the network says here; the winner's is 1
+        ("logits", np.float32, (BITS,)),  # per legal bit, the logarithm of the network's policy
+        ("children", np.int32, (BITS,)),  # per legal bit, the node that it leads to, 0 for none yet
+        ("visits", np.int32),
+        ("parent", np.int32),
+        ("mover", np.int8),  # the seat to move
+    ],
+    align=True,
 )
+NODE = np.dtype((np.record, _FIELDS))
 """A node of a tree. Games are not kept: each simulation plays down from the root again. Node 0 is the root."""
 
 
@@ -116,6 +112,23 @@ class SearchResult(NamedTuple):
     """(N, 122) float32: the network's own policy."""
 
 
+class _Trees(NamedTuple):
+    """The trees of N games and where they grow."""
+
+    roots: Records
+    """(N,) games, in which the rules play forced passes."""
+    nodes: Records
+    """(N, simulations + 1) NODE."""
+    noise: Doubles
+    """(N, BITS) float64: the roots' Gumbel noise per legal bit."""
+    leaves: Records
+    """(N,) games, where the latest simulation ended."""
+    at: Ints
+    """(N,) int64: the node of that position."""
+    rows: Ints
+    """(N,) int64: where in the batch for the network it stands, -1 if it is over."""
+
+
 class GumbelSearch:
     """Searches batches of positions; keeps its trees' memory between calls, so one object serves one thread."""
 
@@ -142,43 +155,40 @@ class GumbelSearch:
             rng: the source of the root's noise; each game's comes from a stream of its own (see `game_streams`), so
                 what is found in a game does not depend on the others. Not touched if `gumbel_scale` is 0.
         """
-        options, count = self.options, len(games)
-        result = _empty_result(count)
+        count, simulations = len(games), self.options.simulations
+        result, scales = _empty_result(count), (float(self.options.visit_offset), float(self.options.value_scale))
         if count == 0:
             return result
-        games = games.copy()
-        roots, leaves, at = np.empty(count, GAME), np.empty(count, GAME), np.zeros(count, np.int64)
-        noise, nodes = np.zeros((count, BITS)), self._trees(count)
-        _plant(games, roots, leaves, nodes)
-        if options.gumbel_scale:
-            _draw_gumbel(game_streams(games, rng), nodes, options.gumbel_scale, noise)
-        self._absorb(nodes, leaves, at)
-        scales = (float(options.visit_offset), float(options.value_scale))
-        for simulation in range(options.simulations):
-            fixed = (roots, nodes, noise, self._schedule, simulation, scales)
-            self._share(_descend_all, *fixed, leaves, at)
-            self._absorb(nodes, leaves, at)
-        _report_all(games, nodes, noise, scales, *result)
+        games, trees = games.copy(), self._make_trees(count)
+        _plant(games, trees)
+        if self.options.gumbel_scale:
+            _draw_gumbel(game_streams(games, rng), trees, float(self.options.gumbel_scale))
+        self._absorb(trees)
+        for simulation in range(simulations):
+            self._share(_descend_all, trees, self._schedule, simulation, scales)
+            self._absorb(trees)
+        _report_all(games, trees, scales, result)
         return result
 
-    def _trees(self, count: int) -> Records:
-        """Return (count, simulations + 1) nodes with old contents."""
+    def _make_trees(self, count: int) -> _Trees:
+        """Return trees of `count` games, with old nodes."""
         if len(self._nodes) < count:
             self._nodes = np.empty((count, self.options.simulations + 1), NODE)
-        return self._nodes[:count]
+        roots, leaves = np.empty(count, GAME), np.empty(count, GAME)
+        numbers = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        return _Trees(roots, self._nodes[:count], np.zeros((count, BITS)), leaves, *numbers)
 
-    def _absorb(self, nodes: Records, leaves: Records, at: Ints) -> None:
-        """Expand each game's leaf, node `at`, and back its values up; finished games need no evaluation."""
-        rows = np.full(len(leaves), -1, np.int64)
-        waiting = _number_unfinished(nodes, at, rows)
+    def _absorb(self, trees: _Trees) -> None:
+        """Expand each game's leaf and back its values up; finished games need no evaluation."""
+        waiting = _number_unfinished(trees)
         logits, values = np.empty((0, NUM_ACTIONS), np.float32), np.empty((0, MAX_PLAYERS), np.float32)
         if waiting:
-            logits, values = self._evaluate(leaves if waiting == len(leaves) else leaves[rows >= 0])
-        self._share(_absorb_all, leaves, nodes, at, rows, logits, values)
+            leaves = trees.leaves
+            logits, values = self._evaluate(leaves if waiting == len(leaves) else leaves[trees.rows >= 0])
+        self._share(_absorb_all, trees, logits, values)
 
-    def _share(self, kernel: Callable[..., None], games: Records, *arguments: object) -> None:
-        threads = min(self._threads, -(-len(games) // CHUNK))
-        run_shared(kernel, threads, games, *arguments)
+    def _share(self, kernel: Callable[..., None], trees: _Trees, *arguments: object) -> None:
+        run_shared(kernel, min(self._threads, -(-len(trees.roots) // CHUNK)), trees, *arguments)
 
 
 def network_evaluate(network: Network, batch: int = BATCH) -> Evaluate:
@@ -191,7 +201,7 @@ def network_evaluate(network: Network, batch: int = BATCH) -> Evaluate:
             for first in range(0, len(games), batch):
                 part = slice(first, first + batch)
                 outputs = network(as_inputs(make_features(games[part]), network.device))
-                logits[part] = outputs.logits.cpu().numpy()
+                logits[part] = outputs.logits.log_softmax(-1).cpu().numpy()
                 values[part] = outputs.values.cpu().numpy()
         return logits, values
 
@@ -220,25 +230,21 @@ def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]
 
 
 def _empty_result(count: int) -> SearchResult:
-    return SearchResult(
-        np.zeros(count, np.int64),
-        np.zeros((count, NUM_ACTIONS), np.float32),
-        np.zeros((count, MAX_PLAYERS), np.float32),
-        np.zeros((count, NUM_ACTIONS), np.int64),
-        np.zeros((count, NUM_ACTIONS), np.float32),
-    )
+    by_action, by_seat = (count, NUM_ACTIONS), (count, MAX_PLAYERS)
+    policy, values, prior = (np.zeros(shape, np.float32) for shape in (by_action, by_seat, by_action))
+    return SearchResult(np.zeros(count, np.int64), policy, values, np.zeros(by_action, np.int64), prior)
 
 
 @jit
-def _plant(games: Records, roots: Records, leaves: Records, nodes: Records) -> None:
+def _plant(games: Records, trees: _Trees) -> None:
     """Make each tree a root; where the seat to move must pass, of the position after it."""
     for index in range(len(games)):
-        roots[index] = games[index]
-        root = roots[index]
+        trees.roots[index] = games[index]
+        root = trees.roots[index]
         root.auto_pass = 1
         pass_over(root)
-        leaves[index] = roots[index]
-        _reset_node(nodes[index, 0], root, 0)
+        trees.leaves[index] = trees.roots[index]
+        _reset_node(trees.nodes[index, 0], root, 0)
 
 
 @jit
@@ -252,52 +258,44 @@ def _reset_node(node: Record, game: Record, parent: int) -> None:
 
 
 @jit
-def _draw_gumbel(streams: Streams, nodes: Records, scale: float, noise: Doubles) -> None:
-    """Write Gumbel(0) noise times `scale` per legal bit of each root into (N, BITS) `noise`."""
+def _draw_gumbel(streams: Streams, trees: _Trees, scale: float) -> None:
+    """Draw Gumbel(0) noise, times `scale`, for the legal bits of each root."""
     for index in range(len(streams)):
-        bits = nodes[index, 0].legal
+        bits = trees.nodes[index, 0].legal
         while bits:
             uniform = (float(draw(streams, index) >> np.uint64(11)) + 0.5) * 2.0**-53
-            noise[index, lowest(bits)] = -np.log(-np.log(uniform)) * scale
+            trees.noise[index, lowest(bits)] = -np.log(-np.log(uniform)) * scale
             bits &= bits - 1
 
 
 @jit
-def _number_unfinished(nodes: Records, at: Ints, rows: Ints) -> int:
-    """Number the games whose leaf is not over, in `rows`; the others keep -1. Return how many there are."""
+def _number_unfinished(trees: _Trees) -> int:
+    """Number the leaves that are not over, in `rows`, and return how many there are."""
     count = 0
-    for index in range(len(at)):
-        if nodes[index, at[index]].legal:
-            rows[index] = count
-            count += 1
+    for index in range(len(trees.at)):
+        unfinished = trees.nodes[index, trees.at[index]].legal != 0
+        trees.rows[index] = count if unfinished else -1
+        count += unfinished
     return count
 
 
 @jit
 def _descend_all(
-    control: Control,
-    roots: Records,
-    nodes: Records,
-    noise: Doubles,
-    schedule: npt.NDArray[np.int32],
-    simulation: int,
-    scales: Scales,
-    leaves: Records,
-    at: Ints,
+    control: Control, trees: _Trees, schedule: npt.NDArray[np.int32], simulation: int, scales: Scales
 ) -> None:
     """Play down to a leaf in each game that this thread claims."""
     scores = np.empty(BITS)
     while True:
-        first, stop = claim(control, 0, len(roots), CHUNK)
+        first, stop = claim(control, 0, len(trees.roots), CHUNK)
         if first == stop:
             return
         for index in range(first, stop):
-            tree = nodes[index]
-            considered = min(len(schedule) - 1, popcount(tree[0].legal))
+            tree = trees.nodes[index]
+            visits = schedule[min(len(schedule) - 1, popcount(tree[0].legal)), simulation]
             _score(tree, 0, scales, scores)
-            bit = _root_bit(tree, noise[index], scores, schedule[considered, simulation])
-            leaves[index] = roots[index]
-            at[index] = _descend(leaves[index], tree, bit, simulation + 1, scales, scores)
+            bit = _root_bit(tree, trees.noise[index], scores, visits)
+            trees.leaves[index] = trees.roots[index]
+            trees.at[index] = _descend(trees.leaves[index], tree, bit, simulation + 1, scales, scores)
 
 
 @jit
@@ -361,8 +359,8 @@ def _mean(tree: Records, index: int, seat: int) -> float:
 
 
 @jit
-def _score(tree: Records, index: int, scales: Scales, scores: Doubles) -> None:
-    """Write logits + sigma(completed Q) of the mover per legal bit; sigma is equation 8, completed Q equation 10."""
+def _score(tree: Records, index: int, scales: Scales, scores: Doubles) -> int:
+    """Write logits + sigma(completed Q) of the mover per legal bit, equations 8 and 10; return the most visits."""
     mover, most = tree[index].mover, 0
     mixed = _mixed_value(tree, index, mover)
     bits = tree[index].legal
@@ -378,6 +376,7 @@ def _score(tree: Records, index: int, scales: Scales, scores: Doubles) -> None:
         bit = lowest(bits)
         bits &= bits - 1
         scores[bit] = tree[index].logits[bit] + scale * scores[bit]
+    return most
 
 
 @jit
@@ -418,41 +417,30 @@ def _softmax(legal: int, scores: Doubles) -> None:
 
 
 @jit
-def _absorb_all(
-    control: Control, leaves: Records, nodes: Records, at: Ints, rows: Ints, logits: Floats, values: Floats
-) -> None:
-    """Expand and back up the leaves of the games that this thread claims; `rows` says where their outputs are."""
+def _absorb_all(control: Control, trees: _Trees, logits: Floats, values: Floats) -> None:
+    """Expand and back up the leaves of the games that this thread claims."""
     while True:
-        first, stop = claim(control, 0, len(leaves), CHUNK)
+        first, stop = claim(control, 0, len(trees.roots), CHUNK)
         if first == stop:
             return
         for index in range(first, stop):
-            node, row = nodes[index, at[index]], rows[index]
+            leaf, row = trees.at[index], trees.rows[index]
             if row >= 0:
-                _expand(leaves[index], node, logits[row], values[row])
+                _expand(trees.leaves[index], trees.nodes[index, leaf], logits[row], values[row])
             else:
-                node.values[winner_of(leaves[index])] = 1.0
-            _back_up(nodes[index], at[index])
+                trees.nodes[index, leaf].values[winner_of(trees.leaves[index])] = 1.0
+            _back_up(trees.nodes[index], leaf)
 
 
 @jit
 def _expand(game: Record, node: Record, logits: Floats, values: Floats) -> None:
-    """Fill in what the network says: log-probabilities of the legal actions, values by absolute seat."""
-    most, total = -np.inf, 0.0
-    bits = node.legal
-    while bits:
-        most = max(most, logits[bit_action(game, lowest(bits))])
-        bits &= bits - 1
-    bits = node.legal
-    while bits:
-        total += np.exp(logits[bit_action(game, lowest(bits))] - most)
-        bits &= bits - 1
+    """Fill in what the network says: the policy by legal bit, values by absolute seat."""
     bits = node.legal
     while bits:
         bit = lowest(bits)
-        node.logits[bit] = logits[bit_action(game, bit)] - most - np.log(total)
-        node.children[bit] = 0
         bits &= bits - 1
+        node.logits[bit] = logits[bit_action(game, bit)]
+        node.children[bit] = 0
     for seat in range(game.num_players):
         node.values[seat] = values[(seat - node.mover) % game.num_players]
 
@@ -471,56 +459,36 @@ def _back_up(tree: Records, leaf: int) -> None:
 
 
 @jit
-def _report_all(
-    games: Records,
-    nodes: Records,
-    noise: Doubles,
-    scales: Scales,
-    actions: Actions,
-    policy: Floats,
-    values: Floats,
-    visits: Ints,
-    prior: Floats,
-) -> None:
-    """Write the fields of `SearchResult`."""
+def _report_all(games: Records, trees: _Trees, scales: Scales, result: SearchResult) -> None:
+    """Fill the result in."""
     scores = np.empty(BITS)
     for index in range(len(games)):
-        game, tree = games[index], nodes[index]
-        _score(tree, 0, scales, scores)
-        if must_pass(game):
-            actions[index] = PASS
-            visits[index, PASS] = tree[0].visits - 1
-            policy[index, PASS] = prior[index, PASS] = 1.0
-        else:
-            actions[index] = bit_action(game, _root_bit(tree, noise[index], scores, _most_visits(tree)))
+        game, tree = games[index], trees.nodes[index]
+        most = _score(tree, 0, scales, scores)
+        best = _root_bit(tree, trees.noise[index], scores, most)
         _softmax(tree[0].legal, scores)
-        for seat in range(game.num_players):
-            values[index, seat] = _policy_value(tree, scores, seat)
-        if not must_pass(game):
-            _write_actions(game, tree, scores, policy[index], visits[index], prior[index])
+        _write_values(tree, scores, result.values[index])
+        if must_pass(game):
+            result.actions[index] = PASS
+            result.visits[index, PASS] = tree[0].visits - 1
+            result.policy[index, PASS] = result.prior[index, PASS] = 1.0
+        else:
+            result.actions[index] = bit_action(game, best)
+            _write_actions(game, tree, scores, result.policy[index], result.visits[index], result.prior[index])
 
 
 @jit
-def _most_visits(tree: Records) -> int:
-    """Return the visits of the root's most visited action."""
-    most, bits = 0, tree[0].legal
-    while bits:
-        most = max(most, _visits(tree, 0, lowest(bits)))
-        bits &= bits - 1
-    return most
-
-
-@jit
-def _policy_value(tree: Records, policy: Doubles, seat: int) -> float:
-    """Return a seat's mean completed Q at the root under `policy`."""
-    value, mixed = 0.0, _mixed_value(tree, 0, seat)
-    bits = tree[0].legal
-    while bits:
-        bit = lowest(bits)
-        child = tree[0].children[bit]
-        value += policy[bit] * (_mean(tree, child, seat) if child else mixed)
-        bits &= bits - 1
-    return value
+def _write_values(tree: Records, policy: Doubles, values: Floats) -> None:
+    """Write each seat's mean completed Q at the root under `policy`."""
+    for seat in range(MAX_PLAYERS):
+        value, mixed = 0.0, _mixed_value(tree, 0, seat)
+        bits = tree[0].legal
+        while bits:
+            bit = lowest(bits)
+            child = tree[0].children[bit]
+            value += policy[bit] * (_mean(tree, child, seat) if child else mixed)
+            bits &= bits - 1
+        values[seat] = value
 
 
 @jit

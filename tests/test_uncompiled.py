@@ -1,0 +1,42 @@
+"""Compiled code is plain Python too: without numba's compiler everything runs and decides the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from agents import make_agent
+from ninetka_env import ninetka_v0
+from ninetka_env.one_seat import NinetkaOneSeat
+
+
+def play_a_little(num_players: int) -> list[int]:
+    """Play a batch and one seat against small searches; return every action."""
+    told, rng = [], np.random.default_rng(num_players)
+    agents = [make_agent(spec) for spec in ("random", "maxn:depth=2,random_ties=true", "mcts:simulations=8")]
+    envs = ninetka_v0.vector_env(2, num_players, neutral_placement="random", reward="score")
+    envs.reset(seed=1)
+    for ply in range(75):
+        actions = agents[0 if ply < 65 else ply % 3].act(envs.games, rng)
+        told += actions.tolist()
+        envs.step(actions)
+    env = NinetkaOneSeat(num_players, opponents="maxn:depth=1", turn_order="continue")
+    env.reset(seed=2)
+    over = False
+    while not over:
+        told.append(int(rng.choice(np.flatnonzero(env.action_masks()))))
+        over = env.step(told[-1])[2]
+    return told
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_uncompiled_code_decides_the_same(num_players: int) -> None:
+    code = f"import sys; sys.path.insert(0, 'tests'); import test_uncompiled as t; print(t.play_a_little({num_players}))"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(play_a_little(num_players))
