@@ -69,6 +69,7 @@ _FIELDS = np.dtype(
     ],
     align=True,
 )
+_NOTHING = np.empty((0, NUM_ACTIONS), np.float32), np.empty((0, MAX_PLAYERS), np.float32)
 NODE = np.dtype((np.record, _FIELDS))
 """A node of a tree. Games are not kept: each simulation plays down from the root again. Node 0 is the root."""
 
@@ -155,7 +156,7 @@ class GumbelSearch:
             rng: the source of the root's noise; each game's comes from a stream of its own (see `game_streams`), so
                 what is found in a game does not depend on the others. Not touched if `gumbel_scale` is 0.
         """
-        count, simulations = len(games), self.options.simulations
+        count = len(games)
         result, scales = _empty_result(count), (float(self.options.visit_offset), float(self.options.value_scale))
         if count == 0:
             return result
@@ -164,7 +165,7 @@ class GumbelSearch:
         if self.options.gumbel_scale:
             _draw_gumbel(game_streams(games, rng), trees, float(self.options.gumbel_scale))
         self._absorb(trees)
-        for simulation in range(simulations):
+        for simulation in range(self.options.simulations):
             self._share(_descend_all, trees, self._schedule, simulation, scales)
             self._absorb(trees)
         _report_all(games, trees, scales, result)
@@ -174,18 +175,14 @@ class GumbelSearch:
         """Return trees of `count` games, with old nodes."""
         if len(self._nodes) < count:
             self._nodes = np.empty((count, self.options.simulations + 1), NODE)
-        roots, leaves = np.empty(count, GAME), np.empty(count, GAME)
-        numbers = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        return _Trees(roots, self._nodes[:count], np.zeros((count, BITS)), leaves, *numbers)
+        (roots, leaves), (at, rows) = np.empty((2, count), GAME), np.zeros((2, count), np.int64)
+        return _Trees(roots, self._nodes[:count], np.zeros((count, BITS)), leaves, at, rows)
 
     def _absorb(self, trees: _Trees) -> None:
         """Expand each game's leaf and back its values up; finished games need no evaluation."""
-        waiting = _number_unfinished(trees)
-        logits, values = np.empty((0, NUM_ACTIONS), np.float32), np.empty((0, MAX_PLAYERS), np.float32)
-        if waiting:
-            leaves = trees.leaves
-            logits, values = self._evaluate(leaves if waiting == len(leaves) else leaves[trees.rows >= 0])
-        self._share(_absorb_all, trees, logits, values)
+        _number_unfinished(trees)
+        leaves = trees.leaves[trees.rows >= 0]
+        self._share(_absorb_all, trees, *(self._evaluate(leaves) if len(leaves) else _NOTHING))
 
     def _share(self, kernel: Callable[..., None], trees: _Trees, *arguments: object) -> None:
         run_shared(kernel, min(self._threads, -(-len(trees.roots) // CHUNK)), trees, *arguments)
@@ -269,14 +266,13 @@ def _draw_gumbel(streams: Streams, trees: _Trees, scale: float) -> None:
 
 
 @jit
-def _number_unfinished(trees: _Trees) -> int:
-    """Number the leaves that are not over, in `rows`, and return how many there are."""
+def _number_unfinished(trees: _Trees) -> None:
+    """Number the leaves that are not over, in `rows`."""
     count = 0
     for index in range(len(trees.at)):
         unfinished = trees.nodes[index, trees.at[index]].legal != 0
         trees.rows[index] = count if unfinished else -1
         count += unfinished
-    return count
 
 
 @jit
@@ -464,8 +460,7 @@ def _report_all(games: Records, trees: _Trees, scales: Scales, result: SearchRes
     scores = np.empty(BITS)
     for index in range(len(games)):
         game, tree = games[index], trees.nodes[index]
-        most = _score(tree, 0, scales, scores)
-        best = _root_bit(tree, trees.noise[index], scores, most)
+        best = _root_bit(tree, trees.noise[index], scores, _score(tree, 0, scales, scores))
         _softmax(tree[0].legal, scores)
         _write_values(tree, scores, result.values[index])
         if must_pass(game):

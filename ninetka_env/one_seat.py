@@ -237,7 +237,13 @@ class NinetkaOneSeatVector(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64]
             infos = {"final_obs": table.observations.copy(), "final_info": self._infos(over)}
             infos |= {"_final_obs": over, "_final_info": over}
             table.restart(np.flatnonzero(over), self.np_random)
-        return table.observations.copy(), rewards, over, np.zeros(self.num_envs, np.bool_), infos | self._infos(self._everywhere)
+        return (
+            table.observations.copy(),
+            rewards,
+            over,
+            np.zeros(self.num_envs, np.bool_),
+            infos | self._infos(self._everywhere),
+        )
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions, (N, 122) bool."""

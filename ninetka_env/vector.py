@@ -43,8 +43,6 @@ CHUNK = 64
 GAMES_PER_THREAD = 512
 """Games for which a further thread is worth its while."""
 
-Planes = npt.NDArray[np.int8]
-
 
 class NinetkaVectorEnv:
     """Self-play on N games at once: one action per game and step, always for the seat to move.
@@ -77,7 +75,7 @@ class NinetkaVectorEnv:
         reward: str = "win",
         num_threads: int | None = None,
     ) -> None:
-        """Make the arrays; `reset` starts the games.
+        """Make the arrays and start the games; `reset` starts them anew, from a seed if you like.
 
         Args:
             num_envs: N, the number of games, at least 1.
@@ -113,6 +111,7 @@ class NinetkaVectorEnv:
         self._crew: Crew | None = None
         self._drawn_phase = np.full(self.num_envs, -1, np.int8)
         self._streams = make_streams(None, self.num_envs)
+        self.reset()
 
     def reset(self, seed: int | None = None) -> npt.NDArray[np.int8]:
         """Start all games anew and return `observations`.

@@ -121,3 +121,186 @@ def ending_of(players: int, seed: int, stones: int) -> Ending | None:
         if game.phase == Phase.MOVEMENT and game.movable().sum() <= stones:
             return None if game.is_over else solve(game.copy())
     raise AssertionError("every game gets there")
+
+
+ENDINGS = {
+    2: [(3, 6), (16, 6), (65, 6), (125, 6), (134, 6), (148, 6), (386, 4), (489, 6), (761, 4)],
+    3: [(9, 6), (21, 6), (118, 6), (172, 6), (222, 6), (289, 6), (350, 4), (485, 6), (635, 6)],
+    4: [(7, 6), (46, 6), (56, 4), (424, 4), (609, 6), (659, 6), (748, 6)],
+}
+"""Per number of players, random games (seed, stones) that come to an ending with something to find."""
+
+
+def endings(players: int) -> list[Ending]:
+    return [ending for seed, stones in ENDINGS[players] if (ending := ending_of(players, seed, stones))]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_an_untrained_network_finds_the_slides_that_win(players):
+    found = endings(players)
+    assert len(found) == len(ENDINGS[players])
+    result = make_search(256, gumbel_scale=0).run(
+        records_of([ending.game for ending in found]), np.random.default_rng(0)
+    )
+    for ending, action, policy, values in zip(found, result.actions, result.policy, result.values, strict=True):
+        assert action in ending.best
+        assert policy[ending.best].sum() > 0.9
+        assert values[ending.game.to_move] > 0.7
+
+
+def test_the_endings_hold_what_makes_them_hard():
+    assert any(ending.moves_twice for ending in endings(2))
+    for players in (2, 3, 4):
+        assert any(ending.fools_flipping for ending in endings(players))
+    assert any(ending.moves_twice for ending in endings(3))
+
+
+# What every search keeps to
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0])
+def test_only_legal_actions_are_visited_and_every_simulation_counts(scale):
+    games = mixed_games()
+    assert {int(phase) for phase in games["phase"]} == {0, 1, 2}
+    before = games.tobytes()
+    result = make_search(gumbel_scale=scale).run(games, np.random.default_rng(0))
+    masks = np.array([Game(games[i : i + 1]).legal_mask() for i in range(len(games))])
+    assert games.tobytes() == before
+    assert (result.visits.sum(1) == SIMULATIONS).all()
+    assert masks[np.arange(len(games)), result.actions].all()
+    for by_action in (result.visits, result.policy, result.prior):
+        assert not by_action[masks == 0].any()
+    assert (result.visits[np.arange(len(games)), result.actions] == result.visits.max(1)).all()
+    for chances in (result.policy, result.prior, result.values):
+        np.testing.assert_allclose(chances.sum(1), 1, atol=1e-5)
+    for values, players in zip(result.values, games["num_players"], strict=True):
+        assert not values[players:].any()
+
+
+def test_types_and_shapes():
+    result = make_search(4).run(mixed_games()[:3], np.random.default_rng(0))
+    kinds = {name: (array.shape, array.dtype) for name, array in result._asdict().items()}
+    assert kinds == {
+        "actions": ((3,), np.int64),
+        "policy": ((3, 122), np.float32),
+        "values": ((3, 4), np.float32),
+        "visits": ((3, 122), np.int64),
+        "prior": ((3, 122), np.float32),
+    }
+    assert make_search(4).run(np.zeros(0, GAME), np.random.default_rng(0)).actions.shape == (0,)
+
+
+def test_the_prior_and_the_values_by_seat_are_the_networks():
+    games = mixed_games()
+    logits, values = network_evaluate(untrained())(games)
+    result = make_search(1, gumbel_scale=0).run(games, np.random.default_rng(0))
+    passing = result.actions == PASS
+    np.testing.assert_allclose(result.prior[~passing], np.exp(logits[~passing]), atol=1e-6)
+    assert np.isfinite(values).all()
+    favourite = int(np.argmax(logits[0]))
+    assert result.actions[0] == favourite  # without noise, the first simulation goes to the most probable action
+
+
+def test_values_are_turned_from_relative_to_absolute_seats():
+    def evaluate(games):  # the chances of the absolute seats are 1/6, 2/6, 3/6 in every position
+        seats = (games["to_move"][:, None].astype(int) + np.arange(4)) % 3
+        values = np.where(np.arange(4) < 3, (seats + 1) / 6, 0)
+        return np.full((len(games), 122), -3, np.float32), values.astype(np.float32)
+
+    games = records_of([position_after(Options(3), 5, Phase.PLACEMENT, plies) for plies in range(3)])
+    assert games["to_move"].tolist() == [0, 1, 2]
+    result = GumbelSearch(evaluate, SearchOptions(40)).run(games, np.random.default_rng(0))
+    np.testing.assert_allclose(result.values, np.tile([1 / 6, 2 / 6, 3 / 6, 0], (3, 1)), atol=1e-6)
+
+
+def test_a_forced_pass_is_searched_through():
+    game = forced_pass()
+    result = make_search().run(game.records, np.random.default_rng(0))
+    assert result.actions.tolist() == [PASS]
+    assert result.visits[0, PASS] == SIMULATIONS
+    assert result.policy[0, PASS] == 1
+    onward = make_search().run(after(game, PASS).records, np.random.default_rng(0))
+    if onward.actions[0] != PASS:
+        np.testing.assert_allclose(result.values, onward.values, atol=1e-6)
+
+
+# Chance and batches
+
+
+def test_a_batch_is_searched_like_each_game_alone():
+    games, search = mixed_games(), make_search()
+    streams = game_streams(games, np.random.default_rng(0))
+    together = search.run(games, GameRandom(streams.copy()))
+    for i in range(len(games)):
+        alone = search.run(games[i : i + 1], GameRandom(streams[i : i + 1].copy()))
+        assert alone.actions[0] == together.actions[i]
+        assert (alone.visits[0] == together.visits[i]).all()
+        np.testing.assert_allclose(alone.policy[0], together.policy[i], atol=1e-3)
+        np.testing.assert_allclose(alone.values[0], together.values[i], atol=1e-4)
+
+
+def test_threads_change_nothing():
+    games = mixed_games()
+    one, two = (make_search(threads=threads).run(games, np.random.default_rng(3)) for threads in (1, 2))
+    for first, second in zip(one, two, strict=True):
+        assert (first == second).all()
+
+
+def test_chance_comes_from_the_generator_alone():
+    games, search = mixed_games(), make_search()
+    first, again, other = (search.run(games, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert all((one == two).all() for one, two in zip(first, again, strict=True))
+    assert (first.visits != other.visits).any()
+    still = make_search(gumbel_scale=0)
+    rng = np.random.default_rng(1)
+    assert (still.run(games, rng).visits == still.run(games, np.random.default_rng(2)).visits).all()
+    assert rng.random() == np.random.default_rng(1).random()
+
+
+def test_gumbel_noise_samples_the_policy():
+    """With one simulation, the Gumbel-max trick draws from the network's own policy."""
+    game = position_after(Options(2), 0, Phase.MOVEMENT, 20)
+    games = np.repeat(game.records, 4000)
+    result = make_search(1).run(games, np.random.default_rng(0))
+    shares = np.bincount(result.actions, minlength=122) / len(games)
+    np.testing.assert_allclose(shares, result.prior[0], atol=0.04)
+
+
+@pytest.mark.parametrize(
+    ("considered", "simulations", "visits"),
+    [(1, 5, [5]), (2, 8, [4, 4]), (4, 16, [6, 6, 2, 2]), (4, 3, [1, 1, 1, 0]), (16, 64, [15, 15, 7, 7] + [3] * 4)],
+)
+def test_sequential_halving_by_hand(considered, simulations, visits):
+    spent = [0] * considered
+    for wanted in halving_schedule(16, simulations)[considered]:
+        spent[spent.index(wanted)] += 1  # the actions are in the order of their scores
+    assert spent[: len(visits)] == visits
+    assert sum(spent) == simulations
+
+
+def test_few_actions_are_considered():
+    games = records_of([Options(2).new_game(seed) for seed in range(4)])
+    result = make_search(32, considered=4).run(games, np.random.default_rng(0))
+    assert ((result.visits > 0).sum(1) == 4).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{"simulations": 0}, {"considered": 0}, {"gumbel_scale": -1}, {"value_scale": float("nan")}]
+)
+def test_wrong_options_are_named(options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))}="):
+        SearchOptions(**options)
+
+
+# The agent
+
+
+def test_the_agent_searches_without_noise():
+    games = mixed_games()
+    agent = NetAgent.of(untrained(), simulations=SIMULATIONS)
+    expected = make_search(gumbel_scale=0).run(games, np.random.default_rng(0)).actions.tolist()
+    assert agent.act(games, np.random.default_rng(1)).tolist() == expected
+    noisy = NetAgent.of(untrained(), temperature=1.0, simulations=SIMULATIONS)
+    assert noisy.act(games, np.random.default_rng(1)).tolist() != expected
+    with pytest.raises(ValueError, match="simulations=-1"):
+        NetAgent.of(untrained(), simulations=-1)

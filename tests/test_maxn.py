@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import reference
 from conftest import TEST_GAMES, Options, position_after, random_position, random_positions
-from benchmarks.plain_maxn import plain_search
 from scipy.stats import chisquare
 
 from agents import make_agent
 from agents.maxn import evaluate, search
+from benchmarks.plain_maxn import plain_search
 from ninetka_env.game import Game
 from ninetka_env.geometry import EDGE, NEUTRAL_STONE, PASS
 from ninetka_env.rules import Phase
@@ -187,8 +187,8 @@ def best_actions(game):
 
 def positions_with_equals():
     """Yield positions where several actions are best at depth 1."""
-    for num_players, seed in itertools.product((2, 3, 4), range(4)):
-        game = position_after(Options(num_players), seed, Phase.MOVEMENT, 3 * seed)
+    for num_players, seed in itertools.product((2, 3, 4), range(8)):
+        game = position_after(Options(num_players), seed, Phase.MOVEMENT, 2 * seed)
         if len(best_actions(game)) > 1:
             yield game
 
