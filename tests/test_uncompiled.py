@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from agents import make_agent
 from ninetka_env import ninetka_v0
 from ninetka_env.one_seat import NinetkaOneSeat
+
+HERE = Path(__file__).parent
 
 
 def play_a_little(num_players: int) -> list[int]:
@@ -35,8 +38,8 @@ def play_a_little(num_players: int) -> list[int]:
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 def test_uncompiled_code_decides_the_same(num_players: int) -> None:
-    code = f"import sys; sys.path.insert(0, 'tests'); import test_uncompiled as t; print(t.play_a_little({num_players}))"
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore"}
+    code = f"import test_uncompiled; print(test_uncompiled.play_a_little({num_players}))"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore", "PYTHONPATH": str(HERE)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(play_a_little(num_players))
