@@ -77,7 +77,7 @@ class MaxNAgent:
             ValueError: if depth or threads is negative.
         """
         self.name = "maxn"
-        self._depth = depth if depth == 0 else check_count("depth", depth)
+        self._depth = min(depth if depth == 0 else check_count("depth", depth), NUM_SLOTS)
         self._random_ties = random_ties
         self._threads = check_threads(threads)
 
@@ -112,7 +112,7 @@ def search(game: Game, depth: int | None = None) -> tuple[int, Values]:
     if game.phase != MOVEMENT or game.is_over:
         state = "over" if game.is_over else f"in phase {game.phase.name}"
         raise ValueError(f"max^n searches the movement phase; this game is {state}")
-    depth = game.num_players + EXTRA_DEPTH if depth is None else check_count("depth", depth)
+    depth = game.num_players + EXTRA_DEPTH if depth is None else min(check_count("depth", depth), NUM_SLOTS)
     nodes = np.zeros(depth + 1, NODE)
     action = _search_first(game.records, depth, _LOWEST_FIRST, nodes)
     return int(action), nodes["value"][0, : game.num_players].copy()
@@ -263,8 +263,8 @@ def _later_gain(game: Record, depth: int) -> int:
 def _later_slides(game: Record, depth: int) -> int:
     """Bound how often the seat to move can slide again, after its next slide, within `depth` plies.
 
-    Turns go round, and a seat is passed over only if it has run out of stones. A slide takes one stone of the mover
-    and blocks at most two others, so a seat that has more than that left is sure to take its turn.
+    Turns go round, and a seat is passed over only if it has run out of stones. A slide costs a seat at most three: the
+    stone itself and two that it blocks. So a seat with more than that left for every ply is sure to take its turn.
     """
     seat = game.to_move
     own_slides, place = 0, seat
@@ -274,7 +274,7 @@ def _later_slides(game: Record, depth: int) -> int:
             place = next_seat(game, place)
         if place == seat:
             own_slides += 1
-        elif popcount(game.movable[place]) <= 2 * ply:
+        elif popcount(game.movable[place]) <= 3 * ply:
             own_slides += depth - ply  # it may have run out: anything can follow
             break
     return min(own_slides, popcount(game.movable[seat]) - 1)

@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +53,7 @@ def jit(function: F | None = None, *, inline: bool = False) -> Any:
 def _keep_on_disk(compiled: Any, package: Path) -> None:
     """Give a function a disk cache in the folder of its sources; without a writable folder it does without."""
     before = numba.config.CACHE_DIR
-    folder = Path(before) if before else _cache_folder(package)
+    folder = _cache_folder(package)
     numba.config.CACHE_DIR = str(folder)
     try:
         compiled.enable_caching()
@@ -87,16 +88,28 @@ def _cache_folder(package: Path) -> Path:
     for folder in sorted(_reach(package, {_HERE})):
         for source in sorted(folder.glob("*.py")):
             digest.update(source.name.encode() + source.read_bytes())
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ninetka"
-    cache = home / f"{package.name}-{digest.hexdigest()[:16]}"
-    if not cache.exists():
-        _drop_unused(home)
+    name = f"{package.name}-{digest.hexdigest()[:16]}"
+    for home in (_home(), Path(tempfile.gettempdir()) / "ninetka"):
+        try:
+            if not (home / name).exists():
+                _drop_unused(home)
+            (home / name).mkdir(parents=True, exist_ok=True)
+            os.utime(home / name)
+        except OSError:  # read-only
+            continue
+        return home / name
+    return package / "__pycache__"
+
+
+def _home() -> Path:
+    """Return the folder of all caches: where numba is told to keep its own, else the user's."""
+    for variable in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        if os.environ.get(variable):
+            return Path(os.environ[variable]) / "ninetka"
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        os.utime(cache)
-    except OSError:  # a read-only home: numba looks for another place
-        return package / "__pycache__"
-    return cache
+        return Path.home() / ".cache" / "ninetka"
+    except RuntimeError:  # a user without a home
+        return Path(tempfile.gettempdir()) / "ninetka"
 
 
 def _reach(package: Path, known: set[Path]) -> set[Path]:

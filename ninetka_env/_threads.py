@@ -7,6 +7,7 @@ barrier (OpenMP, as `numba.prange` does) wait for the slowest instead: on a busy
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import threading
 from collections.abc import Callable
@@ -182,10 +183,15 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, "ninetka")
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads stay behind when a process forks
+
+
 def run_shared(kernel: Callable[..., Any], threads: int, *arguments: Any) -> None:
     """Run `kernel(control, *arguments)` on up to `threads` threads at once; `control` has one share at zero."""
     control = make_control(1)
-    helpers = [_pool().submit(kernel, control, *arguments) for _ in range(threads - 1)]
+    extra = 0 if numba.config.DISABLE_JIT else threads - 1  # plain Python has no atomic counters
+    helpers = [_pool().submit(kernel, control, *arguments) for _ in range(extra)]
     kernel(control, *arguments)
     for helper in helpers:
         if not helper.cancel():  # one that has not begun by now is not needed any more
@@ -200,6 +206,7 @@ class Crew:
 
     def __init__(self, helpers: int, watch: Callable[..., Any], control: Control, *arguments: Any) -> None:
         """Start threads that run `watch(control, share, *arguments)`, share 1 to `helpers`, again and again."""
+        self.process = os.getpid()
         self._closed = False
         self._beds = [threading.Semaphore(0) for _ in range(helpers)]
         self._asleep = [False] * helpers

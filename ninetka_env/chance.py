@@ -25,9 +25,11 @@ def make_streams(seed: int | None, count: int = 1) -> Streams:
 
     `seed=None` draws fresh entropy from the operating system.
     """
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise ValueError(f"seed={seed!r}: expected an integer of at least 0, or None")
     if seed is None:
         return np.asarray(np.random.SeedSequence().generate_state(count, np.uint64), np.uint64)
-    words = [np.random.SeedSequence(seed + i).generate_state(1, np.uint64)[0] for i in range(count)]
+    words = [np.random.SeedSequence(int(seed) + i).generate_state(1, np.uint64)[0] for i in range(count)]
     return np.array(words, np.uint64)
 
 

@@ -7,7 +7,6 @@ History:
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
 
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
@@ -18,13 +17,21 @@ from ninetka_env.vector import NinetkaVectorEnv as vector_env
 __all__ = ["env", "raw_env", "vector_env"]
 
 
-def env(**options: Any) -> OrderEnforcingWrapper[str, Observation, int]:
-    """Make the environment with PettingZoo's usual wrappers; `options` are those of `raw_env`.
+def env(
+    num_players: int = 2,
+    neutral_placement: str = "players",
+    turn_order: str = "restart",
+    auto_pass: bool = True,
+    reward: str = "win",
+    render_mode: str | None = None,
+) -> OrderEnforcingWrapper[str, Observation, int]:
+    """Make the environment with PettingZoo's usual wrappers; the options are those of `raw_env`.
 
     An illegal action ends the game with reward -1 for whoever played it, an action outside 0..121 fails an assertion,
     and methods called in the wrong order are reported.
     """
-    return OrderEnforcingWrapper(_AssertOutOfBounds(_TerminateIllegal(raw_env(**options), illegal_reward=-1)))
+    bare = raw_env(num_players, neutral_placement, turn_order, auto_pass, reward, render_mode)
+    return OrderEnforcingWrapper(_AssertOutOfBounds(_TerminateIllegal(bare, illegal_reward=-1)))
 
 
 class _ShortWay:

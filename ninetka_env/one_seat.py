@@ -68,12 +68,14 @@ class OneSeatGames:
         self.masks = np.zeros((num_envs, NUM_ACTIONS), np.int8)
         self.rewards = np.zeros(num_envs, np.float32)
         self.over = np.zeros(num_envs, np.bool_)
+        self.last_actions = np.full(num_envs, -1, np.int64)
 
     def restart(self, which: npt.NDArray[np.intp], rng: np.random.Generator) -> None:
         """Start the games `which` anew and let the opponents move until it is the learner's turn."""
         self.seats[which] = rng.integers(self._options[0], size=len(which)) if self._seat == "random" else self._seat
         streams = np.zeros(len(self.games), np.uint64)
         streams[which] = rng.integers(0, 2**64, size=len(which), dtype=np.uint64)
+        self.last_actions[which] = -1
         _begin(self.games, which, self._options, streams)
         self._let_opponents_move(which, rng)
 
@@ -82,6 +84,7 @@ class OneSeatGames:
         if (illegal := _play_if_legal(self.games, actions)) >= 0:
             game = Game(self.games[illegal : illegal + 1])
             raise ValueError(f"game {illegal}: {describe_illegal(game, int(actions[illegal]))}")
+        self.last_actions[:] = actions
         self._let_opponents_move(np.arange(len(self.games)), rng)
 
     def _let_opponents_move(self, which: npt.NDArray[np.intp], rng: np.random.Generator) -> None:
@@ -95,9 +98,35 @@ class OneSeatGames:
             for seats, agent in self._opponents:
                 theirs = which[np.isin(relative, seats)]
                 if len(theirs):
-                    _play(self.games, theirs, agent.act(self.games[theirs], rng))
+                    self._move(agent, theirs, rng)
+        self._show(which)
+
+    def _move(self, agent: Agent, which: npt.NDArray[np.intp], rng: np.random.Generator) -> None:
+        """Let an opponent move in the games `which`; `ValueError` names it if one of its actions is illegal."""
+        games = self.games[which]
+        actions = check_actions(agent.act(games.copy(), rng), len(which))
+        if (illegal := _play_if_legal(games, actions)) >= 0:
+            game = Game(games[illegal : illegal + 1])
+            raise ValueError(f"opponent {agent.name!r}: {describe_illegal(game, int(actions[illegal]))}")
+        self.games[which] = games
+        self.last_actions[which] = actions
+
+    def _show(self, which: npt.NDArray[np.intp]) -> None:
         flat = self.observations.reshape(len(self.games), -1)
         _show(self.games, which, self.seats, self._reward, flat, self.masks, self.rewards, self.over)
+
+
+class LegalActions(Discrete):
+    """`Discrete(122)` whose samples, unless they are given a mask, are legal in the current position."""
+
+    def __init__(self, mask: npt.NDArray[np.int8]) -> None:
+        """Keep `mask`, (122,) int8, which the environment goes on writing to."""
+        super().__init__(NUM_ACTIONS)
+        self._mask = mask
+
+    def sample(self, mask: Any = None, probability: Any = None) -> np.int64:
+        """Draw an action; see `gymnasium.spaces.Discrete.sample`."""
+        return super().sample(self._mask if mask is None and probability is None else mask, probability)
 
 
 class NinetkaOneSeat(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
@@ -139,12 +168,14 @@ class NinetkaOneSeat(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         self.render_mode = render_mode
         self._table = OneSeatGames(1, num_players, seat, opponents, neutral_placement, turn_order, reward)
         self.observation_space = Box(0, 1, SHAPE, np.int8)
-        self.action_space = Discrete(NUM_ACTIONS)
+        self.action_space = LegalActions(self._table.masks[0])
 
     @property
     def game(self) -> Game:
         """The current game; a view of it, so play through `step` only."""
-        return Game(self._table.games)
+        game, last = Game(self._table.games), int(self._table.last_actions[0])
+        game.last_action = None if last < 0 else last
+        return game
 
     @property
     def seat(self) -> int:
@@ -287,12 +318,6 @@ def _play_if_legal(games: Records, actions: npt.NDArray[np.int64]) -> int:
     for index in range(len(games)):
         play(games[index], actions[index])
     return -1
-
-
-@jit
-def _play(games: Records, which: npt.NDArray[np.intp], actions: npt.NDArray[np.int64]) -> None:
-    for place, index in enumerate(which):
-        play(games[index], actions[place])
 
 
 @jit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import weakref
 from typing import Any, ClassVar
 
@@ -94,6 +95,7 @@ class NinetkaVectorEnv:
         most = numba.config.NUMBA_NUM_THREADS
         self.num_envs = check_count("num_envs", num_envs)
         threads = most if num_threads is None else min(most, check_count("num_threads", num_threads))
+        threads = 1 if numba.config.DISABLE_JIT else threads  # plain Python has no atomic counters
         self._helpers = max(1, min(threads, self.num_envs // GAMES_PER_THREAD)) - 1
         self.single_observation_space = observation_space()
         self.single_action_space = Discrete(NUM_ACTIONS)
@@ -149,7 +151,7 @@ class NinetkaVectorEnv:
         return self.observations, self.rewards, self.terminated
 
     def _call_helpers(self) -> None:
-        if self._crew is None:
+        if self._crew is None or self._crew.process != os.getpid():  # threads stay behind when a process forks
             self._crew = Crew(self._helpers, _watch, self._control, *self._work)
             weakref.finalize(self, self._crew.close)
         self._crew.wake()

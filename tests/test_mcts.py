@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import itertools
 
 import numba
 import numpy as np
 import pytest
-from conftest import ALL_OPTIONS, Options, position_after, random_positions
+from conftest import ALL_OPTIONS, Options, board_of, position_after, random_positions
 
 from agents import make_agent
 from agents.mcts import MctsAgent, search
@@ -17,7 +16,12 @@ from ninetka_env.game import Game
 from ninetka_env.geometry import NUM_ACTIONS, PASS
 from ninetka_env.rules import Phase
 
-POSITIONS = [position_after(options, 1, phase, 12 if phase else 3) for options in ALL_OPTIONS for phase in Phase]
+POSITIONS = [
+    position_after(options, 1, phase, 12 if phase else 3)
+    for options in ALL_OPTIONS
+    for phase in Phase
+    if phase != Phase.NEUTRAL or options.neutral_placement == "players"
+]
 
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="far too slow without the compiler")
 
@@ -84,30 +88,28 @@ def test_a_search_is_repeated_by_its_seed():
     assert one.visits.tolist() != other.visits.tolist()
 
 
-def test_wins_are_the_winners_when_every_action_ends_the_game():
-    lasting = 0
-    for seed in range(200):
-        game = ending(Options(2 + seed % 3), seed, most=3)
-        children = {action: after(game, action) for action in game.legal_actions().tolist()}
-        if all(child.is_over for child in children.values()):
-            lasting += 1
-            result = search(game, 50, np.random.default_rng(0))
-            for action, child in children.items():
-                assert result.wins[action].tolist() == [seat == child.winner() for seat in range(game.num_players)]
-    assert lasting > 10
+def test_wins_are_the_winners_where_every_action_ends_the_game():
+    found = 0
+    for seed in range(60):
+        for game in endings(2 + seed % 3, seed, most=3):
+            children = {action: after(game, action) for action in game.legal_actions().tolist()}
+            if all(child.is_over for child in children.values()):
+                found += 1
+                result = search(game, 50, np.random.default_rng(0))
+                for action, child in children.items():
+                    assert result.wins[action].tolist() == [seat == child.winner() for seat in range(game.num_players)]
+    assert found > 10
 
 
-def test_without_exploration_all_goes_to_what_wins():
-    """In an ending where one action wins at once, all simulations beyond the first of each action go there."""
-    game, wins = next(
-        (game, wins)
-        for game, wins in (decisive_ending(3, seed) for seed in range(1000))
-        if len(wins) == 1 and after(game, wins[0]).is_over
-    )
-    result = search(game, 100, np.random.default_rng(0), exploration=0)
-    assert result.visits[wins[0]] == 100 - (len(game.legal_actions()) - 1)
-    bold = search(game, 100, np.random.default_rng(0), exploration=100)
-    assert bold.visits[wins[0]] < 100 - 5 * (len(game.legal_actions()) - 1)
+def test_exploration_spreads_the_simulations():
+    game = position_after(Options(3), 0, Phase.MOVEMENT, 3)
+    legal = game.legal_actions()
+    spreads = []
+    for exploration in (0.0, 0.7, 100.0):
+        visits = search(game, 50 * len(legal), np.random.default_rng(0), exploration).visits[legal]
+        spreads.append(int(visits.max() - visits.min()))
+    assert spreads[0] > spreads[1] > spreads[2]
+    assert spreads[2] <= 2
 
 
 # Against an exact search
@@ -119,13 +121,11 @@ def after(game, action):
     return child
 
 
-def ending(options, seed, most):
-    """Return a random game from where at most `most` stones can slide; it is not over."""
-    return next(
-        game.copy()
-        for game in random_positions(options, seed)
-        if game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= most
-    )
+def endings(num_players, seed, most):
+    """Yield the positions of a random game from where at most `most` stones can slide; none is over."""
+    for game in random_positions(Options(num_players), seed):
+        if game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= most:
+            yield game.copy()
 
 
 @functools.cache
@@ -140,23 +140,11 @@ def winners(game):
 
 
 def winning_actions(game):
-    """Return the actions that win for certain, if all others certainly give the win away; else none."""
+    """Return the actions that win for certain, if others lose for certain; else none."""
     seen = {action: winners(after(game, action)) for action in game.legal_actions().tolist()}
     wins = [action for action, seats in seen.items() if seats == {game.to_move}]
-    losses = [action for action, seats in seen.items() if game.to_move not in seats]
-    return wins if len(wins) + len(losses) == len(seen) and losses else []
-
-
-def decisive_ending(num_players, seed):
-    """Return a small ending and the actions that win there, often none."""
-    game = ending(Options(num_players), seed, most=8)
-    return game, winning_actions(game)
-
-
-def decisive_endings(num_players, count, also=lambda game, wins: True):
-    """Return the first `count` endings where some actions win, all others lose, and `also` holds."""
-    found = (decisive_ending(num_players, seed) for seed in itertools.count())
-    return list(itertools.islice((pair for pair in found if pair[1] and also(*pair)), count))
+    loses = any(game.to_move not in seats for seats in seen.values())
+    return wins if loses else []
 
 
 def assert_found(game, wins):
@@ -165,9 +153,14 @@ def assert_found(game, wins):
 
 @compiled
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_it_finds_the_winning_action_of_an_ending(num_players):
-    for game, wins in decisive_endings(num_players, 15):
-        assert_found(game, wins)
+def test_it_finds_the_winning_actions_of_endings(num_players):
+    found = 0
+    for seed in range(60):
+        for game in endings(num_players, seed, most=9):
+            if wins := winning_actions(game):
+                found += 1
+                assert_found(game, wins)
+    assert found >= 8
 
 
 def sign_flipped(game):
@@ -177,28 +170,79 @@ def sign_flipped(game):
     return max(-sign_flipped(after(game, action)) for action in game.legal_actions().tolist())
 
 
-def sign_flipped_choices(game):
-    values = {action: -sign_flipped(after(game, action)) for action in game.legal_actions().tolist()}
-    return {action for action, value in values.items() if value == max(values.values())}
+TWICE = {
+    2: """
+.....21..1.
+......2..21
+..21....2.2
+..2#.#..#2.
+.........11
+111..#..#1.
+.2#..11....
+2...1...#1.
+.2#.#...11.
+222.1..2.22
+...2...1...
+""",
+    3: """
+.....2...2.
+..21....2.1
+32.#.#..#3.
+13...1.....
+31..3......
+.12##...#3.
+....2.3..11
+......2332.
+..1#..##1..
+2.12..31...
+..33....2..
+""",
+    4: """
+....212....
+4....24....
+.433..#.22.
+..2#....#4.
+.2#.#3.....
+.1341..3...
+.......2#2.
+..3#..#31..
+.....11#4..
+34.....1.11
+.3.4.....4.
+""",
+}
+"""Endings where a winning action leaves the next seats without a slide, so that the mover goes on."""
+ONCE = """
+....2......
+321..3.....
+2.#..#..331
+.....21.#2.
+.....2#.#.3
+..11......1
+..2#3......
+..12#1.....
+11#.....#2.
+.31....2332
+.3..2331...
+"""
 
 
-@compiled
-@pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_it_finds_the_winning_action_where_one_seat_moves_twice_in_a_row(num_players):
-    """Two players: only where a seat moves twice does flipping signs go wrong."""
-
-    def moves_twice(game, wins):
-        return any(after(game, action).to_move == game.to_move and not after(game, action).is_over for action in wins)
-
-    for game, wins in decisive_endings(num_players, 5, moves_twice):
-        assert_found(game, wins)
-
-
-@compiled
-@pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_it_finds_the_winning_action_where_flipping_signs_would_lose(num_players):
-    for game, wins in decisive_endings(num_players, 5, lambda game, wins: not sign_flipped_choices(game) & set(wins)):
-        assert_found(game, wins)
+@pytest.mark.parametrize(
+    ("num_players", "to_move", "picture", "wins"),
+    [
+        (2, 1, TWICE[2], [5, 32, 113]),
+        (3, 1, TWICE[3], [9]),
+        (4, 3, TWICE[4], [11]),
+        (3, 2, ONCE, [54, 115]),
+    ],
+)
+def test_it_wins_where_flipping_signs_would_lose(num_players, to_move, picture, wins):
+    game = Options(num_players).from_board(board_of(picture), to_move)
+    assert winning_actions(game) == wins
+    assert any(after(game, action).to_move == to_move for action in wins) == (picture != ONCE)
+    flipped = {action: -sign_flipped(after(game, action)) for action in game.legal_actions().tolist()}
+    assert not {action for action in flipped if flipped[action] == max(flipped.values())} & set(wins)
+    assert_found(game, wins)
 
 
 @compiled

@@ -139,6 +139,8 @@ def evaluate(
             results = play_games(chosen, players, games, **options, progress=progress)  # type: ignore[arg-type]
     except AgentError as error:
         _fail(error, code=1)
+    except (MemoryError, OverflowError):
+        _fail(f"{games} games of these agents do not fit into memory")
     evaluation = summarise(results, tournament=tournament)
     print_report(evaluation)
     _save(evaluation, results, json_file, games_file)
@@ -160,7 +162,7 @@ def _prepare(settings: Settings, tournament: bool, json_file: Path | None, games
         for path in filter(None, (json_file, games_file)):
             check_writable(path)
         return [make_agent(spec) for spec in settings.agents]
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
         _fail(error)
 
 
@@ -198,12 +200,12 @@ def _save(evaluation: Evaluation, results: Results, json_file: Path | None, game
     try:
         if json_file:
             write_json(evaluation, json_file)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         failures.append(error)
     try:
         if games_file:
             write_records(games_file, game_records(results))
-    except OSError as error:
+    except (OSError, ValueError) as error:
         failures.append(error)
     if failures:
         _fail("; ".join(map(str, failures)))
