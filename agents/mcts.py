@@ -78,9 +78,7 @@ class MctsAgent:
         """
         self.name = "mcts"
         self._simulations = check_count("simulations", simulations)
-        if not 0 <= exploration < np.inf:
-            raise ValueError(f"exploration={exploration!r}: expected a finite number of at least 0")
-        self._exploration = float(exploration)
+        self._exploration = _check_exploration(exploration)
         self._threads = check_threads(threads)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
@@ -101,9 +99,15 @@ def search(game: Game, simulations: int, rng: np.random.Generator, exploration: 
         raise ValueError("the game is over: there is nothing to search")
     nodes = np.zeros(check_count("simulations", simulations) + 1, NODE)
     visits, wins = np.zeros(NUM_ACTIONS, np.int64), np.zeros((NUM_ACTIONS, MAX_PLAYERS), np.float64)
-    _search_first(game.records, game_streams(game.records, rng), float(exploration), nodes, visits, wins)
+    _search_first(game.records, game_streams(game.records, rng), _check_exploration(exploration), nodes, visits, wins)
     with np.errstate(invalid="ignore"):
         return SearchResult(visits, wins[:, : game.num_players] / visits[:, None])
+
+
+def _check_exploration(exploration: float) -> float:
+    if not 0 <= exploration < np.inf:
+        raise ValueError(f"exploration={exploration!r}: expected a finite number of at least 0")
+    return float(exploration)
 
 
 @jit

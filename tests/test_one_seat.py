@@ -53,15 +53,24 @@ def play_game(env, rng, seed=None):
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_gymnasium_check_env(num_players):
-    """The checker knows no masks. With the first seat and random neutral stones every edge square is legal at first."""
-    options = {"num_players": num_players, "seat": 0, "neutral_placement": "random", "opponents": Fixed()}
-    env = gymnasium.make(ID, **options, render_mode="ansi").unwrapped
-    space = env.action_space
+def test_gymnasium_check_env(num_players, monkeypatch):
+    """With all options at their defaults: samples of the action space are legal."""
+    pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    check_env(gymnasium.make(ID, num_players=num_players, opponents=Fixed(), render_mode="ansi").unwrapped)
+
+
+def test_an_opponents_illegal_action_is_named_and_changes_nothing():
+    class Cheat:
+        name = "cheat"
+
+        def act(self, games, rng):
+            return np.full(len(games), 5)
+
+    env = NinetkaOneSeat(opponents=Cheat(), seat=0)
     env.reset(seed=0)
-    unmasked = space.sample
-    space.sample = lambda: unmasked(env.action_masks().astype(np.int8))
-    check_env(env, skip_render_check=True)
+    with pytest.raises(ValueError, match=r"opponent 'cheat': action 5 \(F11\) is illegal .* NEUTRAL"):
+        env.step(24)
 
 
 @pytest.mark.parametrize("render_mode", ["ansi", "rgb_array"])
