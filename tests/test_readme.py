@@ -49,5 +49,9 @@ def test_table_of_planes_is_the_codes() -> None:
     assert table == [f"| {number} | {p.meaning} |" for number, p in zip(numbers, PLANES, strict=True)]
 
 
+def test_nothing_is_left_to_be_filled_in() -> None:
+    assert not re.findall(r"[A-Z]+_[A-Z]+", re.sub(r"```.*?```", "", README, flags=re.DOTALL))
+
+
 def test_size_of_a_game_is_the_codes() -> None:
     assert f"record of {GAME.itemsize} bytes" in README
