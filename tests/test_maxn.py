@@ -147,6 +147,7 @@ def assert_plain(game, depth):
     assert (action, values.tolist()) == (plain_action, plain_values[: game.num_players].tolist())
 
 
+@compiled
 def test_the_papers_depth_is_the_default():
     for num_players in (2, 3, 4):
         game = position_after(Options(num_players), 0, Phase.MOVEMENT, 12)
@@ -202,6 +203,7 @@ def test_of_equal_children_the_lowest_square_wins():
         assert set(actions.tolist()) == {min(best_actions(game))}
 
 
+@compiled
 def test_random_ties_pick_each_of_equal_children_equally_often():
     agent, rng = make_agent("maxn:depth=1,random_ties=true"), np.random.default_rng(0)
     for game in positions_with_equals():
@@ -230,6 +232,7 @@ def possible_choices(game, depth):
     return {action: values for action, values in choices.items() if values}
 
 
+@compiled
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 def test_random_ties_pick_a_best_action_at_any_depth(num_players):
     agent, rng, several = make_agent("maxn:random_ties=true"), np.random.default_rng(0), 0

@@ -38,11 +38,11 @@ def most_visited(game, result):
 @pytest.mark.parametrize("game", POSITIONS, ids=repr)
 def test_every_legal_action_is_tried_and_every_simulation_counted(game):
     before, legal = str(game), game.legal_actions()
-    result = search(game, 80, np.random.default_rng(0))
+    result = search(game, 60, np.random.default_rng(0))
     assert (result.visits.shape, result.visits.dtype) == ((NUM_ACTIONS,), np.int64)
     assert (result.wins.shape, result.wins.dtype) == ((NUM_ACTIONS, game.num_players), np.float64)
     assert np.flatnonzero(result.visits).tolist() == legal.tolist()
-    assert result.visits.sum() == 80
+    assert result.visits.sum() == 60
     assert result.wins[legal].sum(axis=1) == pytest.approx(1)
     assert ((result.wins[legal] >= 0) & (result.wins[legal] <= 1)).all()
     assert np.isnan(np.delete(result.wins, legal, axis=0)).all()

@@ -54,23 +54,26 @@ def play_game(env, rng, seed=None):
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 def test_gymnasium_check_env(num_players, monkeypatch):
-    """With all options at their defaults: samples of the action space are legal."""
+    """The checker plays samples of the action space."""
     pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    check_env(gymnasium.make(ID, num_players=num_players, opponents=Fixed(), render_mode="ansi").unwrapped)
+    env = gymnasium.make(ID, num_players=num_players, opponents="random", render_mode="ansi").unwrapped
+    for seed in range(10):
+        env.action_space.seed(seed)
+        check_env(env, skip_render_check=seed > 0)
 
 
-def test_an_opponents_illegal_action_is_named_and_changes_nothing():
-    class Cheat:
-        name = "cheat"
-
-        def act(self, games, rng):
-            return np.full(len(games), 5)
-
-    env = NinetkaOneSeat(opponents=Cheat(), seat=0)
+def test_samples_of_the_action_space_are_legal():
+    env = NinetkaOneSeat(3, opponents="random")
+    env.action_space.seed(0)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"opponent 'cheat': action 5 \(F11\) is illegal .* NEUTRAL"):
-        env.step(24)
+    over, sampled = False, set()
+    while not over:
+        sampled |= {int(env.action_space.sample()) for _ in range(20)}
+        over = env.step(env.action_space.sample())[2]
+    assert len(sampled) > 50
+    everything = np.ones(122, np.int8)
+    assert len({int(env.action_space.sample(everything)) for _ in range(2000)}) == 122
 
 
 @pytest.mark.parametrize("render_mode", ["ansi", "rgb_array"])
@@ -323,9 +326,9 @@ def test_opponents_think_about_all_games_together():
 
 
 def test_seats_are_drawn_uniformly_and_anew():
-    envs = NinetkaOneSeatVector(3000, 3, opponents="random")
+    envs = NinetkaOneSeatVector(900, 3, opponents="random")
     first = envs.reset(seed=0)[1]["seat"]
-    assert (abs(np.bincount(first) - 1000) < 100).all()
+    assert (abs(np.bincount(first) - 300) < 50).all()
     assert (envs.reset()[1]["seat"] != first).any()
     assert (envs.reset(seed=0)[1]["seat"] == first).all()
 

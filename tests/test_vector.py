@@ -88,7 +88,7 @@ class Twin:
 @pytest.mark.parametrize("reward", ["win", "score"])
 def test_every_game_is_that_of_the_pettingzoo_environment(options, reward):
     settings = options._asdict() | {"reward": reward}
-    num_envs, rng, ended = 1 + games_per_option(0.03), np.random.default_rng(0), 0
+    num_envs, rng, ended = games_per_option(0.05), np.random.default_rng(0), 0
     envs = ninetka_v0.vector_env(num_envs, **settings)
     for seed, steps in ((7, 190), (8, 50)):  # the second reset comes in the middle of games
         envs.reset(seed=seed)
@@ -438,6 +438,7 @@ def test_a_shared_run_does_every_item_once(threads):
         assert (counts == 1).all()
 
 
+@compiled
 def test_an_error_in_a_helper_is_not_lost():
     def kernel(control):
         if threading.current_thread() is not threading.main_thread():
