@@ -361,5 +361,5 @@ def _act(control: Control, games: Records, streams: Streams, depth: int, random_
         index, stop = claim(control, 0, len(games), 1)
         if index == stop:
             return
-        plies = depth if depth else games[index].num_players + EXTRA_DEPTH
+        plies = depth if depth else int(games[index].num_players) + EXTRA_DEPTH
         actions[index] = _choose(games[index], plies, random_ties, streams, index, nodes)

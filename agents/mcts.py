@@ -173,20 +173,20 @@ def _play_down(game: Record, nodes: Records, exploration: float) -> int:
     index = 0
     while nodes[index].untried == 0 and nodes[index].child:
         index = _best_child(nodes, index, exploration)
-        play_bit(game, nodes[index].bit)
+        play_bit(game, int(nodes[index].bit))
     return index
 
 
 @jit
 def _best_child(nodes: Records, index: int, exploration: float) -> int:
     """Return the child with the highest upper confidence bound for the seat that moves to it."""
-    log_visits = exploration * exploration * np.log(nodes[index].visits)
+    log_visits = np.log(nodes[index].visits)
     best, highest = 0, -1.0
     child = nodes[index].child
     while child:
         node = nodes[child]
         weight = 1.0 / node.visits
-        bound = node.wins[node.mover] * weight + np.sqrt(log_visits * weight)
+        bound = node.wins[node.mover] * weight + exploration * np.sqrt(log_visits * weight)
         if bound > highest:
             best, highest = child, bound
         child = node.sibling

@@ -119,14 +119,14 @@ class OneSeatGames:
 class LegalActions(Discrete):
     """`Discrete(122)` whose samples, unless they are given a mask, are legal in the current position."""
 
-    def __init__(self, mask: npt.NDArray[np.int8]) -> None:
-        """Keep `mask`, (122,) int8, which the environment goes on writing to."""
+    def __init__(self, table: OneSeatGames) -> None:
+        """Look at the first game of `table`."""
         super().__init__(NUM_ACTIONS)
-        self._mask = mask
+        self._table = table
 
     def sample(self, mask: Any = None, probability: Any = None) -> np.int64:
         """Draw an action; see `gymnasium.spaces.Discrete.sample`."""
-        return super().sample(self._mask if mask is None and probability is None else mask, probability)
+        return super().sample(self._table.masks[0] if mask is None and probability is None else mask, probability)
 
 
 class NinetkaOneSeat(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
@@ -168,7 +168,7 @@ class NinetkaOneSeat(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         self.render_mode = render_mode
         self._table = OneSeatGames(1, num_players, seat, opponents, neutral_placement, turn_order, reward)
         self.observation_space = Box(0, 1, SHAPE, np.int8)
-        self.action_space = LegalActions(self._table.masks[0])
+        self.action_space = LegalActions(self._table)
 
     @property
     def game(self) -> Game:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 from collections import Counter
 
@@ -150,17 +151,23 @@ def test_seeds_repeat_games_and_observations_stay():
     assert all((seen == before).all() for seen, before in kept)
 
 
-def test_a_copy_goes_on_alike():
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_on_alike(duplicate):
     env = NinetkaOneSeat(3, opponents="random")
     env.reset(seed=0)
     rng = np.random.default_rng(0)
     for _ in range(5):
         env.step(masked(rng, env.action_masks()))
-    before, twin = str(env.game), copy.deepcopy(env)
-    twin.step(masked(np.random.default_rng(1), twin.action_masks()))
-    assert str(env.game) == before
-    env.step(masked(np.random.default_rng(1), env.action_masks()))
-    assert str(env.game) == str(twin.game)
+    before, twin = str(env.game), duplicate(env)
+    texts = []
+    for one in (twin, env):
+        assert str(one.game) == before  # nothing is shared
+        one.action_space.seed(0)
+        over = False
+        while not over:
+            over = one.step(one.action_space.sample())[2]
+        texts.append(str(one.game))
+    assert texts[0] == texts[1]
 
 
 def test_an_illegal_action_is_named_and_changes_nothing():
