@@ -6,6 +6,7 @@ neutral stones), so that the colours alone never matter. pygame is imported only
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from pathlib import Path
@@ -125,9 +126,9 @@ def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
 
 def save_png(game: Game, path: str | os.PathLike[str], size: int = 720) -> None:
     """Write the picture of `render_rgb` to a PNG file; raises `OSError` naming the path if that fails."""
-    picture = draw(game, size)
-    with Path(path).open("wb") as file:
-        load_pygame().image.save(picture, file, "board.png")
+    encoded = io.BytesIO()  # whole before the file is touched
+    load_pygame().image.save(draw(game, size), encoded, "board.png")
+    Path(path).write_bytes(encoded.getvalue())
 
 
 class Window:
