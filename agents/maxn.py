@@ -263,8 +263,9 @@ def _later_gain(game: Record, depth: int) -> int:
 def _later_slides(game: Record, depth: int) -> int:
     """Bound how often the seat to move can slide again, after its next slide, within `depth` plies.
 
-    Turns go round, and a seat is passed over only if it has run out of stones. A slide costs a seat at most three: the
-    stone itself and two that it blocks. So a seat with more than that left for every ply is sure to take its turn.
+    Turns go round, and a seat is passed over only if it has run out of stones. A slide blocks at most two of them, and
+    costs the seat that makes it one more. While nobody is passed over, a seat has slid as often as the turn has come
+    back to the mover; so with more stones than that adds up to, it is sure to take its turn.
     """
     seat = game.to_move
     own_slides, place = 0, seat
@@ -274,7 +275,7 @@ def _later_slides(game: Record, depth: int) -> int:
             place = next_seat(game, place)
         if place == seat:
             own_slides += 1
-        elif popcount(game.movable[place]) <= 3 * ply:
+        elif popcount(game.movable[place]) <= 2 * ply + own_slides:
             own_slides += depth - ply  # it may have run out: anything can follow
             break
     return min(own_slides, popcount(game.movable[seat]) - 1)
