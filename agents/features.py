@@ -140,6 +140,12 @@ NUM_GLOBAL_FEATURES = _width(GLOBAL_FEATURES)
 _S_KIND, _S_COUNTS, _S_OWNER, _S_LEAD, _S_NEUTRAL, _S_EMPTY, _S_AIMED, _S_AIMED_FREE = (
     f.first for f in SECTION_FEATURES.values()
 )
+RELATIONS = ("blocks", "shortens", "blocked by", "shortened by", "lands beside")
+"""How two movable slots bear on each other: the one's stone would come to rest on the square next to the other, or
+further along its way, or the reverse; both would come to rest in one section."""
+NUM_RELATIONS = len(RELATIONS)
+_BLOCKING, _SHORTENING, _BLOCKED_BY, _SHORTENED_BY, _BESIDE = range(NUM_RELATIONS)
+
 _G_PHASE, _G_PLAYERS, _G_VIEWER, _G_TO_MOVE, _G_SCORES, _G_MOVABLE, _G_LEADER, _G_PLY, _G_RESTART = (
     f.first for f in GLOBAL_FEATURES.values()
 )
@@ -191,6 +197,8 @@ class Features(NamedTuple):
     """(N, 9, NUM_SECTION_FEATURES) int8."""
     globals: Int8
     """(N, NUM_GLOBAL_FEATURES) int8."""
+    relations: Int8
+    """(N, 36, 5, 36) int8: per slot and relation (see `RELATIONS`), 1 at the slots that it holds to."""
     mask: Int8
     """(N, 122) int8: the legal actions of the seat to move."""
 
@@ -207,6 +215,7 @@ def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -
         np.zeros((count, NUM_SLOTS, NUM_SLOT_FEATURES), np.int8),
         np.zeros((count, NUM_SECTIONS, NUM_SECTION_FEATURES), np.int8),
         np.zeros((count, NUM_GLOBAL_FEATURES), np.int8),
+        np.zeros((count, NUM_SLOTS, NUM_RELATIONS, NUM_SLOTS), np.int8),
         np.zeros((count, NUM_ACTIONS), np.int8),
     )
     seats = games["to_move"].astype(np.int8) if viewers is None else np.ascontiguousarray(viewers, np.int8)
@@ -217,16 +226,20 @@ def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -
 def permute(features: Features, symmetry: int) -> Features:
     """Return the features of the positions turned by a symmetry (see `ninetka_env.geometry.SYMMETRIES`)."""
     slots, sections = np.empty_like(features.slots), np.empty_like(features.sections)
+    order = SLOT_SYMMETRIES[symmetry].argsort()
+    relations = features.relations[:, order][..., order]
     mask = np.zeros_like(features.mask)
     slots[:, SLOT_SYMMETRIES[symmetry]] = features.slots
     sections[:, SECTION_SYMMETRIES[symmetry]] = features.sections
     mask[:, SYMMETRIES[symmetry]] = features.mask[:, :-1]
     mask[:, -1] = features.mask[:, -1]
-    return Features(slots, sections, features.globals, mask)
+    return Features(slots, sections, features.globals, relations, mask)
 
 
 @jit
-def _write(games: Records, viewers: Int8, slots: Int8, sections: Int8, globals_: Int8, mask: Int8) -> None:
+def _write(
+    games: Records, viewers: Int8, slots: Int8, sections: Int8, globals_: Int8, relations: Int8, mask: Int8
+) -> None:
     landing = np.empty(NUM_SLOTS, np.int64)
     for index in range(len(games)):
         game, viewer = games[index], viewers[index]
@@ -238,7 +251,8 @@ def _write(games: Records, viewers: Int8, slots: Int8, sections: Int8, globals_:
             _write_surroundings(game, viewer, slot, landing, sections[index], slots[index, slot])
         for slot in range(NUM_SLOTS):
             if landing[slot] >= 0:
-                _write_slide(game, viewer, slot, landing, slots[index], sections[index])
+                _write_slide(game, viewer, slot, landing, slots[index], sections[index], relations[index])
+        _relate_landings(landing, relations[index])
         _write_globals(game, viewer, globals_[index])
         write_legal_mask(game, mask[index])
 
@@ -345,7 +359,7 @@ def _write_surroundings(
 
 @jit
 def _write_slide(
-    game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, sections: Int8
+    game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, sections: Int8, relations: Int8
 ) -> None:
     """Write where the slot's stone, or one of the viewer's placed there, would land and what it would do."""
     row, square, cell = rows[slot], landing[slot], game.board[SLOT_SQUARE[slot]]
@@ -368,11 +382,13 @@ def _write_slide(
         sections[section, _S_AIMED + _relative(game, slider, viewer)] += 1
     else:
         sections[section, _S_AIMED_FREE] += 1
-    _write_effects(game, viewer, slot, landing, rows)
+    _write_effects(game, viewer, slot, landing, rows, relations)
 
 
 @jit
-def _write_effects(game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8) -> None:
+def _write_effects(
+    game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, relations: Int8
+) -> None:
     """Write what the slide would do to other slots: block them or cut their way short."""
     square = landing[slot]
     own = game.board[SLOT_SQUARE[slot]] == viewer + 1
@@ -384,6 +400,7 @@ def _write_effects(game: Record, viewer: int, slot: int, landing: npt.NDArray[np
                 continue
             cell = game.board[SLOT_SQUARE[other]]
             if ENTRY_SQUARE[other] == square:
+                relations[slot, _BLOCKING, other] = relations[other, _BLOCKED_BY, slot] = 1
                 if is_stone:
                     rows[other, _THREATS + (0 if own else 1)] += 1
                 if cell:
@@ -391,10 +408,20 @@ def _write_effects(game: Record, viewer: int, slot: int, landing: npt.NDArray[np
                 else:
                     rows[slot, _BLOCKS_FREE] += 1
             elif _in_way(square, ENTRY_SQUARE[other], landing[other]):
+                relations[slot, _SHORTENING, other] = relations[other, _SHORTENED_BY, slot] = 1
                 if is_stone:
                     rows[other, _CUTTERS + (0 if own else 1)] += 1
                 if cell:
                     rows[slot, _SHORTENS + _relative(game, cell - 1, viewer)] += 1
+
+
+@jit
+def _relate_landings(landing: npt.NDArray[np.int64], relations: Int8) -> None:
+    """Relate movable slots whose stones would come to rest in the same section."""
+    for slot in range(NUM_SLOTS):
+        for other in range(slot):
+            if landing[slot] >= 0 and landing[other] >= 0 and SECTION[landing[slot]] == SECTION[landing[other]]:
+                relations[slot, _BESIDE, other] = relations[other, _BESIDE, slot] = 1
 
 
 @jit

@@ -1,8 +1,9 @@
 """One network for 2, 3 and 4 players: the same small layers for all 36 edge slots and all 9 sections.
 
 Weights are shared over slots and over sections, and slots mix only in ways that no symmetry of the board changes: with
-the slot at the other end of their line, with the means and maxima over all slots, and with the sections that their line
-crosses. So a turned or mirrored position gets the turned policy and the same values, exactly.
+the slot at the other end of their line, with the slots that a slide from them would block, cut short or join in a
+section, and with the means and maxima over all slots. So a turned or mirrored position gets the turned policy and the
+same values, exactly. It is a graph network whose edges are the threats on the board.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from agents.features import (
     GLOBAL_FEATURES,
     LINE_SLOTS,
     NUM_GLOBAL_FEATURES,
+    NUM_RELATIONS,
     NUM_SECTION_FEATURES,
     NUM_SLOT_FEATURES,
+    OPPOSITE_SLOT,
     SECTION_FEATURES,
     SLOT_FEATURES,
     Features,
@@ -33,23 +36,18 @@ from ninetka_env.geometry import (
     MAX_PLAYERS,
     NEUTRAL_SQUARE,
     NUM_ACTIONS,
-    NUM_LINES,
     NUM_SECTIONS,
     NUM_SLOTS,
     ROW_LINE,
     SECTION,
     SLOT_SQUARE,
     SYMMETRIES,
-    frozen,
 )
 
 MASKED = -1e9
 """Logit of an action or seat that is out of play: finite, so that no gradient becomes nan; its probability is 0."""
 
-SLOT_ORDER = frozen(LINE_SLOTS.reshape(-1), np.int64)
-"""(36,) int64: the network's own order of the slots, line by line, so that opposite slots are neighbours."""
-
-MIXINGS = ("pool", "sections", "attention")
+MIXINGS = ("pool", "attention", "relations")
 NEUTRAL_WIDTH = 16
 OWNERS = MAX_PLAYERS + 1
 """Classes of a section's final owner: relative seats 0..3, nobody."""
@@ -63,9 +61,9 @@ class NetworkConfig:
     """Numbers per token."""
     blocks: int = 2
     """Residual blocks."""
-    mixing: str = "pool"
-    """How slots learn of each other, beside their opposite slot: `"pool"` (means and maxima over all), `"sections"`
-    (these and the sections that their lines cross), `"attention"` (pools and attention between all tokens)."""
+    mixing: str = "relations"
+    """How slots learn of each other, beside their opposite slot and means and maxima over all: no further (`"pool"`),
+    by how their slides bear on each other (`"relations"`, see `agents.features.RELATIONS`), by `"attention"`."""
     heads: int = 4
     """Attention heads, for that mixing."""
 
@@ -101,6 +99,7 @@ class Inputs(NamedTuple):
     slots: Tensor
     sections: Tensor
     globals: Tensor
+    relations: Tensor
     mask: Tensor
 
 
@@ -135,7 +134,7 @@ def _pools(tokens: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Block(nn.Module):
-    """A residual step of all tokens: what a slot knows, its opposite slot, the pools over all slots."""
+    """A residual step of all tokens: what a slot knows, its opposite slot, related slots, the pools over all slots."""
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
@@ -145,9 +144,9 @@ class _Block(nn.Module):
         self.opposite = nn.Linear(width, width, bias=False)
         self.pools = nn.Linear(3 * width, width, bias=False)
         self.out = nn.Linear(width, width)
-        if self.mixing == "sections":
-            self.to_sections = nn.Linear(4 * width, width)
-            self.from_sections = nn.Linear(width, 3 * width)
+        if self.mixing == "relations":
+            self.to_related = nn.Linear(width, width // 2)
+            self.from_related = nn.Linear(NUM_RELATIONS * (width // 2), width, bias=False)
         if self.mixing == "attention":
             self.norm = nn.LayerNorm(width)
             self.query_key_value = nn.Linear(width, 3 * width)
@@ -155,23 +154,21 @@ class _Block(nn.Module):
             self.heads = config.heads
 
     def forward(
-        self, slots: Tensor, sections: Tensor, whole: Tensor, tables: dict[str, Tensor]
+        self, slots: Tensor, sections: Tensor, whole: Tensor, relations: Tensor, opposite: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Step (B, 36, W) slots and (B, 9, W) sections; `whole` (B, W) is the embedded global row."""
+        """Step (B, 36, W) slots and (B, 9, W) sections.
+
+        `whole` (B, W) is the embedded global row, `relations` (B, 36 * 5, 36) the features of that name, `opposite`
+        (36,) each slot's opposite one.
+        """
         if self.mixing == "attention":
             slots, sections = self._attend(slots, sections)
         pools = torch.cat([*_pools(slots), whole], -1)
-        opposite = slots.view(-1, NUM_LINES, 2, slots.shape[-1]).flip(2).flatten(1, 2)
-        hidden = self.slot(slots) + self.opposite(opposite) + self.pools(pools)[:, None]
-        if self.mixing == "sections":
-            batch, _, width = sections.shape
-            reach = self.from_sections(sections).view(batch, 3 * NUM_SECTIONS, width)
-            hidden = hidden + torch.matmul(tables["gather"].to(reach.dtype), reach)
-        hidden = functional.relu(hidden)
-        if self.mixing == "sections":
-            news = torch.matmul(tables["spread"].to(hidden.dtype), hidden).view(batch, NUM_SECTIONS, 3 * width)
-            sections = sections + functional.relu(self.to_sections(torch.cat([sections, news], -1)))
-        return slots + self.out(hidden), sections
+        hidden = self.slot(slots) + self.opposite(slots.index_select(1, opposite)) + self.pools(pools)[:, None]
+        if self.mixing == "relations":
+            related = torch.bmm(relations, self.to_related(slots))
+            hidden = hidden + self.from_related(related.view(*slots.shape[:2], -1))
+        return slots + self.out(functional.relu(hidden)), sections
 
     def _attend(self, slots: Tensor, sections: Tensor) -> tuple[Tensor, Tensor]:
         tokens = torch.cat([slots, sections], 1)
@@ -216,16 +213,17 @@ class Network(nn.Module):
 
     def forward(self, inputs: Inputs) -> Outputs:
         """Judge B positions; see `Outputs`."""
-        tables = {name: getattr(self, f"table_{name}") for name in ("gather", "spread")}
-        slots = self._embed(self.slot_in, inputs.slots[:, self.table_order], self.slot_scale)
+        slots = functional.relu(self._embed(self.slot_in, inputs.slots, self.slot_scale))
         sections = functional.relu(self._embed(self.section_in, inputs.sections, self.section_scale))
         whole = functional.relu(self._embed(self.global_in, inputs.globals, self.global_scale))
-        slots = functional.relu(slots)
+        relations = inputs.relations
+        if self.config.mixing == "relations":
+            relations = relations.flatten(1, 2).to(slots.dtype)
         for block in self.blocks:
-            slots, sections = block(slots, sections, whole, tables)
+            slots, sections = block(slots, sections, whole, relations, self.table_opposite)
         slots = functional.relu(slots)
         batch, width = whole.shape
-        news = torch.matmul(tables["spread"].to(slots.dtype), slots).view(batch, NUM_SECTIONS, 3 * width)
+        news = torch.matmul(self.table_spread.to(slots.dtype), slots).view(batch, NUM_SECTIONS, 3 * width)
         sections = functional.relu(self.section_mix(torch.cat([sections, news], -1)))
         pools = torch.cat([*_pools(slots), *_pools(sections), whole], -1)
         value_logits = self.value(functional.relu(self.value_hidden(pools))).float()
@@ -247,14 +245,14 @@ class Network(nn.Module):
     def _policy_logits(self, slots: Tensor, sections: Tensor, mask: Tensor) -> Tensor:
         """Return (B, 122) masked logits: slots', neutral squares' and the pass's, which is always 0."""
         lines = torch.matmul(self.table_neutral_slots.to(slots.dtype), self.neutral_slots(slots))
-        blocks = self.neutral_section(sections)[:, self.table_neutral_section]
+        blocks = self.neutral_section(sections).index_select(1, self.table_neutral_section)
         hidden = functional.relu(lines + blocks + self.neutral_place[self.table_neutral_place])
         slot_logits, neutral_logits = (
             self.policy(slots).squeeze(-1).float(),
             self.neutral_out(hidden).squeeze(-1).float(),
         )
         logits = torch.cat([slot_logits, neutral_logits, slot_logits.new_zeros(len(mask), 1)], -1)
-        return logits[:, self.table_actions].masked_fill(mask == 0, MASKED)
+        return logits.index_select(1, self.table_actions).masked_fill(mask == 0, MASKED)
 
     def _absent(self, globals_: Tensor) -> Tensor:
         """Return (B, 4) bool: relative seats that are not in play."""
@@ -268,8 +266,7 @@ class Network(nn.Module):
             "slot_scale": scales(SLOT_FEATURES),
             "section_scale": scales(SECTION_FEATURES),
             "global_scale": scales(GLOBAL_FEATURES),
-            "table_order": SLOT_ORDER,
-            "table_gather": _gather_table(),
+            "table_opposite": OPPOSITE_SLOT,
             "table_spread": _spread_table(),
             "table_neutral_slots": _neutral_slots(),
             "table_neutral_section": SECTION[NEUTRAL_SQUARE].astype(np.int64),
@@ -282,7 +279,8 @@ class Network(nn.Module):
     slot_scale: Tensor
     section_scale: Tensor
     global_scale: Tensor
-    table_order: Tensor
+    table_opposite: Tensor
+    table_spread: Tensor
     table_neutral_slots: Tensor
     table_neutral_section: Tensor
     table_neutral_place: Tensor
@@ -294,27 +292,21 @@ def config_of(network: Network) -> dict[str, Any]:
     return asdict(network.config)
 
 
-def _gather_table() -> Any:
-    """Return (36, 27) float32, slots in `SLOT_ORDER`: the (section, order along the line) entries of each slot."""
-    table = np.zeros((NUM_SLOTS, 3 * NUM_SECTIONS), np.float32)
-    for order in range(3):
-        table[np.arange(NUM_SLOTS), 3 * CROSSED_SECTIONS[SLOT_ORDER, order] + order] = 1
-    return table
-
-
 def _spread_table() -> Any:
     """Return (27, 36) float32: per section and order along the line, the mean over the slots that reach it so."""
-    table = _gather_table().T
+    table = np.zeros((3 * NUM_SECTIONS, NUM_SLOTS), np.float32)
+    for order in range(3):
+        table[3 * CROSSED_SECTIONS[:, order] + order, np.arange(NUM_SLOTS)] = 1
     return table / table.sum(1, keepdims=True).clip(1)
 
 
 def _neutral_slots() -> Any:
-    """Return (49, 36) float32: the four slots, in `SLOT_ORDER`, of the lines through each neutral square."""
+    """Return (49, 36) float32: the four slots of the lines through each neutral square."""
     table = np.zeros((len(NEUTRAL_SQUARE), NUM_SLOTS), np.float32)
     for index, square in enumerate(NEUTRAL_SQUARE):
         for line in (ROW_LINE[square], COLUMN_LINE[square]):
             table[index, LINE_SLOTS[line]] = 0.5
-    return table[:, SLOT_ORDER]
+    return table
 
 
 def _neutral_places() -> Any:
@@ -326,6 +318,6 @@ def _neutral_places() -> Any:
 def _action_entries() -> Any:
     """Return (122,) int64: where in [slots, neutral squares, pass] each action's logit is; others' anywhere."""
     entries = np.full(NUM_ACTIONS, NUM_SLOTS + len(NEUTRAL_SQUARE), np.int64)
-    entries[SLOT_SQUARE[SLOT_ORDER]] = np.arange(NUM_SLOTS)
+    entries[SLOT_SQUARE] = np.arange(NUM_SLOTS)
     entries[NEUTRAL_SQUARE] = NUM_SLOTS + np.arange(len(NEUTRAL_SQUARE))
     return entries

@@ -49,7 +49,7 @@ def test_round_trip(tmp_path, network):
 def test_the_json_names_the_environment(path):
     about = json.loads(path.with_suffix(".json").read_text())
     assert about["environment"] == "ninetka_v0"
-    assert about["network"] == {"width": 8, "blocks": 1, "mixing": "pool", "heads": 4}
+    assert about["network"] == {"width": 8, "blocks": 1, "mixing": "relations", "heads": 4}
 
 
 def test_missing_files_are_named(path):

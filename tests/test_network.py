@@ -14,6 +14,7 @@ from conftest import Options, random_positions  # noqa: E402
 
 from agents.features import (  # noqa: E402
     GLOBAL_FEATURES,
+    RELATIONS,
     SECTION_FEATURES,
     SLOT_FEATURES,
     Feature,
@@ -27,7 +28,7 @@ from ninetka_env.game import Game  # noqa: E402
 from ninetka_env.geometry import ACTION_SYMMETRIES, EDGE, INNER, PASS, SECTION, SIZE, SLOT_SQUARE, SYMMETRIES  # noqa: E402
 from ninetka_env.rules import Phase, Records  # noqa: E402
 
-CONFIGS = [NetworkConfig(width=16, blocks=2, mixing=mixing) for mixing in ("pool", "sections", "attention")]
+CONFIGS = [NetworkConfig(width=16, blocks=2, mixing=mixing) for mixing in ("pool", "attention", "relations")]
 
 
 def some_games(players: int, seed: int = 0, every: int = 5) -> list[Game]:
@@ -114,6 +115,20 @@ class Slow:
                 self.add_effect(features, slot, other)
         return features
 
+    def relations(self, slot: int, other: int) -> list[str]:
+        """What the stones of two slots would do to each other."""
+        mine, theirs = self.way(slot), self.way(other)
+        if slot == other or not mine or not theirs:
+            return []
+        found = []
+        if mine[-1] in theirs:
+            found.append("blocks" if mine[-1] == theirs[0] else "shortens")
+        if theirs[-1] in mine:
+            found.append("blocked by" if theirs[-1] == mine[0] else "shortened by")
+        if SECTION[mine[-1]] == SECTION[theirs[-1]]:
+            found.append("lands beside")
+        return found
+
     def add_effect(self, features: dict[str, list[int]], slot: int, other: int) -> None:
         mine, theirs = self.way(slot), self.way(other)
         cell = self.cells[SLOT_SQUARE[other]]
@@ -146,6 +161,15 @@ def test_features_are_what_the_board_says(players):
                 inside = [slow.cells[s] for s in range(121) if SECTION[s] == section]
                 assert part(row, SECTION_FEATURES["empty"]) == [inside.count(0)]
                 assert part(row, SECTION_FEATURES["neutral"]) == [inside.count(5)]
+
+
+@pytest.mark.parametrize("players", [2, 4])
+def test_relations_are_what_slides_would_do(players):
+    for game in some_games(players, seed=4, every=9):
+        slow, relations = Slow(game, 0), make_features(game.records).relations[0]
+        for slot, other in itertools.product(range(36), repeat=2):
+            found = [RELATIONS[kind] for kind in np.flatnonzero(relations[slot, :, other])]
+            assert sorted(found) == sorted(slow.relations(slot, other)), (slot, other, str(game))
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])

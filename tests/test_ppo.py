@@ -1,4 +1,4 @@
-"""PPO's targets by hand, its losses, resuming; imitation of the search; configurations."""
+"""PPO's targets by hand, its losses, resuming; configurations."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agents.network import as_inputs  # noqa: E402
-from ninetka_env.rules import GAME  # noqa: E402
-from train import imitate  # noqa: E402
 from train.config import TrainConfig, check_config, load_config  # noqa: E402
-from train.imitate import make_examples, policy_targets, train_imitation  # noqa: E402
 from train.ppo import (  # noqa: E402
     Learner,
     draw_opponents,
@@ -26,7 +22,7 @@ from train.ppo import (  # noqa: E402
     sample,
     train_ppo,
 )
-from train.selfplay import own_decision_targets, owner_targets, relative_seats, roll_seats, search_games  # noqa: E402
+from train.selfplay import own_decision_targets, owner_targets, roll_seats  # noqa: E402
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.yaml"))
 
@@ -105,10 +101,6 @@ def test_seats_turn_and_turn_back():
     assert rows.tolist() == [[2, 3, 1, 0], [2, 1, 0, 0]]
     roll_seats(rows, -first, players)
     assert rows.tolist() == [[1, 2, 3, 0], [1, 2, 0, 0]]
-    games = np.zeros(2, GAME)
-    games["num_players"], games["to_move"] = (3, 2), (1, 1)
-    assert relative_seats(np.array([0, 1], np.int8), games).tolist() == [2, 0]
-    assert relative_seats(np.array([[-1, 2], [0, 1]], np.int8), games).tolist() == [[4, 1], [1, 0]]
 
 
 def test_sampling_never_draws_what_is_masked():
@@ -185,34 +177,6 @@ def test_resuming_skips_a_damaged_checkpoint(tmp_path):
         path.write_bytes(b"")
     with pytest.raises(ValueError, match="cut short"):
         train_ppo(small(), tmp_path, resume=True)
-
-
-def test_searched_games_are_whole_and_repeatable():
-    one, other = search_games(2, 3, 8, seed=4), search_games(2, 3, 8, seed=4, threads=2)
-    for name in GAME.names or ():
-        np.testing.assert_array_equal(one.games[name], other.games[name])
-    for a, b in zip(one[1:], other[1:], strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert ((one.visits > 0) <= (make_examples(one, 1.0).inputs.mask.numpy() > 0)).all()
-    assert set(one.winners.tolist()) <= {0, 1, 2}
-    assert len(np.unique(one.winners)) <= 2
-    assert (one.visits[one.games["phase"] < 2].sum(1) == 8).all()
-
-
-def test_policy_targets_sum_to_one():
-    visits = np.array([[0, 1, 3], [65535, 0, 0]], np.uint16)
-    np.testing.assert_allclose(policy_targets(visits, 2.0), [(0, 0.1, 0.9), (1, 0, 0)], atol=1e-3)
-
-
-def test_imitation_learns_to_foresee_the_search():
-    settings = {"rounds": 3, "games": 2, "simulations": 8, "steps": 20, "minibatch": 64}
-    logs = []
-    config = small(algorithm="imitate", imitate=settings)
-    network = train_imitation(config, None, lambda student, log: logs.append(log))
-    assert logs[-1]["value_loss"] < logs[0]["value_loss"]
-    assert not network.training
-    with torch.inference_mode():
-        assert network(as_inputs(imitate.make_features(search_games(1, 2, 2, 0).games))).logits.isfinite().all()
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

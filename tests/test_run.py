@@ -15,7 +15,7 @@ from train.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {
-    "imitate": ["imitate.rounds=1", "imitate.games=2", "imitate.simulations=8", "imitate.steps=2"],
+    "alphazero": [f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "steps=2", "minibatch=32")],
     "ppo": ["ppo.moves=64", "ppo.games=4", "ppo.plies=16", "ppo.minibatch=32", "ppo.microbatch=32"],
 }
 
@@ -40,7 +40,7 @@ def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm)
 
 
 def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
-    done = train(tmp_path, "threads=1", *SMALL["imitate"])
+    done = train(tmp_path, "threads=1", *SMALL["alphazero"])
     assert done.exit_code == 0, done.output
     results = json.loads((tmp_path / "quick" / "evaluation.json").read_text())
     assert [result["settings"]["agents"][1] for result in results] == ["random", "maxn", "mcts:simulations=200"]
@@ -49,8 +49,7 @@ def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "options", "message"),
     [
-        (("imitate.round=1",), (), "rounds"),
-        ((), ("--resume",), "cannot be resumed"),
+        (("alphazero.round=1",), (), "rounds"),
         (("algorithm=ppo", "name=none"), ("--resume",), "no run to resume"),
     ],
 )

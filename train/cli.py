@@ -75,7 +75,7 @@ def train(
     games: Annotated[int, _integer_option("--games", "-g", help="Games per opponent at the end; 0: none.")] = 200,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
 ) -> None:
-    """Train a network by self-play or by imitating the tree search, and measure it."""
+    """Train a network by self-play, and measure it."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from train.config import load_config

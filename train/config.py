@@ -33,8 +33,9 @@ class NetworkSettings(_Settings):
     """Numbers per token (slot or section)."""
     blocks: Count = 2
     """Residual blocks."""
-    mixing: Literal["pool", "sections", "attention"] = "pool"
-    """How slots learn of each other: pools over all, also the sections they cross, or attention."""
+    mixing: Literal["pool", "attention", "relations"] = "relations"
+    """How slots learn of each other: by pools over all alone, also by attention, or by how their slides bear on each
+    other."""
     heads: Count = 4
     """Attention heads, where mixing is attention."""
 
@@ -94,27 +95,41 @@ class PPOSettings(_Settings):
         return self
 
 
-class ImitationSettings(_Settings):
-    """Learning from games of tree search with random playouts: visit counts for the policy, winners for the value."""
+class AlphaZeroSettings(_Settings):
+    """Learning from searched games: first with random playouts, then with the network."""
 
     rounds: Count = 20
     """Times that new games are played and learned from."""
     games: Count = 100
     """Games per round and player count."""
-    simulations: Annotated[int, Field(ge=2, le=65535)] = 400
-    """Playouts per move."""
+    playout_rounds: Annotated[int, Field(ge=0)] = 20
+    """So many rounds at the start search with random playouts; the later ones with the network."""
+    playouts: Annotated[int, Field(ge=2, le=65535)] = 400
+    """Playouts per move of a playout round."""
     exploration: Annotated[float, Field(ge=0)] = 0.7
-    """The search's exploration constant."""
+    """The exploration constant of that search."""
     greedy: Fraction = 0.75
-    """Chance that a move is the most visited one; else it is drawn by visits."""
+    """Chance that a move of a playout round is the most visited one; else it is drawn by visits."""
     power: Positive = 12.0
-    """The policy learns visits ** power: above 1 is sharper than the search, whose visits are nearly even."""
+    """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
+    simulations: Count = 64
+    """Simulations of the whole Gumbel search, whose findings are learned."""
+    considered: Count = 16
+    """Root actions that it considers."""
+    quick_simulations: Count = 8
+    """Simulations where a position is searched only to go on."""
+    full_share: Annotated[float, Field(gt=0, le=1)] = 0.25
+    """Chance that a position gets the whole search."""
+    value_mix: Fraction = 0.5
+    """Share of the Gumbel search's own values in the value's target; the rest is who won."""
     window: Count = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100
     """Gradient steps per round."""
     minibatch: Count = 1024
     """Positions per gradient step."""
+    microbatch: Count = 512
+    """Positions per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
     learning_rate: Positive = 2e-3
     """AdamW's step size at the start; it falls to 1 % in a straight line over the run."""
     owner_weight: Annotated[float, Field(ge=0)] = 0.3
@@ -126,8 +141,8 @@ class TrainConfig(_Settings):
 
     name: str = "quick"
     """The run's folder under runs/."""
-    algorithm: Literal["ppo", "imitate"] = "ppo"
-    """How to learn: self-play with PPO, or by imitating the tree search."""
+    algorithm: Literal["ppo", "alphazero"] = "ppo"
+    """How to learn: self-play with PPO, or from searched games."""
     players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1)] = (2,)
     """Player counts to learn, all in one network."""
     seed: Annotated[int, Field(ge=0)] = 0
@@ -146,8 +161,8 @@ class TrainConfig(_Settings):
     """The network's shape."""
     ppo: PPOSettings = PPOSettings()
     """Settings of PPO."""
-    imitate: ImitationSettings = ImitationSettings()
-    """Settings of imitation."""
+    alphazero: AlphaZeroSettings = AlphaZeroSettings()
+    """Settings of AlphaZero."""
 
 
 def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> TrainConfig:

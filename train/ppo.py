@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from agents.agent import Agent, make_agent
-from agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from agents.checkpoint import Checkpoint, load_checkpoint
 from agents.features import Features, make_features
 from agents.network import MASKED, Inputs, Network, Outputs, as_inputs
 from agents.policy import NetAgent, best_device
@@ -28,12 +28,12 @@ from ninetka_env.chance import Streams, make_streams
 from ninetka_env.geometry import MAX_PLAYERS
 from ninetka_env.rules import GAME, Records
 from train.config import PPOSettings, TrainConfig
+from train.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer
 from train.selfplay import Rollout, advance, own_decision_targets, owner_targets, roll_seats, start_games
 
 Log = dict[str, float]
 LEARNER = -1
 """Stands for a game without opponents in `Learner.opponents`, and for any seat in `Learner.seats`."""
-KEPT_CHECKPOINTS = 2
 
 
 class Batch(NamedTuple):
@@ -115,7 +115,7 @@ def train_ppo(
         learner.rollouts += 1
         grow_league(learner)
         if folder and (learner.rollouts % config.checkpoint_every == 0 or learner.progress == 1):
-            keep_checkpoint(learner, folder)
+            keep(learner, folder)
         if report:
             done = time.perf_counter()
             log |= {"moves": learner.moves, "moves_per_second": rollout.actions.size / (done - start)}
@@ -200,8 +200,9 @@ def play(learner: Learner) -> Rollout:
     features = []
     players = games["num_players"].astype(np.int8)
     rollout = Rollout(
-        Features(*(np.zeros(0, np.int8),) * 4), np.zeros(shape, np.int64), np.zeros(shape, np.float32),
-        np.zeros(shape, np.bool_), np.zeros(shape, np.int8), players,
+        Features(*(np.zeros(0, np.int8),) * len(Features._fields)),
+        np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape, np.bool_), np.zeros(shape, np.int8),
+        players,
         np.zeros((settings.plies + 1, settings.games, MAX_PLAYERS), np.float32), np.zeros(shape, np.int8),
         np.zeros((*shape, 9), np.int8),
     )  # fmt: skip
@@ -341,48 +342,29 @@ def take(batch: Batch, index: Tensor) -> Batch:
 # --- keeping ---------------------------------------------------------------------------------------------------------
 
 
-def keep_checkpoint(learner: Learner, folder: Path) -> Path:
-    """Write a checkpoint to resume from; of the older ones keep the newest, in case this one gets damaged."""
+def keep(learner: Learner, folder: Path) -> None:
+    """Write a checkpoint to resume from."""
     notes = {"rollouts": learner.rollouts, "rng": learner.rng.bit_generator.state}
     about = Checkpoint(learner.network.config, learner.moves, learner.config.model_dump(mode="json"), notes)
-    path = save_checkpoint(folder / f"step-{learner.moves:012}", learner.network, about, _state(learner))
-    for old in sorted(folder.glob("step-*.safetensors"))[:-KEPT_CHECKPOINTS]:
-        old.unlink()
-        old.with_suffix(".json").unlink(missing_ok=True)
-    return path
+    keep_checkpoint(folder, learner.network, about, _state(learner))
 
 
-def restore(learner: Learner, folder: Path) -> bool:
-    """Take up the newest good checkpoint of a folder; tell whether there was one.
-
-    Raises:
-        ValueError: if there are checkpoints but none is good, with what is wrong with each.
-    """
-    problems = []
-    for path in sorted(folder.glob("step-*.safetensors"), reverse=True):
-        try:
-            network, about, state = load_checkpoint(path)
-        except ValueError as error:
-            problems.append(str(error))
-            continue
+def restore(learner: Learner, folder: Path) -> None:
+    """Take up the newest good checkpoint of a folder, if there is one; see `train.resume.newest_checkpoint`."""
+    found = newest_checkpoint(folder)
+    if found:
+        network, about, state = found
         learner.network.load_state_dict(network.state_dict())
         learner.moves, learner.rollouts = about.step, int(about.notes["rollouts"])
         learner.rng.bit_generator.state = about.notes["rng"]
         _set_state(learner, state)
-        return True
-    if problems:
-        raise ValueError("; ".join(problems))
-    return False
 
 
 def _state(learner: Learner) -> dict[str, Tensor]:
     """Return everything but the network and the notes as tensors."""
-    state: dict[str, Tensor] = {
-        "games": torch.from_numpy(learner.games.view(np.uint8).reshape(len(learner.games), -1).copy()),
-        "streams": torch.from_numpy(learner.streams.view(np.int64).copy()),
-    }
-    for index, slots in learner.optimizer.state_dict()["state"].items():
-        state |= {f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in slots.items()}
+    state = optimizer_tensors(learner.optimizer)
+    state["games"] = torch.from_numpy(learner.games.view(np.uint8).reshape(len(learner.games), -1).copy())
+    state["streams"] = torch.from_numpy(learner.streams.view(np.int64).copy())
     for index, past in enumerate(learner.league):
         state |= {f"league.{index}.{name}": value for name, value in past.state_dict().items()}
     return state
@@ -391,14 +373,13 @@ def _state(learner: Learner) -> dict[str, Tensor]:
 def _set_state(learner: Learner, state: dict[str, Tensor]) -> None:
     learner.games[:] = state["games"].numpy().view(GAME)[:, 0]
     learner.streams[:] = state["streams"].numpy().view(np.uint64)
-    slots: dict[int, dict[str, Any]] = {}
+    restore_optimizer(learner.optimizer, state)
     past: dict[int, dict[str, Tensor]] = {}
     for name, value in state.items():
-        kind, *rest = name.split(".", 2)
-        if kind in ("optimizer", "league"):
-            (slots if kind == "optimizer" else past).setdefault(int(rest[0]), {})[rest[1]] = value
-    groups = learner.optimizer.state_dict()["param_groups"]
-    learner.optimizer.load_state_dict({"state": slots, "param_groups": groups})
+        kind, _, rest = name.partition(".")
+        if kind == "league":
+            index, _, key = rest.partition(".")
+            past.setdefault(int(index), {})[key] = value
     learner.league = []
     for _, weights in sorted(past.items()):
         network = Network(learner.network.config).to(learner.network.device).eval()

@@ -21,9 +21,9 @@ import yaml
 from agents import make_agent
 from agents.network import Network
 from agents.policy import NetAgent
+from train.alphazero import train_alphazero
 from train.config import TrainConfig
 from train.evaluate import Evaluation, evaluate
-from train.imitate import train_imitation
 from train.ppo import train_ppo
 from train.report import as_dict, print_report
 
@@ -43,7 +43,7 @@ def run(
         config: what to do.
         folder: of the run; must not exist yet, unless the run is resumed.
         games: games of the final benchmark per opponent and player count; 0 for none.
-        resume: go on from the newest good checkpoint (PPO only).
+        resume: go on from the newest good checkpoint.
         progress: called after every rollout or round.
 
     Raises:
@@ -58,8 +58,6 @@ def run(
 
 def _prepare(config: TrainConfig, folder: Path, resume: bool) -> None:
     if resume:
-        if config.algorithm != "ppo":
-            raise ValueError(f"a run of algorithm {config.algorithm!r} cannot be resumed, only one of 'ppo'")
         if not folder.is_dir():
             raise ValueError(f"{folder}: no run to resume")
         return
@@ -79,9 +77,8 @@ def _train(config: TrainConfig, folder: Path, resume: bool, progress: Progress |
             if progress:
                 progress(state.progress, numbers)
 
-        if config.algorithm == "ppo":
-            return train_ppo(config, folder, report, resume)
-        return train_imitation(config, folder, report)
+        train = train_ppo if config.algorithm == "ppo" else train_alphazero
+        return train(config, folder, report, resume)
 
 
 def write_evaluations(network: Network, config: TrainConfig, path: Path, games: int) -> None:

@@ -1,18 +1,20 @@
 """Self-play in arrays: positions and what became of them go from workers to learners, nothing else.
 
-Two sources: `Rollouts` steps many games at once with a policy (for PPO), `search_games` plays whole games with the
-compiled tree search (for imitation). Both hand over records and targets by seat; `relative_targets` turns the latter
-to the mover's eyes.
+PPO steps many games at once and fills a `Rollout`; whole games searched with random playouts or with a network become
+`Samples`. Seats are absolute there; `relative_seats` and `relative_values` turn them to the mover's eyes.
 """
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.features import Features
+from agents.gumbel import GumbelSearch
 from agents.mcts import NODE, grow, most_visited
 from agents.random_agent import random_action
 from ninetka_env._jit import jit
@@ -27,54 +29,153 @@ MAX_PLIES = 81
 
 
 class Samples(NamedTuple):
-    """N positions with a policy to learn and how their games ended."""
+    """N positions with a policy to learn and how their games ended. Seats are absolute."""
 
     games: Records
     """(N,) records, none of them over."""
-    visits: npt.NDArray[np.uint16]
-    """(N, 122) uint16: how often the search visited each action."""
-    winners: npt.NDArray[np.int8]
-    """(N,) int8: the seat that won in the end."""
+    policy: npt.NDArray[np.float16]
+    """(N, 122) float16: what the search would play, summing to 1."""
+    values: npt.NDArray[np.float32]
+    """(N, 4) float32: chance to win per seat, summing to 1."""
     owners: npt.NDArray[np.int8]
     """(N, 9) int8: the seat that owned each section in the end, -1 for nobody."""
 
 
-def search_games(
-    num_games: int,
-    num_players: int,
-    simulations: int,
+def playout_games(
+    players: npt.NDArray[np.int64],
     seed: int,
+    simulations: int,
     exploration: float = 0.7,
     greedy: float = 0.75,
+    power: float = 1.0,
     threads: int = 1,
 ) -> Samples:
     """Play whole games by tree search with random playouts, and keep every position.
 
     Args:
-        num_games: how many.
-        num_players: 2, 3 or 4.
-        simulations: playouts per move, at most 65535.
+        players: (G,) number of players per game.
         seed: decides everything; threads do not matter.
+        simulations: playouts per move, at most 65535.
         exploration: as in `agents.mcts.MctsAgent`.
         greedy: chance that a move is the most visited one; otherwise it is drawn by visits.
+        power: the policy to learn is visits ** power.
         threads: at most this many play at once, 1 or more.
+
+    Returns:
+        Positions whose values are 1 for the winner.
     """
-    games = np.zeros((num_games, MAX_PLIES), GAME)
-    visits = np.zeros((num_games, MAX_PLIES, NUM_ACTIONS), np.uint16)
-    winners, owners = np.zeros(num_games, np.int8), np.full((num_games, NUM_SECTIONS), -1, np.int8)
-    lengths = np.zeros(num_games, np.int64)
-    streams = make_streams(seed, num_games)
-    arguments = (num_players, simulations, exploration, greedy, streams, games, visits, winners, owners, lengths)
+    count = len(players)
+    games = np.zeros((count, MAX_PLIES), GAME)
+    visits = np.zeros((count, MAX_PLIES, NUM_ACTIONS), np.uint16)
+    endings = _Endings(np.zeros(count, np.int64), np.full((count, NUM_SECTIONS), -1, np.int8))
+    lengths = np.zeros(count, np.int64)
+    arguments = (players, simulations, exploration, greedy, make_streams(seed, count), games, visits, endings, lengths)
     run_shared(_play_searching, threads, *arguments)
     kept = np.arange(MAX_PLIES) < lengths[:, None]
-    return Samples(games[kept], visits[kept], np.repeat(winners, lengths), np.repeat(owners, lengths, axis=0))
+    index = np.repeat(np.arange(count), lengths)
+    return Samples(
+        games[kept], policy_targets(visits[kept], power), _won(endings.winners[index]), endings.owners[index]
+    )
 
 
-def relative_seats(seats: npt.NDArray[np.int8], games: Records) -> npt.NDArray[np.int64]:
-    """Turn seats to the mover's eyes: (N,) or (N, K) seats, -1 for nobody, to relative seats 0..3, 4 for nobody."""
-    shape = (len(games),) + (1,) * (seats.ndim - 1)
-    movers, players = (games[name].astype(np.int64).reshape(shape) for name in ("to_move", "num_players"))
-    return np.where(seats < 0, MAX_PLAYERS, (seats - movers) % players)
+def policy_targets(visits: npt.NDArray[np.uint16], power: float) -> npt.NDArray[np.float16]:
+    """Return (N, 122) float16 policies: visits ** power, each row summing to 1."""
+    weights = (visits / visits.max(1, keepdims=True)).astype(np.float32) ** power
+    return (weights / weights.sum(1, keepdims=True)).astype(np.float16)
+
+
+def network_games(
+    search: GumbelSearch,
+    quick: GumbelSearch,
+    players: npt.NDArray[np.int64],
+    seed: int,
+    full_share: float = 1.0,
+    value_mix: float = 0.0,
+) -> Samples:
+    """Play whole games by the Gumbel search, all at once, and keep the positions that got the whole search.
+
+    Only some positions do, the others are searched quickly and forgotten: a game costs less, and the winner says
+    something about more positions ("playout cap randomization": Wu, "Accelerating self-play learning in Go", 2019).
+
+    Args:
+        search: the whole search.
+        quick: the one for the other positions.
+        players: (G,) number of players per game.
+        seed: decides everything.
+        full_share: chance that a position gets the whole search.
+        value_mix: share of the search's own values in the values to learn; the rest is who won.
+    """
+    count = len(players)
+    games, rng = np.zeros(count, GAME), np.random.default_rng(seed)
+    _begin_each(games, players, make_streams(seed, count))
+    kept: list[tuple[npt.NDArray[np.int64], Records, npt.NDArray[np.float16], npt.NDArray[np.float32]]] = []
+    playing = np.arange(count)
+    while len(playing):
+        whole = rng.random(len(playing)) < full_share
+        found = search.run(games[playing[whole]], rng)
+        kept.append((playing[whole], games[playing[whole]], found.policy.astype(np.float16), found.values))
+        actions = np.empty(len(playing), np.int64)
+        actions[whole] = found.actions
+        actions[~whole] = quick.run(games[playing[~whole]], rng).actions
+        playing = playing[_play_each(games, playing, actions)]
+    endings = _Endings(np.zeros(count, np.int64), np.full((count, NUM_SECTIONS), -1, np.int8))
+    _write_endings(games, endings)
+    index, positions, policy, values = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    values = value_mix * values + (1 - value_mix) * _won(endings.winners[index])
+    return Samples(positions, policy, values.astype(np.float32), endings.owners[index])
+
+
+def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
+    """Return (N, 9) int64: the final owners as relative seats 0..3, 4 for nobody."""
+    movers, players = (samples.games[name].astype(np.int64)[:, None] for name in ("to_move", "num_players"))
+    return np.where(samples.owners < 0, MAX_PLAYERS, (samples.owners - movers) % players)
+
+
+def relative_values(samples: Samples) -> npt.NDArray[np.float32]:
+    """Return (N, 4) float32: the chances to win per relative seat, 0 for seats that are not in play."""
+    movers, players = (samples.games[name].astype(np.int64)[:, None] for name in ("to_move", "num_players"))
+    seats = np.arange(MAX_PLAYERS)
+    values = np.take_along_axis(samples.values, (seats + movers) % players, 1)
+    return np.where(seats < players, values, np.float32(0))
+
+
+def write_samples(path: Path, samples: Samples) -> None:
+    """Write samples to a file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    try:
+        with part.open("wb") as file:
+            np.savez_compressed(file, **samples._asdict())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_samples(path: Path) -> Samples:
+    """Read samples back.
+
+    Raises:
+        ValueError: naming the file, if it is missing or damaged.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return Samples(**{name: arrays[name] for name in Samples._fields})
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from None
+
+
+class _Endings(NamedTuple):
+    """How G games ended."""
+
+    winners: npt.NDArray[np.int64]
+    """(G,) int64 seats."""
+    owners: npt.NDArray[np.int8]
+    """(G, 9) int8 seats, -1 for nobody."""
+
+
+def _won(winners: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    """Return (N, 4) float32: 1 for the winner."""
+    return np.eye(MAX_PLAYERS, dtype=np.float32)[winners]
 
 
 class Rollout(NamedTuple):
@@ -235,17 +336,41 @@ def roll_seats(rows: npt.NDArray[np.float32], first: npt.NDArray[np.int8], num_p
 
 
 @jit
+def _begin_each(games: Records, players: npt.NDArray[np.int64], streams: Streams) -> None:
+    """Start games for those numbers of players."""
+    for index in range(len(games)):
+        begin(games, index, players[index], 0, 0, 1, streams)
+
+
+@jit
+def _play_each(games: Records, playing: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Play one action in each game that is named; tell which of them go on."""
+    going = np.empty(len(playing), np.bool_)
+    for place in range(len(playing)):
+        play(games[playing[place]], actions[place])
+        going[place] = not is_over(games[playing[place]])
+    return going
+
+
+@jit
+def _write_endings(games: Records, endings: _Endings) -> None:
+    """Write how finished games ended."""
+    for index in range(len(games)):
+        endings.winners[index] = winner_of(games[index])
+        _write_owners(games[index], endings.owners[index])
+
+
+@jit
 def _play_searching(
     control: Control,
-    num_players: int,
+    players: npt.NDArray[np.int64],
     simulations: int,
     exploration: float,
     greedy: float,
     streams: Streams,
     games: Records,
     visits: npt.NDArray[np.uint16],
-    winners: npt.NDArray[np.int8],
-    owners: npt.NDArray[np.int8],
+    endings: _Endings,
     lengths: npt.NDArray[np.int64],
 ) -> None:
     """Play the games that this thread claims."""
@@ -254,7 +379,7 @@ def _play_searching(
         index, stop = claim(control, 0, len(games), 1)
         if index == stop:
             return
-        begin(now, 0, num_players, 0, 0, 1, streams)
+        begin(now, 0, players[index], 0, 0, 1, streams)
         game, ply = now[0], 0
         while not is_over(game):
             grow(game, streams, index, exploration, nodes, scratch)
@@ -266,8 +391,8 @@ def _play_searching(
                 action = draw_by_weight(streams, index, visits[index, ply])
             play(game, action)
             ply += 1
-        lengths[index], winners[index] = ply, winner_of(game)
-        _write_owners(game, owners[index])
+        lengths[index], endings.winners[index] = ply, winner_of(game)
+        _write_owners(game, endings.owners[index])
 
 
 @jit

@@ -1,0 +1,213 @@
+"""Searched games and their targets, the losses of AlphaZero, resuming."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agents.features import make_features  # noqa: E402
+from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate  # noqa: E402
+from agents.network import Network, NetworkConfig, as_inputs  # noqa: E402
+from ninetka_env.game import Game  # noqa: E402
+from ninetka_env.rules import GAME  # noqa: E402
+from train.alphazero import Student, draw, learn, losses, make_examples, new_student, take, train_alphazero  # noqa: E402
+from train.config import TrainConfig, check_config  # noqa: E402
+from train.selfplay import (  # noqa: E402
+    Samples,
+    network_games,
+    playout_games,
+    policy_targets,
+    read_samples,
+    relative_seats,
+    relative_values,
+    write_samples,
+)
+
+
+def small(**changes: object) -> TrainConfig:
+    """Two rounds with playouts, two with the network, on few games of all player counts."""
+    settings = {
+        "rounds": 4, "playout_rounds": 2, "games": 1, "playouts": 8, "simulations": 4, "quick_simulations": 2,
+        "full_share": 0.5, "window": 2, "steps": 6, "minibatch": 32, "microbatch": 16,
+    }  # fmt: skip
+    values = {
+        "algorithm": "alphazero",
+        "players": [2, 3, 4],
+        "threads": 1,
+        "device": "cpu",
+        "bf16": False,
+        "checkpoint_every": 1,
+        "network": {"width": 8, "blocks": 1},
+        "alphazero": settings,
+    }
+    return check_config(values | changes)
+
+
+def same(one: Samples, other: Samples) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+
+
+def some_search(simulations: int) -> GumbelSearch:
+    torch.manual_seed(0)
+    network = Network(NetworkConfig(width=8, blocks=1)).eval()
+    return GumbelSearch(network_evaluate(network), SearchOptions(simulations))
+
+
+@pytest.fixture(scope="module")
+def searched() -> dict[str, Samples]:
+    """Games of either search, one per number of players."""
+    players = np.array([2, 3, 4])
+    return {
+        "playouts": playout_games(players, 4, 8, power=2.0),
+        "network": network_games(some_search(8), some_search(1), players, 4, value_mix=0.5),
+    }
+
+
+@pytest.mark.parametrize("source", ["playouts", "network"])
+def test_samples_hold_legal_policies_and_how_each_game_ended(searched, source):
+    samples = searched[source]
+    assert ((samples.policy > 0) <= (make_features(samples.games).mask > 0)).all()
+    np.testing.assert_allclose(samples.policy.astype(float).sum(1), 1, atol=4e-3)
+    np.testing.assert_allclose(samples.values.sum(1), 1, atol=1e-4)
+    assert (samples.values >= -1e-6).all()
+    assert (samples.values[samples.games["num_players"] == 2, 2:] == 0).all()
+    for players in (2, 3, 4):
+        mine = samples.games["num_players"] == players
+        phases = np.bincount(samples.games["phase"][mine])
+        assert phases[:2].tolist() == [9, 36]
+        assert len(np.unique(samples.owners[mine], axis=0)) == 1
+
+
+def test_final_owners_and_winner_fit_the_last_position(searched):
+    samples = searched["playouts"]
+    for players in (2, 3, 4):
+        game = Game(samples.games[samples.games["num_players"] == players][-1:].copy())
+        winners = []
+        for action in game.legal_actions():
+            after = game.copy()
+            after.play(int(action))
+            if after.is_over:
+                winners.append((after.winner(), after.section_owners().tolist()))
+        row = np.flatnonzero(samples.games["num_players"] == players)[-1]
+        assert (int(samples.values[row].argmax()), samples.owners[row].tolist()) in winners
+
+
+def test_searched_games_repeat_and_do_not_depend_on_threads(searched):
+    players = np.array([2, 3, 4])
+    assert same(searched["playouts"], playout_games(players, 4, 8, power=2.0, threads=2))
+    again = network_games(some_search(8), some_search(1), players, 4, value_mix=0.5)
+    assert same(searched["network"], again)
+    assert not same(searched["playouts"], playout_games(players, 5, 8, power=2.0))
+
+
+def test_only_whole_searches_are_kept():
+    samples = network_games(some_search(2), some_search(1), np.full(4, 2), 0, full_share=0.25)
+    positions = len(samples.games) / (4 * 63)
+    assert 0.15 < positions < 0.35
+    assert set(np.unique(samples.values)) == {0, 1}
+
+
+def test_policy_targets_sum_to_one():
+    visits = np.array([[0, 1, 3], [65535, 0, 0]], np.uint16)
+    np.testing.assert_allclose(policy_targets(visits, 2.0), [(0, 0.1, 0.9), (1, 0, 0)], atol=1e-3)
+
+
+def test_targets_turn_to_the_mover():
+    """Seats 1 of 3, 1 of 2 and twice in a row seat 3 of 4 are to move; nothing is negated."""
+    games = np.zeros(4, GAME)
+    games["num_players"], games["to_move"] = (3, 2, 4, 4), (1, 1, 3, 3)
+    values = np.array([[0.5, 0.3, 0.2, 0], [1, 0, 0, 0], [0.1, 0.2, 0.3, 0.4], [0, 0, 0, 1]], np.float32)
+    owners = np.tile(np.arange(-1, 8, dtype=np.int8) % 2, (4, 1))
+    owners[:, 0] = -1
+    samples = Samples(games, np.zeros((4, 122), np.float16), values, owners)
+    np.testing.assert_allclose(
+        relative_values(samples), [[0.3, 0.2, 0.5, 0], [0, 1, 0, 0], [0.4, 0.1, 0.2, 0.3], [1, 0, 0, 0]]
+    )
+    assert relative_seats(samples)[:, :3].tolist() == [[4, 2, 0], [4, 1, 0], [4, 1, 2], [4, 1, 2]]
+
+
+def test_positions_are_taken_from_all_rounds(searched):
+    window = [searched["playouts"], searched["network"]]
+    total = sum(len(samples.games) for samples in window)
+    everything = take(window, np.arange(total))
+    assert same(everything, Samples(*(np.concatenate(arrays) for arrays in zip(*window, strict=True))))
+    assert set(draw(window, 5000, np.random.default_rng(0)).tolist()) == set(range(total))
+
+
+def test_the_loss_falls_on_a_fixed_window(searched):
+    student = new_student(small(alphazero={"rounds": 1, "steps": 100, "minibatch": 64, "learning_rate": 2e-2}))
+    student.window = [searched["playouts"]]
+    examples = make_examples(searched["playouts"])
+
+    def parts() -> list[float]:
+        with torch.inference_mode():
+            return losses(student.network(examples.inputs), examples, student.config.alphazero)[1].tolist()
+
+    before = parts()
+    learn(student)
+    after = parts()
+    assert after[0] < before[0] - 0.01
+    assert after[1] < before[1] - 0.2
+    assert after[2] < before[2] - 0.2
+    assert after[3] > before[3]
+
+
+def test_an_interrupted_run_gives_the_same_network(tmp_path):
+    """The cut falls between a round with playouts and one with the network; what was not kept is played again."""
+    whole = train_alphazero(small(), tmp_path / "whole")
+
+    def stop(student: Student, log: dict[str, float]) -> None:
+        if student.rounds == 3:
+            raise KeyboardInterrupt
+
+    config = small(checkpoint_every=2)
+    with pytest.raises(KeyboardInterrupt):
+        train_alphazero(config, tmp_path / "cut", stop)
+    assert [path.stem for path in (tmp_path / "cut").glob("*.safetensors")] == ["step-000000000002"]
+    logs = []
+    resumed = train_alphazero(config, tmp_path / "cut", lambda student, log: logs.append(log), resume=True)
+    assert len(logs) == 2
+    assert not resumed.training
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_resuming_goes_back_to_what_is_whole(tmp_path):
+    whole = train_alphazero(small(), tmp_path)
+    newest = sorted(tmp_path.glob("*.safetensors"))
+    assert len(newest) == 2
+    newest[1].write_bytes(newest[1].read_bytes()[:-1])
+    resumed = train_alphazero(small(), tmp_path, resume=True)
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+    damaged = sorted((tmp_path / "games").glob("*.npz"))[-1]
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    with pytest.raises(ValueError, match=damaged.name):
+        train_alphazero(small(), tmp_path, resume=True)
+
+
+def test_samples_are_written_whole_or_not_at_all(tmp_path, searched, monkeypatch):
+    path = tmp_path / "games" / "round.npz"
+    write_samples(path, searched["network"])
+    assert same(read_samples(path), searched["network"])
+    before = path.read_bytes()
+
+    def full_disk(file: object, **arrays: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        write_samples(path, searched["playouts"])
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_trained_network_judges_any_number_of_players():
+    network = train_alphazero(small(alphazero={"rounds": 1, "games": 1, "playouts": 4, "steps": 2, "minibatch": 8}))
+    games = np.concatenate([Game.new(players).records for players in (2, 3, 4)])
+    with torch.inference_mode():
+        outputs = network(as_inputs(make_features(games)))
+    assert outputs.logits.isfinite().all()
+    torch.testing.assert_close(outputs.values.sum(1), torch.ones(3))
