@@ -71,6 +71,7 @@ def _constructors() -> dict[str, Callable[[], Callable[..., Any]]]:
         "maxn": load("maxn", "MaxNAgent"),
         "mcts": load("mcts", "MctsAgent"),
         "net": load("policy", "NetAgent"),
+        "solver": load("solver", "SolverAgent"),
     }
 
 

@@ -1,0 +1,89 @@
+"""Who wins a movement phase under perfect play, by plain search to the end: no table, no bounds, no reduction."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env._jit import jit, lowest
+from ninetka_env.rules import GAME, Records, is_over, legal_bits, pass_over, play_bit, winner_of
+
+
+@jit
+def winner_by_force(games: Records, index: int) -> int:
+    """Return the seat that wins a two-player game of the movement phase."""
+    path, untried = np.zeros(40, GAME), np.zeros(40, np.int64)
+    path[0] = games[index]
+    path[0].auto_pass = 1
+    pass_over(path[0])
+    untried[0] = legal_bits(path[0])
+    level, winner = 0, -1
+    while True:
+        game = path[level]
+        mover = int(game.to_move)
+        if is_over(game):
+            winner = winner_of(game)
+        elif winner != mover and untried[level]:
+            bit = lowest(untried[level])
+            untried[level] &= untried[level] - 1
+            path[level + 1] = game
+            play_bit(path[level + 1], bit)
+            untried[level + 1] = legal_bits(path[level + 1])
+            level, winner = level + 1, -1
+            continue
+        elif winner < 0:
+            winner = 1 - mover
+        if level == 0:
+            return winner
+        level -= 1
+        if winner != path[level].to_move:
+            winner = -1 if untried[level] else winner
+
+
+@jit
+def margin_by_force(games: Records, index: int) -> int:
+    """Return by how many sections seat 0 leads at the end if both seats play for that lead."""
+    path, untried, best = np.zeros(40, GAME), np.zeros(40, np.int64), np.zeros(40, np.int64)
+    path[0] = games[index]
+    path[0].auto_pass = 1
+    pass_over(path[0])
+    untried[0], best[0] = legal_bits(path[0]), -100
+    level = 0
+    while True:
+        game = path[level]
+        sign = 1 - 2 * int(game.to_move)
+        if untried[level]:
+            bit = lowest(untried[level])
+            untried[level] &= untried[level] - 1
+            path[level + 1] = game
+            play_bit(path[level + 1], bit)
+            untried[level + 1], best[level + 1] = legal_bits(path[level + 1]), -100
+            level += 1
+            continue
+        lead = sign * best[level] if best[level] > -100 else lead_of(path, level)
+        if level == 0:
+            return lead
+        level -= 1
+        best[level] = max(best[level], (1 - 2 * int(path[level].to_move)) * lead)
+
+
+@jit
+def lead_of(games: Records, index: int) -> int:
+    """Return by how many sections seat 0 leads now."""
+    lead = 0
+    for section in range(9):
+        lead += games[index].counts[0, section] > games[index].counts[1, section]
+        lead -= games[index].counts[0, section] < games[index].counts[1, section]
+    return lead
+
+
+def winners_of_moves(game: Records, actions: npt.NDArray[np.int64]) -> list[int]:
+    """Return who wins after each action."""
+    from ninetka_env.game import Game
+
+    found = []
+    for action in actions:
+        after = Game(game.copy())
+        after.play(int(action))
+        found.append(int(winner_by_force(after.records, 0)))
+    return found
