@@ -30,7 +30,7 @@ def small(**changes: object) -> TrainConfig:
     """Two rounds with playouts, two with the network, on few games of all player counts."""
     settings = {
         "rounds": 4, "playout_rounds": 2, "games": 1, "playouts": 8, "simulations": 4, "quick_simulations": 2,
-        "full_share": 0.5, "window": 2, "steps": 6, "minibatch": 32, "microbatch": 16,
+        "full_share": 0.5, "exact_nodes": 200, "window": 2, "steps": 6, "minibatch": 32, "microbatch": 16,
     }  # fmt: skip
     values = {
         "algorithm": "alphazero",

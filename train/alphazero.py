@@ -133,14 +133,16 @@ def play_round(student: Student) -> Samples:
     seed = (config.seed << 32) + student.rounds * len(players)
     if student.rounds < settings.playout_rounds:
         threads = check_threads(config.threads)
-        options = (settings.playouts, settings.exploration, settings.greedy, settings.power)
+        options = (settings.playouts, settings.exploration, settings.greedy, settings.power, settings.exact_nodes)
         return playout_games(players, seed, *options, threads=threads)
     student.network.eval()
-    searches = [
-        GumbelSearch(network_evaluate(student.network), SearchOptions(simulations, settings.considered))
+    evaluate = network_evaluate(student.network)
+    search, quick = (
+        GumbelSearch(evaluate, SearchOptions(simulations, settings.considered))
         for simulations in (settings.simulations, settings.quick_simulations)
-    ]
-    return network_games(searches[0], searches[1], players, seed, settings.full_share, settings.value_mix)
+    )
+    targets = (settings.full_share, settings.value_mix, settings.exact_nodes)
+    return network_games(search, quick, players, seed, *targets)
 
 
 # --- learning --------------------------------------------------------------------------------------------------------

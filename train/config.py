@@ -122,6 +122,8 @@ class AlphaZeroSettings(_Settings):
     """Chance that a position gets the whole search."""
     value_mix: Fraction = 0.5
     """Share of the Gumbel search's own values in the value's target; the rest is who won."""
+    exact_nodes: Annotated[int, Field(ge=0)] = 20_000
+    """Nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
     window: Count = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100

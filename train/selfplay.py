@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.features import Features
-from agents.gumbel import GumbelSearch
+from agents.gumbel import GumbelSearch, SearchResult
 from agents.mcts import NODE, grow, most_visited
 from agents.random_agent import random_action
 from ninetka_env._jit import jit
@@ -23,6 +23,7 @@ from ninetka_env.chance import Streams, draw_below, make_streams
 from ninetka_env.game import begin
 from ninetka_env.geometry import MAX_PLAYERS, NUM_ACTIONS, NUM_SECTIONS
 from ninetka_env.rules import GAME, Record, Records, bit_action, is_over, must_pass, play, winner_of
+from train.truth import find_known, next_known, only_winning
 
 MAX_PLIES = 81
 """The longest game with forced passes played by the rules."""
@@ -48,6 +49,7 @@ def playout_games(
     exploration: float = 0.7,
     greedy: float = 0.75,
     power: float = 1.0,
+    exact_nodes: int = 0,
     threads: int = 1,
 ) -> Samples:
     """Play whole games by tree search with random playouts, and keep every position.
@@ -59,6 +61,7 @@ def playout_games(
         exploration: as in `agents.mcts.MctsAgent`.
         greedy: chance that a move is the most visited one; otherwise it is drawn by visits.
         power: the policy to learn is visits ** power.
+        exact_nodes: of the solver per position; see `train.truth`.
         threads: at most this many play at once, 1 or more.
 
     Returns:
@@ -91,11 +94,13 @@ def network_games(
     seed: int,
     full_share: float = 1.0,
     value_mix: float = 0.0,
+    exact_nodes: int = 0,
 ) -> Samples:
-    """Play whole games by the Gumbel search, all at once, and keep the positions that got the whole search.
+    """Play whole games by the Gumbel search, all at once, and keep the positions that are solved or searched whole.
 
-    Only some positions do, the others are searched quickly and forgotten: a game costs less, and the winner says
-    something about more positions ("playout cap randomization": Wu, "Accelerating self-play learning in Go", 2019).
+    Only some positions get the whole search, the others are searched quickly and forgotten: a game costs less, and the
+    winner says something about more positions ("playout cap randomization": Wu, "Accelerating self-play learning in
+    Go", 2019). Solved ones need no more than the quick search.
 
     Args:
         search: the whole search.
@@ -104,25 +109,38 @@ def network_games(
         seed: decides everything.
         full_share: chance that a position gets the whole search.
         value_mix: share of the search's own values in the values to learn; the rest is who won.
+        exact_nodes: of the solver per position; see `train.truth`.
     """
     count = len(players)
     games, rng = np.zeros(count, GAME), np.random.default_rng(seed)
     _begin_each(games, players, make_streams(seed, count))
-    kept: list[tuple[npt.NDArray[np.int64], Records, npt.NDArray[np.float16], npt.NDArray[np.float32]]] = []
-    playing = np.arange(count)
+    kept, playing = [], np.arange(count)
     while len(playing):
-        whole = rng.random(len(playing)) < full_share
-        found = search.run(games[playing[whole]], rng)
-        kept.append((playing[whole], games[playing[whole]], found.policy.astype(np.float16), found.values))
-        actions = np.empty(len(playing), np.int64)
-        actions[whole] = found.actions
-        actions[~whole] = quick.run(games[playing[~whole]], rng).actions
-        playing = playing[_play_each(games, playing, actions)]
+        now = games[playing]
+        known = find_known(now, exact_nodes)
+        solved = known.winners >= 0
+        whole = (rng.random(len(now)) < full_share) & ~solved
+        found = _search_some(search, quick, now, whole, rng)
+        keep = whole | solved
+        policy = only_winning(found.policy, known)
+        kept.append([array[keep] for array in (playing, now, policy, found.values, known.winners)])
+        playing = playing[_play_each(games, playing, found.actions)]
     endings = _Endings(np.zeros(count, np.int64), np.full((count, NUM_SECTIONS), -1, np.int8))
     _write_endings(games, endings)
-    index, positions, policy, values = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    values = value_mix * values + (1 - value_mix) * _won(endings.winners[index])
-    return Samples(positions, policy, values.astype(np.float32), endings.owners[index])
+    index, positions, policy, values, winners = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    mix = np.where(winners >= 0, 0, value_mix)[:, None].astype(np.float32)
+    values = mix * values + (1 - mix) * _won(next_known(winners, index, endings.winners))
+    return Samples(positions, policy.astype(np.float16), values, endings.owners[index])
+
+
+def _search_some(
+    search: GumbelSearch, quick: GumbelSearch, games: Records, whole: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> SearchResult:
+    """Search some positions whole and the others quickly."""
+    long, short = search.run(games[whole], rng), quick.run(games[~whole], rng)
+    order = np.argsort(np.concatenate([np.flatnonzero(whole), np.flatnonzero(~whole)]))
+    both: list[Any] = [long, short]
+    return SearchResult(*(np.concatenate(arrays)[order] for arrays in zip(*both, strict=True)))
 
 
 def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
@@ -159,7 +177,8 @@ def read_samples(path: Path) -> Samples:
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return Samples(**{name: arrays[name] for name in Samples._fields})
+            samples = Samples(**{name: arrays[name] for name in Samples._fields})
+            return samples._replace(games=samples.games.astype(GAME))  # files forget how a dtype is aligned
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None
 

@@ -1,0 +1,68 @@
+"""Exact results as targets: by hand, and against plain search to the end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from brute import winner_by_force, winners_of_moves  # noqa: E402
+from test_alphazero import some_search  # noqa: E402
+
+from agents.solver import LOST, WON  # noqa: E402
+from ninetka_env._jit import popcount  # noqa: E402
+from ninetka_env.game import Game  # noqa: E402
+from ninetka_env.rules import Phase  # noqa: E402
+from train.selfplay import Samples, network_games, playout_games  # noqa: E402
+from train.truth import Known, find_known, next_known, only_winning  # noqa: E402
+
+PLAYERS = np.array([2, 2, 2, 3])
+
+
+def test_only_winning_moves_are_left():
+    moves = np.zeros((4, 122), np.int8)
+    moves[0, :4] = (WON, LOST, WON, LOST)
+    moves[1, :3] = (WON, WON, LOST)
+    moves[2, :2] = LOST
+    policy = np.zeros((4, 122), np.float32)
+    policy[:, :4] = [(0.3, 0.5, 0.1, 0.1), (0, 0, 1, 0), (0.25, 0.75, 0, 0), (0.5, 0.5, 0, 0)]
+    known = Known(np.array([0, 1, 0, -1], np.int8), moves)
+    left = only_winning(policy, known)
+    np.testing.assert_allclose(
+        left[:, :4], [(0.75, 0, 0.25, 0), (0.5, 0.5, 0, 0), (0.25, 0.75, 0, 0), (0.5, 0.5, 0, 0)], atol=1e-6
+    )
+
+
+def test_positions_take_the_winner_of_the_next_solved_one_of_their_game():
+    known, index = np.array([-1, -1, 1, -1, 0, -1, -1], np.int8), np.array([0, 1, 0, 1, 0, 0, 1])
+    assert next_known(known, index, np.array([1, 0])).tolist() == [1, 0, 1, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("source", ["playouts", "network"])
+def test_targets_are_those_of_plain_search(source):
+    """Every ending with up to 9 stones, checked to the end."""
+    if source == "playouts":
+        samples: Samples = playout_games(PLAYERS, 3, 8, power=2.0, exact_nodes=20_000)
+    else:
+        samples = network_games(some_search(4), some_search(2), PLAYERS, 3, 0.3, 0.5, exact_nodes=20_000)
+    games = samples.games
+    small = [popcount(int(np.bitwise_or.reduce(game["movable"]))) <= 9 for game in games]
+    endings = np.flatnonzero((games["num_players"] == 2) & (games["phase"] == Phase.MOVEMENT) & small)
+    assert len(endings) > 15
+    for place in endings:
+        game = Game(games[place : place + 1].copy())
+        winner = winner_by_force(game.records, 0)
+        assert samples.values[place].tolist() == np.eye(4)[winner].tolist()
+        if winner == game.to_move:
+            winners = np.full(122, -1)
+            winners[game.legal_actions()] = winners_of_moves(game.records, game.legal_actions())
+            assert (winners[samples.policy[place] > 0] == winner).all()
+
+
+def test_nothing_is_known_before_the_movement_phase_or_with_more_seats():
+    games = playout_games(PLAYERS, 3, 4).games
+    known = find_known(games, 500)
+    assert (known.winners[(games["phase"] < Phase.MOVEMENT) | (games["num_players"] > 2)] == -1).all()
+    assert (known.winners >= 0).any()
+    assert (find_known(games, 0).winners == -1).all()
