@@ -76,15 +76,16 @@ def playout_games(
     run_shared(_play_searching, threads, *arguments)
     kept = np.arange(MAX_PLIES) < lengths[:, None]
     index = np.repeat(np.arange(count), lengths)
-    return Samples(
-        games[kept], policy_targets(visits[kept], power), _won(endings.winners[index]), endings.owners[index]
-    )
+    known = find_known(games[kept], exact_nodes, threads)
+    policy = only_winning(policy_targets(visits[kept], power), known)
+    values = _won(next_known(known.winners, index, endings.winners))
+    return Samples(games[kept], policy.astype(np.float16), values, endings.owners[index])
 
 
-def policy_targets(visits: npt.NDArray[np.uint16], power: float) -> npt.NDArray[np.float16]:
-    """Return (N, 122) float16 policies: visits ** power, each row summing to 1."""
-    weights = (visits / visits.max(1, keepdims=True)).astype(np.float32) ** power
-    return (weights / weights.sum(1, keepdims=True)).astype(np.float16)
+def policy_targets(visits: npt.NDArray[np.uint16], power: float) -> npt.NDArray[np.float32]:
+    """Return (N, 122) float32 policies: visits ** power, each row summing to 1."""
+    weights = (visits / visits.max(1, keepdims=True)).astype(np.float32) ** np.float32(power)
+    return weights / weights.sum(1, keepdims=True)
 
 
 def network_games(
