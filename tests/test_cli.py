@@ -70,9 +70,9 @@ def test_tournament():
         (["random", "--neutral-placement", "x"], "neutral_placement='x': expected one of 'players', 'random'"),
         (["random", "--tournament"], "tournament with 1 agent"),
         (["random", "random", "--players", 3, "--tournament"], "tournament with num_players=3"),
-        (["random", "--json", "/none/x.json"], "cannot write /none/x.json"),
-        (["random", "--save-games", "/none/x.txt"], "cannot write /none/x.txt"),
-        (["random", "--json", "/"], "cannot write /: it is a folder"),
+        (["random", "--json", "/none/x.json"], "/none/x.json: cannot write: No such file"),
+        (["random", "--save-games", "/none/x.txt"], "/none/x.txt: cannot write: No such file"),
+        (["random", "--json", "/"], "error: /: cannot write: it is a folder"),
         (["random", "--json", "same", "--save-games", "./same"], "name the same file"),
         (["random", "--unknown"], "No such option"),
     ],
@@ -131,8 +131,8 @@ def test_replay_draws_a_picture(games_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--game", 4], "--game 4: "),
-        (["--game", 0], "--game 0: games count from 1"),
+        (["--game", 4], "there is no game 4 among its 3"),
+        (["--game", 0], "no game 0 among its 3, counted from 1"),
         (["--ply", 99], "ply 99: the game has the plies 0 to"),
         (["--png", "/none/x.png"], "/none/x.png"),
         (["--game", "x"], "'x': expected an integer"),
@@ -149,7 +149,7 @@ def test_replay_of_no_file_or_broken_games(games_file, tmp_path):
     broken.write_text(games_file.read_text().replace("movement: ", "movement: A1 ", 1))
     check_error(run("replay", broken), "broken.txt, line ")
     (tmp_path / "empty.txt").write_text("")
-    check_error(run("replay", tmp_path / "empty.txt"), "has 0 games")
+    check_error(run("replay", tmp_path / "empty.txt"), "no game 1 among its 0")
 
 
 def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):

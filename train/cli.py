@@ -13,7 +13,6 @@ import typer
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from agents.agent import Agent
-    from ninetka_env.notation import GameRecord
     from train.arena import Progress, Results, Settings
     from train.evaluate import Evaluation
 
@@ -50,6 +49,8 @@ def ninetka(
 
 def _fail(message: object, code: int = 2) -> NoReturn:
     """End the command with an error message."""
+    if isinstance(message, OSError) and message.filename is not None:
+        message = f"{message.filename}: {message.strerror}"
     typer.echo(f"error: {message}", err=True)
     raise typer.Exit(code)
 
@@ -149,9 +150,9 @@ def evaluate(
 def _prepare(settings: Settings, tournament: bool, json_file: Path | None, games_file: Path | None) -> list[Agent]:
     """Check everything that can be wrong before a game is played, and make the agents."""
     from agents import make_agent
+    from ninetka_env.files import check_writable
     from train.arena import check_settings
     from train.evaluate import check_tournament
-    from train.report import check_writable
 
     try:
         check_settings(settings)
@@ -221,10 +222,10 @@ def replay(
     ] = None,
 ) -> None:
     """Show a saved game, position by position."""
-    from ninetka_env.replay import position_at, replay_text
+    from ninetka_env.replay import find_record, position_at, replay_text
 
     try:
-        record = _nth_game(file, game)
+        record = find_record(file, game)
         if png is None:
             for text in replay_text(record, ply, color=sys.stdout.isatty()):
                 typer.echo(text + "\n")
@@ -237,19 +238,6 @@ def replay(
         raise
     except (ValueError, OSError, ImportError) as error:
         _fail(error)
-
-
-def _nth_game(file: Path, number: int) -> GameRecord:
-    """Read game `number`, from 1, of a file; `ValueError` says how many there are."""
-    from ninetka_env.replay import read_records
-
-    if number < 1:
-        raise ValueError(f"--game {number}: games count from 1")
-    count = 0
-    for count, record in enumerate(read_records(file), 1):
-        if count == number:
-            return record
-    raise ValueError(f"--game {number}: {file} has {count} game{'' if count == 1 else 's'}")
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ninetka_env.files import replace_file
 from ninetka_env.notation import COLOURS, GameRecord
 from ninetka_env.rules import Phase
 from train import ENVIRONMENT, package_version
@@ -148,51 +146,9 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def write_json(evaluation: Evaluation, path: Path) -> None:
-    """Write `as_dict` into a file that is replaced only when all is written; raises `OSError` if it cannot be."""
+    """Write `as_dict` into a file; see `ninetka_env.files.replace_file`."""
     text = json.dumps(as_dict(evaluation), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    with _naming(path):
-        if _is_special(path):
-            path.write_text(text, encoding="utf-8")
-            return
-        part = _part(path)
-        try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(path.resolve())
-        finally:
-            part.unlink(missing_ok=True)
-
-
-def check_writable(path: Path) -> None:
-    """Raise `OSError` now if a result could not be written to `path` later."""
-    with _naming(path):
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        if path.exists() and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, "it is read-only")
-        if not _is_special(path):
-            part = _part(path)
-            part.open("x").close()
-            part.unlink()
-
-
-def _is_special(path: Path) -> bool:
-    """Tell whether a path is no file and must not be replaced by one, such as /dev/stdout or a pipe."""
-    return path.exists() and not path.is_file()
-
-
-def _part(path: Path) -> Path:
-    """Return the name of the file, beside the one asked for, that is written first."""
-    target = path.resolve()
-    return target.with_name(f".{target.name}.{os.getpid()}.part")
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Make errors name the file that was asked for."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror}") from error
+    replace_file(path, [text.encode()])
 
 
 def game_records(results: Results) -> Iterator[GameRecord]:
