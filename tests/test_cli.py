@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import agents
+from ninetka_env.replay import read_records
 from train import cli
 
 ROOT = Path(cli.__file__).parent.parent
@@ -91,6 +92,29 @@ def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
 
     monkeypatch.setattr(agents, "make_agent", lambda spec: Zero())
     check_error(run("evaluate", "zero"), "error: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
+
+
+def test_games_are_saved_while_the_match_goes_on(tmp_path, monkeypatch):
+    class Tiring:
+        name = "tiring"
+
+        def act(self, games, rng):
+            self.calls = getattr(self, "calls", 0) + 1
+            if self.calls > 100:
+                raise KeyboardInterrupt
+            return make_agent("random").act(games, rng)
+
+    tiring, make_agent = Tiring(), agents.make_agent
+    monkeypatch.setattr(agents, "make_agent", lambda spec: tiring)
+    assert run("evaluate", "tiring", "--games", 6, "--batch", 2, "--save-games", tmp_path / "games").exit_code != 0
+    assert len(list(read_records(tmp_path / "games"))) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_games_that_cannot_be_saved_do_not_end_the_match():
+    result = run("evaluate", "random", "--games", 2, "--save-games", "/dev/full")
+    check_error(result, "error: /dev/full: cannot write: No space left")
+    assert "Wins by seat" in result.stdout
 
 
 def test_a_file_that_fails_in_the_end_loses_nothing_else(tmp_path, monkeypatch):

@@ -14,7 +14,6 @@ import typer
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from agents.agent import Agent
     from train.arena import Progress, Results, Settings
-    from train.evaluate import Evaluation
 
 app = typer.Typer(
     add_completion=False,
@@ -49,10 +48,15 @@ def ninetka(
 
 def _fail(message: object, code: int = 2) -> NoReturn:
     """End the command with an error message."""
-    if isinstance(message, OSError) and message.filename is not None:
-        message = f"{message.filename}: {message.strerror}"
-    typer.echo(f"error: {message}", err=True)
+    typer.echo(f"error: {_explain(message)}", err=True)
     raise typer.Exit(code)
+
+
+def _explain(message: object) -> str:
+    """Say what is wrong, first the file if it is one."""
+    if isinstance(message, OSError) and message.filename is not None:
+        return f"{message.filename}: {message.strerror}"
+    return str(message)
 
 
 def _integer(text: str) -> int:
@@ -130,21 +134,29 @@ def evaluate(
     """
     from train.arena import AgentError, Settings, play_games
     from train.evaluate import summarise
-    from train.report import print_report
+    from train.report import print_report, write_json
 
     settings = Settings(tuple(agents or ()), players, games, seed, neutral_placement, turn_order, batch)
     chosen = _prepare(settings, tournament, json_file, games_file)
     options = {"seed": seed, "neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
     try:
         with _progress_bar(_count_games(settings)) as progress:
-            results = play_games(chosen, players, games, **options, progress=progress)  # type: ignore[arg-type]
+            saved = _SavedGames(games_file) if games_file else None
+            results = play_games(chosen, players, games, **options, progress=progress, finished=saved)  # type: ignore[arg-type]
     except AgentError as error:
         _fail(error, code=1)
     except (MemoryError, OverflowError):
         _fail(f"{games} games of these agents do not fit into memory")
     evaluation = summarise(results, tournament=tournament)
     print_report(evaluation)
-    _save(evaluation, results, json_file, games_file)
+    failures = [saved.failure] if saved and saved.failure else []
+    try:
+        if json_file:
+            write_json(evaluation, json_file)
+    except OSError as error:
+        failures.append(error)
+    if failures:
+        _fail("; ".join(map(_explain, failures)))
 
 
 def _prepare(settings: Settings, tournament: bool, json_file: Path | None, games_file: Path | None) -> list[Agent]:
@@ -192,24 +204,23 @@ def _progress_bar(games: int) -> Iterator[Progress]:
         yield lambda done: bar.update(task, completed=done)
 
 
-def _save(evaluation: Evaluation, results: Results, json_file: Path | None, games_file: Path | None) -> None:
-    """Write the files asked for; one that fails does not keep the other from being written."""
-    from ninetka_env.notation import write_records
-    from train.report import game_records, write_json
+class _SavedGames:
+    """Writes games into a file as they end; if that fails, the match goes on and the failure is told in the end."""
 
-    failures = []
-    try:
-        if json_file:
-            write_json(evaluation, json_file)
-    except (OSError, ValueError) as error:
-        failures.append(error)
-    try:
-        if games_file:
-            write_records(games_file, game_records(results))
-    except (OSError, ValueError) as error:
-        failures.append(error)
-    if failures:
-        _fail("; ".join(map(str, failures)))
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failure: Exception | None = None
+
+    def __call__(self, results: Results, games: range) -> None:
+        from ninetka_env.notation import write_records
+        from train.report import game_records
+
+        if self.failure:
+            return
+        try:
+            write_records(self.path, game_records(results, games), append=games.start > 0)
+        except (OSError, ValueError) as error:
+            self.failure = error
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from train.evaluate import AgentFigures, Evaluation
 
 PLAIN_WIDTH = 120
 """Columns when the output is no terminal."""
+ENOUGH_DISTINCT = 0.9
+"""With a smaller share of games that differ, a report warns."""
 
 
 def print_report(evaluation: Evaluation, console: Console | None = None) -> None:
@@ -50,11 +52,18 @@ def headings(evaluation: Evaluation) -> list[str]:
     lineups, games = len(evaluation.lineups), evaluation.games_per_lineup
     played = f"{games} games" if lineups == 1 else f"{lineups} lineups of {games} games"
     asked = "" if games == settings.num_games else f" (asked for: {settings.num_games})"
-    return [
-        f"9tka, {settings.num_players} players, {played}{asked} in paired rotations of {evaluation.rotation}",
+    differ = f"{evaluation.distinct_games} of them distinct"
+    lines = [
+        f"9tka, {settings.num_players} players, {played}{asked} in paired rotations of {evaluation.rotation}, {differ}",
         f"{ENVIRONMENT}, package {package_version()}, neutral_placement={settings.neutral_placement}, "
         f"turn_order={settings.turn_order}, seed={settings.seed}, batch={settings.batch}",
     ]
+    if evaluation.distinct_games < ENOUGH_DISTINCT * lineups * games:
+        lines.append(
+            "warning: many games were replayed move by move, so they say less than the intervals claim"
+            + (": vary the starts (--neutral-placement random)" if settings.neutral_placement == "players" else "")
+        )
+    return lines
 
 
 def _table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
@@ -151,10 +160,14 @@ def write_json(evaluation: Evaluation, path: Path) -> None:
     replace_file(path, [text.encode()])
 
 
-def game_records(results: Results) -> Iterator[GameRecord]:
-    """Yield the games that were played, with the agents under the colours of their seats, and seed and group."""
+def game_records(results: Results, games: Iterable[int] | None = None) -> Iterator[GameRecord]:
+    """Yield games that were played, all unless told which, with the agents under the colours of their seats.
+
+    Each also names the seed and the rotation group.
+    """
     settings, schedule = results.settings, results.schedule
-    for game, seating in enumerate(schedule.seatings):
+    for game in range(len(schedule.seatings)) if games is None else games:
+        seating = schedule.seatings[game]
         group = game // schedule.rotation
         tags = {COLOURS[seat]: _one_line(settings.agents[agent]) for seat, agent in enumerate(seating)}
         drawn = settings.neutral_placement == "random"
