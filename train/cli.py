@@ -83,8 +83,11 @@ def train(
     """Train a network by self-play or by imitating the tree search, and measure it."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from train.config import load_config
-    from train.run import run
+    try:
+        from train.config import load_config
+        from train.run import run
+    except ImportError as error:
+        _fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, transient=True, disable=not sys.stderr.isatty()) as bar:
@@ -97,8 +100,48 @@ def train(
         try:
             chosen = load_config(config, settings or ())
             run(chosen, runs / chosen.name, games, resume, show)
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             _fail(error)
+        except OSError as error:
+            _fail(f"{_explain(error)}; checkpoints written before are whole: go on with --resume", code=1)
+        except KeyboardInterrupt:
+            _fail("stopped: go on with --resume", code=130)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, such as runs/quick; may be going on.")],
+) -> None:
+    """Show how a run went: tables here, report.png and report.html in its folder."""
+    from train.run_report import print_run, write_report
+
+    try:
+        write_report(folder)
+        print_run(folder)
+    except ImportError as error:
+        _fail(f"reports need {error.name}: pip install 'ninetka-env[train]'")
+    except (ValueError, OSError) as error:
+        _fail(error)
+
+
+@app.command()
+def export(
+    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Such as runs/quick/last.safetensors.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],
+) -> None:
+    """Write a trained network into an ONNX file."""
+    try:
+        from agents.checkpoint import load_checkpoint
+        from agents.export import export_onnx
+        from ninetka_env.files import check_writable
+
+        check_writable(file)
+        export_onnx(load_checkpoint(checkpoint)[0], file)
+    except ImportError as error:
+        _fail(f"exports need {error.name}: pip install 'ninetka-env[train,onnx]'")
+    except (ValueError, OSError) as error:
+        _fail(error)
+    typer.echo(f"wrote {file}")
 
 
 @app.command()

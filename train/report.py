@@ -66,7 +66,8 @@ def headings(evaluation: Evaluation) -> list[str]:
     return lines
 
 
-def _table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
+def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
+    """Return an empty table; all columns but the first hold figures."""
     table = Table(title=Text(title, "bold"), caption=note, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.title_justify = table.caption_justify = "left"
     table.add_column(first, overflow="fold")
@@ -75,7 +76,8 @@ def _table(title: str, first: str, *columns: str, note: str | None = None) -> Ta
     return table
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Write a share in percent."""
     return f"{100 * share:.1f}"
 
 
@@ -90,11 +92,11 @@ def _results_table(evaluation: Evaluation) -> Table:
     if rated:
         columns.append("Elo [95 %]")
         note += " Elo: mean 0; no interval if it won all or none."
-    table = _table("Results", "agent", *columns, note=note)
+    table = new_table("Results", "agent", *columns, note=note)
     for agent in evaluation.agents:
         low, high = agent.interval
-        share = f"{_percent(agent.share)} [{_percent(low)}, {_percent(high)}]"
-        cells = [str(agent.games), str(agent.wins), share, _percent(agent.even), f"{agent.sections:.2f}"]
+        share = f"{percent(agent.share)} [{percent(low)}, {percent(high)}]"
+        cells = [str(agent.games), str(agent.wins), share, percent(agent.even), f"{agent.sections:.2f}"]
         table.add_row(*map(Text, [agent.name, *cells, *([_elo(agent)] if rated else [])]))
     return table
 
@@ -109,10 +111,10 @@ def _elo(agent: AgentFigures) -> str:
 
 def _seats_table(evaluation: Evaluation) -> Table:
     seats = [f"seat {seat}" for seat in range(evaluation.settings.num_players)]
-    table = _table("Wins by seat", "agent", *seats, note="wins / games (%); seat 0 moves first")
+    table = new_table("Wins by seat", "agent", *seats, note="wins / games (%); seat 0 moves first")
     for agent in evaluation.agents:
         cells = [
-            f"{seat.wins} / {seat.games} ({_percent(seat.wins / seat.games)})" if seat.games else "-"
+            f"{seat.wins} / {seat.games} ({percent(seat.wins / seat.games)})" if seat.games else "-"
             for seat in agent.seats
         ]
         table.add_row(Text(agent.name), *cells)
@@ -122,7 +124,7 @@ def _seats_table(evaluation: Evaluation) -> Table:
 def _times_table(evaluation: Evaluation) -> Table:
     phases = [phase.name.lower() for phase in Phase]
     note = "mean (slowest call); games are played in batches: wall time of a call / positions in it"
-    table = _table("Milliseconds per move", "agent", *phases, note=note)
+    table = new_table("Milliseconds per move", "agent", *phases, note=note)
     for agent in evaluation.agents:
         cells = {time.phase: f"{_short(time.mean_ms)} ({_short(time.slowest_ms)})" for time in agent.times}
         table.add_row(Text(agent.name), *(cells.get(phase, "-") for phase in phases))
@@ -130,9 +132,9 @@ def _times_table(evaluation: Evaluation) -> Table:
 
 
 def _lineups_table(evaluation: Evaluation) -> Table:
-    table = _table("Wins by lineup", "agents", "games", "wins %, in the order of the agents")
+    table = new_table("Wins by lineup", "agents", "games", "wins %, in the order of the agents")
     for lineup in evaluation.lineups:
-        shares = [_percent(lineup.wins[name] / lineup.games) for name in lineup.agents]
+        shares = [percent(lineup.wins[name] / lineup.games) for name in lineup.agents]
         table.add_row(Text(", ".join(lineup.agents)), str(lineup.games), " / ".join(shares))
     return table
 
@@ -140,7 +142,7 @@ def _lineups_table(evaluation: Evaluation) -> Table:
 def _matches_table(evaluation: Evaluation) -> Table:
     note = "a match: two games with seats swapped; the higher sum of sections wins"
     columns = ("opponent", "matches", "won", "drawn", "lost", "sections")
-    table = _table("Two-player tournament", "agent", *columns, note=note)
+    table = new_table("Two-player tournament", "agent", *columns, note=note)
     table.columns[1].justify = "left"
     for match in evaluation.matches or []:
         counts = (match.matches, match.won, match.drawn, match.lost)
