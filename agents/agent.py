@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -41,7 +42,8 @@ def make_agent(spec: str) -> Agent:
     """Make an agent from text: a name, then options, such as `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
 
     Options are `key=value` with commas between them; they are the keyword arguments of the agent's constructor. A value
-    without a key goes to the first argument (a path, for agents that load one).
+    without a key goes to the first argument (a path, for agents that load one). The spec of an agent inside another's
+    stands in brackets if it has commas: `"phases:placement=[net:runs/quick/last,simulations=64],movement=maxn"`.
 
     Raises:
         ValueError: naming the known agents, or the options of the agent named.
@@ -72,13 +74,14 @@ def _constructors() -> dict[str, Callable[[], Callable[..., Any]]]:
         "mcts": load("mcts", "MctsAgent"),
         "net": load("policy", "NetAgent"),
         "solver": load("solver", "SolverAgent"),
+        "phases": load("by_phase", "ByPhase"),
     }
 
 
 def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(constructor).parameters
     options: dict[str, Any] = {}
-    for item in filter(None, text.split(",")):
+    for item in filter(None, re.split(r",(?![^\[]*\])", text)):  # commas in brackets belong to the spec there
         key, equals, value = item.partition("=")
         if not equals:
             key, value = next(iter(parameters), ""), item
@@ -100,7 +103,7 @@ def _convert(spec: str, key: str, value: str, default: Any) -> Any:
             return value == "true"
         raise ValueError(f"agent {spec!r}: option {key}={value!r} must be true or false")
     if isinstance(default, str):
-        return value
+        return value[1:-1] if value.startswith("[") and value.endswith("]") else value
     kind = float if isinstance(default, float) else int
     try:
         return kind(value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -21,6 +20,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from agents.network import Network, NetworkConfig
+from ninetka_env.files import replace_files
 
 ENVIRONMENT = "ninetka_v0"
 """The version of the environment whose actions, rules and features the weights belong to."""
@@ -69,17 +69,7 @@ def save_checkpoint(
     about = {"format": FORMAT, "environment": ENVIRONMENT, "sha256": digest, **asdict(notes)}
     about["network"] = asdict(network.config)
     target.parent.mkdir(parents=True, exist_ok=True)
-    blob_path = target.with_name(f"{target.stem}.{digest[:8]}.tmp")
-    json_path = target.with_suffix(".json")
-    try:
-        _write_synced(blob_path, blob)
-        _write_synced(json_path.with_suffix(".json.tmp"), json.dumps(about, indent=2).encode())
-        blob_path.replace(target)
-        json_path.with_suffix(".json.tmp").replace(json_path)
-        _sync_folder(target.parent)
-    finally:
-        for left in (blob_path, json_path.with_suffix(".json.tmp")):
-            left.unlink(missing_ok=True)
+    replace_files({target: [blob], target.with_suffix(".json"): [json.dumps(about, indent=2).encode()]})
     return target
 
 
@@ -165,18 +155,3 @@ def _read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
         return load_tensors(blob)
     except SafetensorError as error:
         raise ValueError(f"checkpoint {path}: is no safetensors file: {error}") from None
-
-
-def _write_synced(path: Path, blob: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(blob)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

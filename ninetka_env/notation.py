@@ -42,7 +42,6 @@ import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
@@ -51,6 +50,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.files import StrPath, is_special, naming, replace_file
 from ninetka_env.game import NEUTRAL_PLACEMENTS, Game, check_options
 from ninetka_env.geometry import (
     COLUMN_NAMES,
@@ -76,7 +76,6 @@ CELL_SIGNS = ".1234#"
 """The sign of each cell code."""
 
 _GameT = TypeVar("_GameT", bound=Game)
-StrPath = str | os.PathLike[str]
 
 
 # Positions
@@ -403,10 +402,9 @@ def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, a
             target.write(text)
             count += 1
         return count
-    path = Path(target)
-    if append or (path.exists() and not path.is_file()):  # what is no file, such as /dev/stdout, is not replaced
-        return _append(path, records)
-    return _replace(path, records)
+    if append and not is_special(Path(target)):
+        return _append(Path(target), records)
+    return replace_file(target, (text.encode() for text in _texts(records)))
 
 
 def _texts(records: Iterable[GameRecord]) -> Iterator[str]:
@@ -415,59 +413,22 @@ def _texts(records: Iterable[GameRecord]) -> Iterator[str]:
         yield "\n" * (number > 0) + format_record(record)
 
 
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Let errors of the file system name the file that was to be written."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write game records: {error.strerror}", str(path)) from error
-
-
-def _replace(path: Path, records: Iterable[GameRecord]) -> int:
-    """Write into a file beside `path` and move it there at the end."""
-    goal = Path(os.path.realpath(path))  # a link stays a link
-    part = goal.with_name(f".{goal.name}.{os.getpid()}.part")
-    with _naming(path):
-        if goal.exists() and not os.access(goal, os.W_OK):
-            raise PermissionError(errno.EACCES, "the file is read-only")
-        file = part.open("w", encoding="utf-8", newline="\n")
-    count = 0
-    try:
-        with file:
-            for text in _texts(records):
-                with _naming(path):
-                    file.write(text)
-                count += 1
-            with _naming(path):
-                file.flush()
-        with _naming(path):
-            if goal.exists():
-                part.chmod(goal.stat().st_mode)
-            part.replace(goal)
-    finally:
-        part.unlink(missing_ok=True)
-    return count
-
-
 def _append(path: Path, records: Iterable[GameRecord]) -> int:
     """Add games, each in one write; a write that fails half-way is taken back."""
-    is_file = path.is_file() or not path.exists()
-    with _naming(path):
-        file = path.open("ab+" if is_file else "wb", buffering=0)
+    with naming(path):
+        file = path.open("ab+", buffering=0)
     count = 0
     with file:
-        gap = _gap(file, path) if is_file else ""
+        gap = _gap(file, path)
         for count, text in enumerate(_texts(records), 1):
             data = (gap + text if count == 1 else text).encode()
-            with _naming(path):
-                end = file.seek(0, os.SEEK_END) if is_file else 0
+            with naming(path):
+                end = file.seek(0, os.SEEK_END)
                 try:
                     if file.write(data) != len(data):
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 except OSError:
-                    if is_file:
-                        file.truncate(end)
+                    file.truncate(end)
                     raise
     return count
 

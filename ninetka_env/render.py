@@ -9,12 +9,12 @@ from __future__ import annotations
 import io
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.files import replace_file
 from ninetka_env.game import Game
 from ninetka_env.geometry import COLUMN_NAMES, EDGE, INNER, NEUTRAL_STONE, SECTION, SIZE
 from ninetka_env.notation import COLOURS, describe_last, last_landing
@@ -126,9 +126,9 @@ def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
 
 def save_png(game: Game, path: str | os.PathLike[str], size: int = 720) -> None:
     """Write the picture of `render_rgb` to a PNG file; raises `OSError` naming the path if that fails."""
-    encoded = io.BytesIO()  # whole before the file is touched
+    encoded = io.BytesIO()
     load_pygame().image.save(draw(game, size), encoded, "board.png")
-    Path(path).write_bytes(encoded.getvalue())
+    replace_file(path, [encoded.getvalue()])
 
 
 class Window:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from ninetka_env.files import StrPath
 from ninetka_env.game import Game
 from ninetka_env.geometry import NUM_NEUTRALS, action_index, action_name, square_index
 from ninetka_env.notation import (
@@ -19,7 +20,6 @@ from ninetka_env.notation import (
     PASSED,
     TAG,
     GameRecord,
-    StrPath,
     heading,
     quote,
     result_text,

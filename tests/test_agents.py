@@ -13,11 +13,13 @@ from scipy.stats import chisquare
 
 from agents import make_agent, maxn, mcts, random_agent
 from agents.agent import GameRandom, game_streams
+from agents.by_phase import ByPhase
 from ninetka_env.game import Game
 from ninetka_env.geometry import PASS
 from ninetka_env.rules import GAME, Phase
 
 SPECS = ["random", "maxn:depth=2", "maxn:depth=2,random_ties=true", "mcts:simulations=30"]
+PHASES = "phases:placement=random,movement=[mcts:30,exploration=0.5]"
 
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled, or it takes too long")
 
@@ -63,6 +65,7 @@ def must_pass():
         "mcts:20",
         "mcts:20,exploration=0.5",
         "mcts:exploration=1,threads=2",
+        PHASES,
     ],
 )
 def test_a_spec_names_the_agent_and_its_options(spec):
@@ -93,6 +96,7 @@ def test_specs_that_mean_the_same(short, long):
         ("", r"unknown agent '': known are .*maxn, mcts, .*random"),
         ("chess", r"unknown agent 'chess': known are .*maxn, mcts, .*random"),
         ("MaxN", r"unknown agent 'MaxN': known are .*maxn"),
+        ("phases:movement=max", r"unknown agent 'max'.*did you mean 'maxn'"),
         (" maxn", r"unknown agent ' maxn'.*did you mean 'maxn'"),
         ("max", r"unknown agent 'max'.*did you mean 'maxn'"),
         ("random:3", r"'random:3'.*allowed are none"),
@@ -125,7 +129,7 @@ def test_a_wrong_spec_is_named_with_what_is_known(spec, message):
 # What all agents promise
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", [*SPECS, PHASES])
 def test_actions_are_legal_and_the_games_stay_as_they_are(spec):
     games = np.concatenate([some_games(), must_pass().records])
     before = games.tobytes()
@@ -136,7 +140,7 @@ def test_actions_are_legal_and_the_games_stay_as_they_are(spec):
     assert games.tobytes() == before
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", [*SPECS, PHASES])
 def test_the_same_generator_gives_the_same_actions(spec):
     games, agent = some_games(100), make_agent(spec)
     first, again, other = (agent.act(games, np.random.default_rng(seed)).tolist() for seed in (1, 1, 2))
@@ -158,7 +162,7 @@ def test_the_number_of_threads_changes_nothing(spec):
             assert agent.act(games, np.random.default_rng(seed)).tolist() == expected
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", [*SPECS, PHASES])
 def test_with_streams_per_game_company_changes_nothing(spec):
     games, agent = some_games(40), make_agent(spec)
     streams = game_streams(games, np.random.default_rng(0))
@@ -167,7 +171,21 @@ def test_with_streams_per_game_company_changes_nothing(spec):
     assert together == alone
 
 
-@pytest.mark.parametrize("spec", SPECS)
+def test_each_phase_is_played_by_its_agent():
+    class Counts:
+        name = "counts"
+        phases = ()
+
+        def act(self, games, rng):
+            self.phases = {*self.phases, *games["phase"].tolist()}
+            return make_agent("random").act(games, rng)
+
+    places, moves = Counts(), Counts()
+    ByPhase(places, moves).act(some_games(), np.random.default_rng(0))
+    assert (places.phases, moves.phases) == ({Phase.NEUTRAL, Phase.PLACEMENT}, {Phase.MOVEMENT})
+
+
+@pytest.mark.parametrize("spec", [*SPECS, PHASES])
 def test_no_games_are_no_work(spec):
     assert make_agent(spec).act(np.zeros(0, GAME), np.random.default_rng(0)).shape == (0,)
 

@@ -14,10 +14,13 @@ from rich.console import Console
 
 from agents import make_agent
 from agents.agent import GameRandom, game_streams
+from ninetka_env.files import check_writable
 from ninetka_env.game import Game
 from ninetka_env.notation import GameRecord
+from ninetka_env.rules import GAME
 from train import evaluate as ev
 from train.arena import (
+    MAX_PLIES,
     NO_ACTION,
     AgentError,
     Clock,
@@ -28,7 +31,7 @@ from train.arena import (
     play_games,
     unique_names,
 )
-from train.report import as_dict, check_writable, game_records, print_report, write_json
+from train.report import as_dict, game_records, headings, print_report, write_json
 
 RANDOM = make_agent("random")
 
@@ -178,6 +181,19 @@ def test_progress_rises_to_the_number_of_games():
     assert len(told) > 100
 
 
+def test_games_are_handed_out_as_soon_as_their_batch_has_ended():
+    told = []
+
+    def finished(results, games):
+        assert (results.winners[: games.stop] >= 0).all()
+        assert (results.winners[games.stop :] == -1).all()
+        told.append((games, list(game_records(results, games))))
+
+    results = play_games([RANDOM, Lowest()], 2, 10, batch=4, finished=finished)
+    assert [games for games, _ in told] == [range(4), range(4, 8), range(8, 10)]
+    assert [record for _, records in told for record in records] == list(game_records(results))
+
+
 def test_game_random_draws_from_the_streams_of_the_games():
     streams = np.array([3, 4, 5], np.uint64)
     games = np.zeros(3)
@@ -250,8 +266,9 @@ def made_up(names, players, seatings, winners, scores, num_lineups=1):
     clock = Clock.new(len(names))
     clock.add(0, 1, 2.0, 4)
     clock.add(0, 1, 3.0, 4)
-    none = np.zeros(0)
-    return Results(settings, schedule, np.array(winners), np.array(scores), none, none, clock)
+    starts = np.zeros(len(seatings) // schedule.rotation, GAME)
+    actions = np.full((len(seatings), MAX_PLIES), NO_ACTION, np.uint8)
+    return Results(settings, schedule, np.array(winners), np.array(scores), starts, actions, clock)
 
 
 def test_wilson_interval_by_hand():
@@ -395,6 +412,21 @@ def test_an_agent_alone_has_no_rating():
     assert sum(seat.wins for seat in agent.seats) == 5
 
 
+def test_games_replayed_move_by_move_are_counted_once_and_warned_of():
+    def told(agents, **options):
+        evaluation = ev.evaluate(agents, 2, 20, **options)
+        return evaluation.distinct_games, "\n".join(headings(evaluation))
+
+    count, text = told([Lowest("a"), Lowest("b")])
+    assert count == 2
+    assert "2 of them distinct" in text
+    assert "--neutral-placement random" in text
+    count, text = told([Lowest("a"), Lowest("b")], neutral_placement="random")
+    assert count == 20
+    assert "warning" not in text
+    assert told([Lowest("a"), RANDOM])[0] == 20
+
+
 # Reports
 
 
@@ -433,7 +465,8 @@ def test_json_holds_everything(evaluation, tmp_path):
     assert read == json.loads(json.dumps(as_dict(evaluation)))
     assert list(tmp_path.iterdir()) == [target]
     assert set(read) == {
-        "environment", "package", "settings", "games_per_lineup", "rotation", "agents", "lineups", "matches",
+        "environment", "package", "settings", "games_per_lineup", "rotation", "distinct_games", "agents", "lineups",
+        "matches",
     }  # fmt: skip
     assert read["settings"] == {
         "agents": ["random", "random (2)", "[red]low"], "num_players": 2, "num_games": 9, "seed": 1,
@@ -450,9 +483,9 @@ def test_json_holds_everything(evaluation, tmp_path):
 def test_unwritable_files_are_found_out(evaluation, tmp_path):
     (tmp_path / "file").write_text("kept")
     for path in (tmp_path / "none" / "x.json", tmp_path / "file" / "x.json", tmp_path):
-        with pytest.raises(OSError, match=f"cannot write {path}"):
+        with pytest.raises(OSError, match=f"cannot write: .*{path}"):
             check_writable(path)
-        with pytest.raises(OSError, match=f"cannot write {path}"):
+        with pytest.raises(OSError, match=f"cannot write: .*{path}"):
             write_json(evaluation, path)
     check_writable(tmp_path / "file")
     check_writable(tmp_path / "new")

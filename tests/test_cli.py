@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import agents
+from ninetka_env.replay import read_records
 from train import cli
 
 ROOT = Path(cli.__file__).parent.parent
@@ -70,9 +71,9 @@ def test_tournament():
         (["random", "--neutral-placement", "x"], "neutral_placement='x': expected one of 'players', 'random'"),
         (["random", "--tournament"], "tournament with 1 agent"),
         (["random", "random", "--players", 3, "--tournament"], "tournament with num_players=3"),
-        (["random", "--json", "/none/x.json"], "cannot write /none/x.json"),
-        (["random", "--save-games", "/none/x.txt"], "cannot write /none/x.txt"),
-        (["random", "--json", "/"], "cannot write /: it is a folder"),
+        (["random", "--json", "/none/x.json"], "/none/x.json: cannot write: No such file"),
+        (["random", "--save-games", "/none/x.txt"], "/none/x.txt: cannot write: No such file"),
+        (["random", "--json", "/"], "error: /: cannot write: it is a folder"),
         (["random", "--json", "same", "--save-games", "./same"], "name the same file"),
         (["random", "--unknown"], "No such option"),
     ],
@@ -91,6 +92,29 @@ def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
 
     monkeypatch.setattr(agents, "make_agent", lambda spec: Zero())
     check_error(run("evaluate", "zero"), "error: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
+
+
+def test_games_are_saved_while_the_match_goes_on(tmp_path, monkeypatch):
+    class Tiring:
+        name = "tiring"
+
+        def act(self, games, rng):
+            self.calls = getattr(self, "calls", 0) + 1
+            if self.calls > 100:
+                raise KeyboardInterrupt
+            return make_agent("random").act(games, rng)
+
+    tiring, make_agent = Tiring(), agents.make_agent
+    monkeypatch.setattr(agents, "make_agent", lambda spec: tiring)
+    assert run("evaluate", "tiring", "--games", 6, "--batch", 2, "--save-games", tmp_path / "games").exit_code != 0
+    assert len(list(read_records(tmp_path / "games"))) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_games_that_cannot_be_saved_do_not_end_the_match():
+    result = run("evaluate", "random", "--games", 2, "--save-games", "/dev/full")
+    check_error(result, "error: /dev/full: cannot write: No space left")
+    assert "Wins by seat" in result.stdout
 
 
 def test_a_file_that_fails_in_the_end_loses_nothing_else(tmp_path, monkeypatch):
@@ -131,8 +155,8 @@ def test_replay_draws_a_picture(games_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--game", 4], "--game 4: "),
-        (["--game", 0], "--game 0: games count from 1"),
+        (["--game", 4], "there is no game 4 among its 3"),
+        (["--game", 0], "no game 0 among its 3, counted from 1"),
         (["--ply", 99], "ply 99: the game has the plies 0 to"),
         (["--png", "/none/x.png"], "/none/x.png"),
         (["--game", "x"], "'x': expected an integer"),
@@ -149,7 +173,7 @@ def test_replay_of_no_file_or_broken_games(games_file, tmp_path):
     broken.write_text(games_file.read_text().replace("movement: ", "movement: A1 ", 1))
     check_error(run("replay", broken), "broken.txt, line ")
     (tmp_path / "empty.txt").write_text("")
-    check_error(run("replay", tmp_path / "empty.txt"), "has 0 games")
+    check_error(run("replay", tmp_path / "empty.txt"), "no game 1 among its 0")
 
 
 def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):

@@ -43,7 +43,7 @@ def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
     done = train(tmp_path, "threads=1", *SMALL["alphazero"])
     assert done.exit_code == 0, done.output
     results = json.loads((tmp_path / "quick" / "evaluation.json").read_text())
-    assert [result["settings"]["agents"][1] for result in results] == ["random", "maxn", "mcts:simulations=200"]
+    assert [result["settings"]["agents"][1] for result in results[:3]] == ["random", "maxn", "mcts:simulations=200"]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ DEFAULT_BATCH = 256
 Lineup = tuple[int, ...]
 Progress = Callable[[float], None]
 """Called as games go on, with the number of games played so far; games under way count in part."""
+Finished = Callable[["Results", range], None]
+"""Called after every batch, with the results so far and the games in them that have just ended."""
 
 
 class AgentError(RuntimeError):
@@ -98,12 +100,12 @@ class Clock:
 
 @dataclass(frozen=True)
 class Results:
-    """T finished games, in the order of the schedule."""
+    """T games, in the order of the schedule; all are finished once `play_games` returns them."""
 
     settings: Settings
     schedule: Schedule
     winners: npt.NDArray[np.int64]
-    """(T,) the seat that won."""
+    """(T,) the seat that won, -1 in games still to be played."""
     scores: npt.NDArray[np.int64]
     """(T, n) sections per seat."""
     starts: Records
@@ -161,6 +163,7 @@ def play_games(
     turn_order: str = "restart",
     batch: int = DEFAULT_BATCH,
     progress: Progress | None = None,
+    finished: Finished | None = None,
 ) -> Results:
     """Let agents play each other, seats rotated.
 
@@ -180,6 +183,7 @@ def play_games(
         turn_order: as in `Game.new`.
         batch: games played in lockstep, so the most positions that an agent is asked about in one call.
         progress: told how far the games are.
+        finished: told of the games that have ended, a batch at a time, for instance to save them.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.
@@ -194,9 +198,11 @@ def play_games(
     _warm_up(agents, starts[:1])
     arena = _Arena(agents, settings, schedule, starts, streams)
     for first in range(0, len(schedule.seatings), batch):
-        arena.play_batch(np.arange(first, min(first + batch, len(schedule.seatings))), progress or (lambda done: None))
-    winners, scores = _outcomes(arena.games, num_players)
-    return Results(settings, schedule, winners, scores, starts, arena.actions, arena.clock)
+        games = range(first, min(first + batch, len(schedule.seatings)))
+        arena.play_batch(games, progress or (lambda done: None))
+        if finished:
+            finished(arena.results, games)
+    return arena.results
 
 
 def check_settings(settings: Settings) -> None:
@@ -217,42 +223,44 @@ class _Arena:
         self, agents: Sequence[Agent], settings: Settings, schedule: Schedule, starts: Records, streams: Streams
     ) -> None:
         self.agents = agents
-        self.names = settings.agents
-        self.seatings = schedule.seatings
         self.games = np.repeat(starts, schedule.rotation)
         self.streams = np.repeat(streams, schedule.rotation)
-        self.actions = np.full((len(self.games), MAX_PLIES), NO_ACTION, np.uint8)
-        self.clock = Clock.new(len(agents))
+        count = len(self.games)
+        winners, scores = np.full(count, -1, np.int64), np.zeros((count, settings.num_players), np.int64)
+        actions = np.full((count, MAX_PLIES), NO_ACTION, np.uint8)
+        self.results = Results(settings, schedule, winners, scores, starts, actions, Clock.new(len(agents)))
 
-    def play_batch(self, batch: npt.NDArray[np.int64], progress: Progress) -> None:
-        """Play the games numbered in `batch` to the end, one ply of each at a time."""
+    def play_batch(self, games: range, progress: Progress) -> None:
+        """Play some of the games to the end, one ply of each at a time."""
+        results, batch = self.results, np.arange(games.start, games.stop)
         active = batch
         for ply in range(MAX_PLIES):
-            movers = self.seatings[active, self.games["to_move"][active]]
+            movers = results.schedule.seatings[active, self.games["to_move"][active]]
             for agent in np.unique(movers):
                 chosen = active[movers == agent]
-                self.actions[chosen, ply] = self._move(int(agent), chosen)
+                results.actions[chosen, ply] = self._move(int(agent), chosen)
             active = active[_going_on(self.games, active)]
             under_way = len(active) * (ply + 1) / MAX_PLIES
             progress(float(batch[0] + len(batch) - len(active) + under_way))
             if len(active) == 0:
                 break
+        _write_outcomes(self.games, batch, results.winners, results.scores)
 
     def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> Actions:
         """Ask an agent for its actions in the games `chosen`, all in the same phase, and play them."""
         positions, streams = self.games[chosen], self.streams[chosen]
-        phase = int(positions["phase"][0])
+        phase, name = int(positions["phase"][0]), self.results.settings.agents[agent]
         start = time.perf_counter()
         answer = self.agents[agent].act(positions, GameRandom(streams))
-        self.clock.add(agent, phase, time.perf_counter() - start, len(chosen))
+        self.results.clock.add(agent, phase, time.perf_counter() - start, len(chosen))
         self.streams[chosen] = streams
         try:
             actions = check_actions(answer, len(chosen))
         except (TypeError, ValueError) as error:
-            raise AgentError(f"agent {self.names[agent]!r}: {error}") from error
+            raise AgentError(f"agent {name!r}: {error}") from error
         if (illegal := _play_all(self.games, chosen, actions)) >= 0:
             game = Game(self.games[chosen[illegal : illegal + 1]])
-            raise AgentError(f"agent {self.names[agent]!r}: {describe_illegal(game, int(actions[illegal]))}\n{game}")
+            raise AgentError(f"agent {name!r}: {describe_illegal(game, int(actions[illegal]))}\n{game}")
         return actions
 
 
@@ -282,13 +290,6 @@ def _warm_up(agents: Sequence[Agent], start: Records) -> None:
         game.play(int(rng.choice(game.legal_actions())))
 
 
-def _outcomes(games: Records, num_players: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the winning seat, (T,), and the seats' scores, (T, n), of finished games."""
-    winners, scores = np.empty(len(games), np.int64), np.empty((len(games), num_players), np.int64)
-    _write_outcomes(games, winners, scores)
-    return winners, scores
-
-
 @jit
 def _play_all(games: Records, chosen: npt.NDArray[np.int64], actions: Actions) -> int:
     """Play one action in each chosen game; if one is illegal, return its place and play none, else -1."""
@@ -309,8 +310,14 @@ def _going_on(games: Records, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.b
 
 
 @jit
-def _write_outcomes(games: Records, winners: npt.NDArray[np.int64], scores: npt.NDArray[np.int64]) -> None:
-    for index in range(len(games)):
+def _write_outcomes(
+    games: Records,
+    chosen: npt.NDArray[np.int64],
+    winners: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.int64],
+) -> None:
+    """Write the winning seat and the seats' scores of the finished games `chosen`."""
+    for index in chosen:
         winners[index] = winner_of(games[index])
         for seat in range(games[index].num_players):
             scores[index, seat] = popcount(games[index].owned[seat])

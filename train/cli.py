@@ -13,9 +13,7 @@ import typer
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from agents.agent import Agent
-    from ninetka_env.notation import GameRecord
     from train.arena import Progress, Results, Settings
-    from train.evaluate import Evaluation
 
 app = typer.Typer(
     add_completion=False,
@@ -50,8 +48,15 @@ def ninetka(
 
 def _fail(message: object, code: int = 2) -> NoReturn:
     """End the command with an error message."""
-    typer.echo(f"error: {message}", err=True)
+    typer.echo(f"error: {_explain(message)}", err=True)
     raise typer.Exit(code)
+
+
+def _explain(message: object) -> str:
+    """Say what is wrong, first the file if it is one."""
+    if isinstance(message, OSError) and message.filename is not None:
+        return f"{message.filename}: {message.strerror}"
+    return str(message)
 
 
 def _integer(text: str) -> int:
@@ -78,8 +83,11 @@ def train(
     """Train a network by self-play, and measure it."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from train.config import load_config
-    from train.run import run
+    try:
+        from train.config import load_config
+        from train.run import run
+    except ImportError as error:
+        _fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, transient=True, disable=not sys.stderr.isatty()) as bar:
@@ -92,8 +100,48 @@ def train(
         try:
             chosen = load_config(config, settings or ())
             run(chosen, runs / chosen.name, games, resume, show)
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             _fail(error)
+        except OSError as error:
+            _fail(f"{_explain(error)}; checkpoints written before are whole: go on with --resume", code=1)
+        except KeyboardInterrupt:
+            _fail("stopped: go on with --resume", code=130)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, such as runs/quick; may be going on.")],
+) -> None:
+    """Show how a run went: tables here, report.png and report.html in its folder."""
+    from train.run_report import print_run, write_report
+
+    try:
+        write_report(folder)
+        print_run(folder)
+    except ImportError as error:
+        _fail(f"reports need {error.name}: pip install 'ninetka-env[train]'")
+    except (ValueError, OSError) as error:
+        _fail(error)
+
+
+@app.command()
+def export(
+    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Such as runs/quick/last.safetensors.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],
+) -> None:
+    """Write a trained network into an ONNX file."""
+    try:
+        from agents.checkpoint import load_checkpoint
+        from agents.export import export_onnx
+        from ninetka_env.files import check_writable
+
+        check_writable(file)
+        export_onnx(load_checkpoint(checkpoint)[0], file)
+    except ImportError as error:
+        _fail(f"exports need {error.name}: pip install 'ninetka-env[train,onnx]'")
+    except (ValueError, OSError) as error:
+        _fail(error)
+    typer.echo(f"wrote {file}")
 
 
 @app.command()
@@ -129,29 +177,37 @@ def evaluate(
     """
     from train.arena import AgentError, Settings, play_games
     from train.evaluate import summarise
-    from train.report import print_report
+    from train.report import print_report, write_json
 
     settings = Settings(tuple(agents or ()), players, games, seed, neutral_placement, turn_order, batch)
     chosen = _prepare(settings, tournament, json_file, games_file)
     options = {"seed": seed, "neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
     try:
         with _progress_bar(_count_games(settings)) as progress:
-            results = play_games(chosen, players, games, **options, progress=progress)  # type: ignore[arg-type]
+            saved = _SavedGames(games_file) if games_file else None
+            results = play_games(chosen, players, games, **options, progress=progress, finished=saved)  # type: ignore[arg-type]
     except AgentError as error:
         _fail(error, code=1)
     except (MemoryError, OverflowError):
         _fail(f"{games} games of these agents do not fit into memory")
     evaluation = summarise(results, tournament=tournament)
     print_report(evaluation)
-    _save(evaluation, results, json_file, games_file)
+    failures = [saved.failure] if saved and saved.failure else []
+    try:
+        if json_file:
+            write_json(evaluation, json_file)
+    except OSError as error:
+        failures.append(error)
+    if failures:
+        _fail("; ".join(map(_explain, failures)))
 
 
 def _prepare(settings: Settings, tournament: bool, json_file: Path | None, games_file: Path | None) -> list[Agent]:
     """Check everything that can be wrong before a game is played, and make the agents."""
     from agents import make_agent
+    from ninetka_env.files import check_writable
     from train.arena import check_settings
     from train.evaluate import check_tournament
-    from train.report import check_writable
 
     try:
         check_settings(settings)
@@ -191,24 +247,23 @@ def _progress_bar(games: int) -> Iterator[Progress]:
         yield lambda done: bar.update(task, completed=done)
 
 
-def _save(evaluation: Evaluation, results: Results, json_file: Path | None, games_file: Path | None) -> None:
-    """Write the files asked for; one that fails does not keep the other from being written."""
-    from ninetka_env.notation import write_records
-    from train.report import game_records, write_json
+class _SavedGames:
+    """Writes games into a file as they end; if that fails, the match goes on and the failure is told in the end."""
 
-    failures = []
-    try:
-        if json_file:
-            write_json(evaluation, json_file)
-    except (OSError, ValueError) as error:
-        failures.append(error)
-    try:
-        if games_file:
-            write_records(games_file, game_records(results))
-    except (OSError, ValueError) as error:
-        failures.append(error)
-    if failures:
-        _fail("; ".join(map(str, failures)))
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failure: Exception | None = None
+
+    def __call__(self, results: Results, games: range) -> None:
+        from ninetka_env.notation import write_records
+        from train.report import game_records
+
+        if self.failure:
+            return
+        try:
+            write_records(self.path, game_records(results, games), append=games.start > 0)
+        except (OSError, ValueError) as error:
+            self.failure = error
 
 
 @app.command()
@@ -221,10 +276,10 @@ def replay(
     ] = None,
 ) -> None:
     """Show a saved game, position by position."""
-    from ninetka_env.replay import position_at, replay_text
+    from ninetka_env.replay import find_record, position_at, replay_text
 
     try:
-        record = _nth_game(file, game)
+        record = find_record(file, game)
         if png is None:
             for text in replay_text(record, ply, color=sys.stdout.isatty()):
                 typer.echo(text + "\n")
@@ -237,19 +292,6 @@ def replay(
         raise
     except (ValueError, OSError, ImportError) as error:
         _fail(error)
-
-
-def _nth_game(file: Path, number: int) -> GameRecord:
-    """Read game `number`, from 1, of a file; `ValueError` says how many there are."""
-    from ninetka_env.replay import read_records
-
-    if number < 1:
-        raise ValueError(f"--game {number}: games count from 1")
-    count = 0
-    for count, record in enumerate(read_records(file), 1):
-        if count == number:
-            return record
-    raise ValueError(f"--game {number}: {file} has {count} game{'' if count == 1 else 's'}")
 
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

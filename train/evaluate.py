@@ -110,6 +110,8 @@ class Evaluation:
     """Games asked for, rounded up to whole rotation groups."""
     rotation: int
     """Games per rotation group."""
+    distinct_games: int
+    """Games that differ, in their start, seating or moves; agents without chance replay the same ones."""
     agents: list[AgentFigures]
     lineups: list[LineupFigures]
     matches: list[MatchFigures] | None
@@ -136,7 +138,16 @@ def summarise(results: Results, *, tournament: bool = False) -> Evaluation:
     lineups = [_lineup_figures(results, number, lineup) for number, lineup in enumerate(results.schedule.lineups)]
     matches = match_figures(results) if tournament else None
     schedule = results.schedule
-    return Evaluation(results.settings, results.games_per_lineup, schedule.rotation, agents, lineups, matches)
+    distinct = distinct_games(results)
+    return Evaluation(results.settings, results.games_per_lineup, schedule.rotation, distinct, agents, lineups, matches)
+
+
+def distinct_games(results: Results) -> int:
+    """Count the games that differ in their start, in who holds which seat, or in their moves."""
+    schedule = results.schedule
+    starts = np.repeat(results.starts["board"], schedule.rotation, axis=0).reshape(len(schedule.seatings), -1)
+    told = np.concatenate([starts.astype(np.int64), schedule.seatings, results.actions], axis=1)
+    return len(np.unique(told, axis=0))
 
 
 def wilson(wins: int, games: int) -> Interval:

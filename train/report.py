@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ninetka_env.files import replace_file
 from ninetka_env.notation import COLOURS, GameRecord
 from ninetka_env.rules import Phase
 from train import ENVIRONMENT, package_version
@@ -24,6 +22,8 @@ from train.evaluate import AgentFigures, Evaluation
 
 PLAIN_WIDTH = 120
 """Columns when the output is no terminal."""
+ENOUGH_DISTINCT = 0.9
+"""With a smaller share of games that differ, a report warns."""
 
 
 def print_report(evaluation: Evaluation, console: Console | None = None) -> None:
@@ -52,14 +52,22 @@ def headings(evaluation: Evaluation) -> list[str]:
     lineups, games = len(evaluation.lineups), evaluation.games_per_lineup
     played = f"{games} games" if lineups == 1 else f"{lineups} lineups of {games} games"
     asked = "" if games == settings.num_games else f" (asked for: {settings.num_games})"
-    return [
-        f"9tka, {settings.num_players} players, {played}{asked} in paired rotations of {evaluation.rotation}",
+    differ = f"{evaluation.distinct_games} of them distinct"
+    lines = [
+        f"9tka, {settings.num_players} players, {played}{asked} in paired rotations of {evaluation.rotation}, {differ}",
         f"{ENVIRONMENT}, package {package_version()}, neutral_placement={settings.neutral_placement}, "
         f"turn_order={settings.turn_order}, seed={settings.seed}, batch={settings.batch}",
     ]
+    if evaluation.distinct_games < ENOUGH_DISTINCT * lineups * games:
+        lines.append(
+            "warning: many games were replayed move by move, so they say less than the intervals claim"
+            + (": vary the starts (--neutral-placement random)" if settings.neutral_placement == "players" else "")
+        )
+    return lines
 
 
-def _table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
+def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
+    """Return an empty table; all columns but the first hold figures."""
     table = Table(title=Text(title, "bold"), caption=note, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.title_justify = table.caption_justify = "left"
     table.add_column(first, overflow="fold")
@@ -68,7 +76,8 @@ def _table(title: str, first: str, *columns: str, note: str | None = None) -> Ta
     return table
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Write a share in percent."""
     return f"{100 * share:.1f}"
 
 
@@ -83,11 +92,11 @@ def _results_table(evaluation: Evaluation) -> Table:
     if rated:
         columns.append("Elo [95 %]")
         note += " Elo: mean 0; no interval if it won all or none."
-    table = _table("Results", "agent", *columns, note=note)
+    table = new_table("Results", "agent", *columns, note=note)
     for agent in evaluation.agents:
         low, high = agent.interval
-        share = f"{_percent(agent.share)} [{_percent(low)}, {_percent(high)}]"
-        cells = [str(agent.games), str(agent.wins), share, _percent(agent.even), f"{agent.sections:.2f}"]
+        share = f"{percent(agent.share)} [{percent(low)}, {percent(high)}]"
+        cells = [str(agent.games), str(agent.wins), share, percent(agent.even), f"{agent.sections:.2f}"]
         table.add_row(*map(Text, [agent.name, *cells, *([_elo(agent)] if rated else [])]))
     return table
 
@@ -102,10 +111,10 @@ def _elo(agent: AgentFigures) -> str:
 
 def _seats_table(evaluation: Evaluation) -> Table:
     seats = [f"seat {seat}" for seat in range(evaluation.settings.num_players)]
-    table = _table("Wins by seat", "agent", *seats, note="wins / games (%); seat 0 moves first")
+    table = new_table("Wins by seat", "agent", *seats, note="wins / games (%); seat 0 moves first")
     for agent in evaluation.agents:
         cells = [
-            f"{seat.wins} / {seat.games} ({_percent(seat.wins / seat.games)})" if seat.games else "-"
+            f"{seat.wins} / {seat.games} ({percent(seat.wins / seat.games)})" if seat.games else "-"
             for seat in agent.seats
         ]
         table.add_row(Text(agent.name), *cells)
@@ -115,7 +124,7 @@ def _seats_table(evaluation: Evaluation) -> Table:
 def _times_table(evaluation: Evaluation) -> Table:
     phases = [phase.name.lower() for phase in Phase]
     note = "mean (slowest call); games are played in batches: wall time of a call / positions in it"
-    table = _table("Milliseconds per move", "agent", *phases, note=note)
+    table = new_table("Milliseconds per move", "agent", *phases, note=note)
     for agent in evaluation.agents:
         cells = {time.phase: f"{_short(time.mean_ms)} ({_short(time.slowest_ms)})" for time in agent.times}
         table.add_row(Text(agent.name), *(cells.get(phase, "-") for phase in phases))
@@ -123,9 +132,9 @@ def _times_table(evaluation: Evaluation) -> Table:
 
 
 def _lineups_table(evaluation: Evaluation) -> Table:
-    table = _table("Wins by lineup", "agents", "games", "wins %, in the order of the agents")
+    table = new_table("Wins by lineup", "agents", "games", "wins %, in the order of the agents")
     for lineup in evaluation.lineups:
-        shares = [_percent(lineup.wins[name] / lineup.games) for name in lineup.agents]
+        shares = [percent(lineup.wins[name] / lineup.games) for name in lineup.agents]
         table.add_row(Text(", ".join(lineup.agents)), str(lineup.games), " / ".join(shares))
     return table
 
@@ -133,7 +142,7 @@ def _lineups_table(evaluation: Evaluation) -> Table:
 def _matches_table(evaluation: Evaluation) -> Table:
     note = "a match: two games with seats swapped; the higher sum of sections wins"
     columns = ("opponent", "matches", "won", "drawn", "lost", "sections")
-    table = _table("Two-player tournament", "agent", *columns, note=note)
+    table = new_table("Two-player tournament", "agent", *columns, note=note)
     table.columns[1].justify = "left"
     for match in evaluation.matches or []:
         counts = (match.matches, match.won, match.drawn, match.lost)
@@ -148,57 +157,19 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def write_json(evaluation: Evaluation, path: Path) -> None:
-    """Write `as_dict` into a file that is replaced only when all is written; raises `OSError` if it cannot be."""
+    """Write `as_dict` into a file; see `ninetka_env.files.replace_file`."""
     text = json.dumps(as_dict(evaluation), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    with _naming(path):
-        if _is_special(path):
-            path.write_text(text, encoding="utf-8")
-            return
-        part = _part(path)
-        try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(path.resolve())
-        finally:
-            part.unlink(missing_ok=True)
+    replace_file(path, [text.encode()])
 
 
-def check_writable(path: Path) -> None:
-    """Raise `OSError` now if a result could not be written to `path` later."""
-    with _naming(path):
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        if path.exists() and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, "it is read-only")
-        if not _is_special(path):
-            part = _part(path)
-            part.open("x").close()
-            part.unlink()
+def game_records(results: Results, games: Iterable[int] | None = None) -> Iterator[GameRecord]:
+    """Yield games that were played, all unless told which, with the agents under the colours of their seats.
 
-
-def _is_special(path: Path) -> bool:
-    """Tell whether a path is no file and must not be replaced by one, such as /dev/stdout or a pipe."""
-    return path.exists() and not path.is_file()
-
-
-def _part(path: Path) -> Path:
-    """Return the name of the file, beside the one asked for, that is written first."""
-    target = path.resolve()
-    return target.with_name(f".{target.name}.{os.getpid()}.part")
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Make errors name the file that was asked for."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(f"cannot write {path}: {error.strerror}") from error
-
-
-def game_records(results: Results) -> Iterator[GameRecord]:
-    """Yield the games that were played, with the agents under the colours of their seats, and seed and group."""
+    Each also names the seed and the rotation group.
+    """
     settings, schedule = results.settings, results.schedule
-    for game, seating in enumerate(schedule.seatings):
+    for game in range(len(schedule.seatings)) if games is None else games:
+        seating = schedule.seatings[game]
         group = game // schedule.rotation
         tags = {COLOURS[seat]: _one_line(settings.agents[agent]) for seat, agent in enumerate(seating)}
         drawn = settings.neutral_placement == "random"

@@ -6,6 +6,7 @@ PPO steps many games at once and fills a `Rollout`; whole games searched with ra
 
 from __future__ import annotations
 
+import io
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from agents.random_agent import random_action
 from ninetka_env._jit import jit
 from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw_below, make_streams
+from ninetka_env.files import replace_file
 from ninetka_env.game import begin
 from ninetka_env.geometry import MAX_PLAYERS, NUM_ACTIONS, NUM_SECTIONS
 from ninetka_env.rules import GAME, Record, Records, bit_action, is_over, must_pass, play, winner_of
@@ -161,13 +163,9 @@ def relative_values(samples: Samples) -> npt.NDArray[np.float32]:
 def write_samples(path: Path, samples: Samples) -> None:
     """Write samples to a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    try:
-        with part.open("wb") as file:
-            np.savez_compressed(file, **samples._asdict())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **samples._asdict())
+    replace_file(path, [buffer.getvalue()])
 
 
 def read_samples(path: Path) -> Samples:

@@ -1,0 +1,47 @@
+"""Files are replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ninetka_env.files import replace_file, replace_files
+
+
+def failing_at(number, function):
+    """Return `function` that finds the disk full at its call number `number`."""
+    calls = iter(range(1, 100))
+
+    def call(*arguments, **options):
+        if next(calls) == number:
+            raise OSError(28, "No space left on device")
+        return function(*arguments, **options)
+
+    return call
+
+
+def test_pieces_are_joined_and_counted(tmp_path):
+    assert replace_file(tmp_path / "a", iter([b"one ", b"two"])) == 2
+    assert replace_file(tmp_path / "b", []) == 0
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"one two", "b": b""}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_of_files_that_belong_together_all_are_replaced_or_none(tmp_path, monkeypatch, number):
+    one, other = tmp_path / "one", tmp_path / "other"
+    replace_files({one: [b"old"], other: [b"old"]})
+    monkeypatch.setattr(os, "fsync", failing_at(number, os.fsync))
+    with pytest.raises(OSError, match="cannot write: No space left") as caught:
+        replace_files({one: [b"new"], other: [b"new"]})
+    assert caught.value.filename == str((one, other)[number - 1])
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one": "old", "other": "old"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_what_is_no_file_is_written_to_directly(tmp_path):
+    replace_file("/dev/null", [b"x"])
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(OSError, match="cannot write: No space left"):
+        replace_file("/dev/full", [b"x"])

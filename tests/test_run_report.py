@@ -1,0 +1,151 @@
+"""The report of a run says what lies in its folder, and needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from agents import make_agent
+from ninetka_env.notation import write_records
+from train.arena import play_games
+from train.cli import app
+from train.evaluate import summarise
+from train.report import as_dict, game_records
+from train.run_report import read_run, sheets, summary, write_report
+
+
+class Net:
+    """A network's name, and the moves of another agent."""
+
+    def __init__(self, name, spec):
+        self.name, self.act = name, make_agent(spec).act
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a finished run of 2 and 3 players that nobody played."""
+    folder = tmp_path_factory.mktemp("runs") / "a<b"
+    folder.mkdir()
+    (folder / "config.yaml").write_text(yaml.safe_dump({"name": "a<b", "algorithm": "ppo", "players": [2, 3]}))
+    log = [{"policy_loss": 1 / n, "entropy": 2 / n, "progress": n / 9, "seconds": 60.0 * n} for n in range(1, 10)]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    evaluations, records, curve = [], [], []
+    names = ("net", "net places, maxn moves", "maxn places, net moves")
+    for players in (2, 3):
+        for name, opponent in [(names[0], "random"), *[(name, "maxn") for name in names]]:
+            results = play_games([Net(name, "maxn:depth=1"), Net(opponent, "random")], players, 6)
+            evaluations.append(as_dict(summarise(results)))
+            records += game_records(results, range(results.schedule.rotation))
+        numbers = {"players": players, "opponent": "maxn", "games": 10, "evaluation_seconds": 1.5}
+        curve += [{"progress": n / 9, "seconds": 60.0 * n, **numbers, "wins": n} for n in (1, 5)]
+    (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
+    (folder / "evaluation.json").write_text(json.dumps(evaluations))
+    write_records(folder / "games.txt", records)
+    return folder
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    return Path(shutil.copytree(finished, tmp_path / finished.name))
+
+
+class Page(HTMLParser):
+    """Notes the elements that are open at the end, what is loaded, and the cells of the tables."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.loaded, self.cells, self.text = [], [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "!doctype"):
+            self.open.append(tag)
+        self.loaded += [value for key, value in attributes if key in ("src", "href", "xlink:href") and value[0] != "#"]
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells.append(data)
+
+
+def test_the_report_is_one_picture_and_one_page_that_loads_nothing(folder):
+    write_report(folder)
+    assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
+    text = (folder / "report.html").read_text()
+    page = Page(text)
+    assert page.open == page.loaded == []
+    assert "url(http" not in text
+    assert "@import" not in text
+    assert "a<b" in page.text
+    assert "#1f2430" not in text.split("</style>")[1]  # the page's theme colours the pictures
+    run = read_run(folder)
+    cells = [cell for sheet in sheets(run) for row in (sheet.columns, *sheet.rows) for cell in row]
+    assert page.cells == cells
+    assert text.count("<figure>") == 2 * 2 + 2
+    assert text.count('class="board"') == 6
+
+
+def test_tables_are_the_figures_of_the_evaluation(folder):
+    evaluations = json.loads((folder / "evaluation.json").read_text())
+    titles = [sheet.title for sheet in sheets(read_run(folder))]
+    assert titles == [
+        f"{players} players: {what}"
+        for players in (2, 3)
+        for what in ("wins of the network", "what each phase is worth")
+    ]
+    three = sheets(read_run(folder))[2:]
+    net = evaluations[4]["agents"][0]
+    seats = [f"{100 * seat['wins'] / seat['games']:.1f}" for seat in net["seats"]]
+    assert three[0].rows[0][:2] == ("random", str(net["games"]))
+    assert three[0].rows[0][2].startswith(f"{100 * net['share']:.1f} [{100 * net['interval'][0]:.1f}, ")
+    assert list(three[0].rows[0][3:]) == seats
+    assert [row[:2] for row in three[1].rows] == [("net", "net"), ("net", "maxn"), ("maxn", "net")]
+
+
+def test_the_summary_declares_the_evaluations_beside_the_training(folder):
+    assert (
+        summary(read_run(folder)) == "ppo, 2 and 3 players, trained for 9 min 0 s; the curve's games took 6 s beside it"
+    )
+
+
+def test_a_run_under_way_is_shown_as_far_as_it_is(folder):
+    for name in ("evaluation.json", "games.txt"):
+        (folder / name).unlink()
+    log = (folder / "log.jsonl").read_text()
+    (folder / "log.jsonl").write_text("".join(log.splitlines(keepends=True)[:4]) + '{"policy_lo')
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert "trained for 4 min 0 s (44% of the run)" in done.output
+    for name in ("curve.jsonl", "log.jsonl"):
+        (folder / name).unlink()
+    assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("log.jsonl", "{}\nx\n", "log.jsonl, line 2: expected a JSON object, found 'x'"),
+        ("config.yaml", None, "no run lies there (config.yaml is missing)"),
+        ("evaluation.json", "[", "evaluation.json: is no complete JSON"),
+        ("games.txt", "x", "games.txt, line 1: expected '9tka record"),
+        ("games.txt", None, "games.txt"),
+    ],
+)
+def test_what_is_broken_is_named(folder, name, text, message):
+    (folder / name).unlink() if text is None else (folder / name).write_text(text)
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert done.exit_code == 2
+    assert message in done.output
+    assert "Traceback" not in done.output
