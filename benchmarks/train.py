@@ -41,11 +41,15 @@ def ppo_moves(config: TrainConfig) -> Callable[[], int]:
     return run
 
 
-def sb3_moves(steps: int = 2048) -> Callable[[], int]:
-    """Return the same for SB3-contrib's MaskablePPO, both seats of PettingZoo's connect four by one policy."""
+def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Callable[[], int]:
+    """Return the same for SB3-contrib's MaskablePPO, both seats of PettingZoo's connect four by one policy.
+
+    Its minibatches and passes are those of `config`, its network the default one.
+    """
     import gymnasium
     from pettingzoo.classic import connect_four_v3
     from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.vec_env import DummyVecEnv
 
     class SelfPlay(gymnasium.Env):
         """Connect four as one agent sees it that plays both seats; the mover's reward."""
@@ -73,11 +77,13 @@ def sb3_moves(steps: int = 2048) -> Callable[[], int]:
         def action_masks(self) -> Any:
             return self._see()["action_mask"]
 
-    model = MaskablePPO("MlpPolicy", SelfPlay(), n_steps=steps, batch_size=256, verbose=0, device="cpu")
+    envs, settings = DummyVecEnv([SelfPlay] * num_envs), config.ppo
+    options: dict[str, Any] = {"batch_size": settings.minibatch, "n_epochs": settings.epochs, "device": "cpu"}
+    model = MaskablePPO("MlpPolicy", envs, n_steps=steps, **options)
 
     def run() -> int:
-        model.learn(steps)
-        return steps
+        model.learn(num_envs * steps)
+        return num_envs * steps
 
     return run
 
@@ -134,7 +140,7 @@ def rows() -> Iterator[Row]:
     network = Network(config.network.build()).eval()
     weights = sum(parameter.numel() for parameter in network.parameters())
     threads = torch.get_num_threads()
-    ours, peer = rates(ppo_moves(config), sb3_moves(), seconds=3, rounds=2)
+    ours, peer = rates(ppo_moves(config), sb3_moves(config), seconds=3, rounds=2)
     what = f"PPO from game to gradient, {threads} threads, {weights / 1e3:.0f} k weights, {config.ppo.epochs} epochs"
     yield Row(what, "moves/s", ours, peer, "SB3-contrib MaskablePPO, MLP, connect four", 10e3)
     yield Row("a move of the network alone, one game", "ms", network_ms(network, 1, 50), target=5, lower_is_better=True)
