@@ -8,10 +8,13 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types coverage match bench clean
+.PHONY: help train setup test lint types coverage match bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+train: $(INSTALLED)  ## train a network from scratch, then draw how it does; goes on with a run that was stopped
+	$(BIN)/ninetka train --config configs/quick.yaml $(if $(wildcard runs/quick/config.yaml),--resume)
 
 setup: $(INSTALLED)  ## create .venv and install everything for development
 

@@ -39,7 +39,9 @@ def replace_files(contents: Mapping[StrPath, Iterable[bytes]]) -> list[int]:
         for path, part in parts.items():
             with naming(path):
                 part.replace(_goal(path))
-                _sync_folder(part.parent)
+        for folder in {part.parent for part in parts.values()}:
+            with naming(folder):
+                _sync_folder(folder)
     finally:
         for part in parts.values():
             with suppress(OSError):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 import yaml
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
 from agents import make_agent
 from ninetka_env.game import Game
+from ninetka_env.replay import read_records
+from train import run as module
 from train.cli import app
+from train.journal import Journal
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {
@@ -42,14 +47,132 @@ def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm)
 def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
     done = train(tmp_path, "threads=1", *SMALL["alphazero"])
     assert done.exit_code == 0, done.output
-    results = json.loads((tmp_path / "quick" / "evaluation.json").read_text())
-    assert [result["settings"]["agents"][1] for result in results[:3]] == ["random", "maxn", "mcts:simulations=200"]
+    folder = tmp_path / "quick"
+    pairs = [result["settings"]["agents"] for result in json.loads((folder / "evaluation.json").read_text())]
+    assert pairs == [
+        ["net", "random"], ["net", "maxn"], ["net", "mcts:simulations=200"],
+        ["net places, maxn moves", "maxn"], ["maxn places, net moves", "maxn"],
+    ]  # fmt: skip
+    assert len(list(read_records(folder / "games.txt"))) == 2 * len(pairs)
+    assert "what each phase is worth" in done.output
+    assert (folder / "report.html").exists()
+    assert (folder / "report.png").exists()
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    again = train(tmp_path, "threads=1", *SMALL["alphazero"], options=("--resume",))
+    assert again.exit_code == 0, again.output
+    assert again.output == done.output
+    assert before.keys() == {path for path in folder.iterdir() if path.is_file()}
+    assert all(path.read_bytes() == text for path, text in before.items() if path.suffix != ".png")
+
+
+@pytest.fixture
+def few_games(monkeypatch):
+    monkeypatch.setattr("train.run.CURVE_GAMES", 2)
+    monkeypatch.setattr("train.run.OPPONENTS", ("random", "maxn:depth=1"))
+
+
+PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", *SMALL["ppo"], "ppo.moves=384")
+"""Six rollouts."""
+
+
+def told(folder, name):
+    """Return what a file of lines tells apart from times."""
+    lines = [json.loads(line) for line in (folder / name).read_text().splitlines()]
+    times = ("seconds", "evaluation_seconds", "moves_per_second", "share_of_play")
+    assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
+    return [{key: value for key, value in line.items() if key not in times} for line in lines]
+
+
+def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monkeypatch):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert train(whole, *PPO).exit_code == 0
+    log = Journal.log
+
+    def interrupted(journal, progress, numbers):
+        if progress > 0.75:
+            raise KeyboardInterrupt
+        return log(journal, progress, numbers)
+
+    monkeypatch.setattr(Journal, "log", interrupted)
+    stopped = train(broken, *PPO)
+    assert stopped.exit_code == 130
+    assert "--resume" in stopped.output
+    monkeypatch.setattr(Journal, "log", log)
+    with (broken / "ppo" / "log.jsonl").open("a") as file:
+        file.write('{"cut sho')
+    (broken / "ppo" / ".step.1.part").write_text("left by a process that was killed")
+    done = train(broken, *PPO, options=("--games", "2", "--resume"))
+    assert done.exit_code == 0, done.output
+    for name in ("log.jsonl", "curve.jsonl"):
+        assert told(broken / "ppo", name) == told(whole / "ppo", name)
+    assert [line["progress"] for line in told(whole / "ppo", "log.jsonl")] == [round(n / 6, 6) for n in range(1, 7)]
+    measured = [line["progress"] for line in told(whole / "ppo", "curve.jsonl")]
+    assert measured == [round(n / 6, 6) for n in range(1, 6) for _ in range(2)]
+    assert not list((broken / "ppo").glob(".*"))
+    events = EventAccumulator(str(broken / "ppo" / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("training/policy_loss")] == list(range(1, 7))
+    assert [event.step for event in events.Scalars("wins/2 players, random")] == list(range(1, 6))
+
+
+def test_a_full_disk_ends_training_and_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    fsync, calls = os.fsync, iter(range(100))
+
+    def full(descriptor):
+        if next(calls) >= 6:
+            raise OSError(28, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = train(tmp_path, *PPO, options=("--games", "0"))
+    assert done.exit_code == 1
+    assert "step-000000000256.json: cannot write: No space left on device" in done.output
+    assert "--resume" in done.output
+    assert "Traceback" not in done.output
+    names = {path.name for path in (tmp_path / "ppo").glob("step-*")}
+    assert names == {"step-000000000128.json", "step-000000000128.safetensors"}
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert train(tmp_path, *PPO, options=("--games", "0", "--resume")).exit_code == 0
+    assert len(told(tmp_path / "ppo", "log.jsonl")) == 6
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("name", ["log.jsonl", "curve.jsonl"])
+def test_a_log_that_cannot_be_written_ends_training_by_name(tmp_path, few_games, monkeypatch, name):
+    prepare = module._prepare
+
+    def with_a_full_file(config, folder, resume):
+        prepare(config, folder, resume)
+        (folder / name).symlink_to("/dev/full")
+
+    monkeypatch.setattr("train.run._prepare", with_a_full_file)
+    monkeypatch.setattr("train.journal._keep_before", lambda path, progress: [])
+    done = train(tmp_path, *PPO)
+    assert done.exit_code == 1
+    assert f"{name}: cannot write: No space left on device" in done.output
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = train(tmp_path / "file", *PPO)
+    assert done.exit_code == 1
+    assert f"{tmp_path / 'file' / 'ppo'}: Not a directory" in done.output
+
+
+def test_a_run_is_resumed_with_its_own_settings_only(tmp_path):
+    assert train(tmp_path, *PPO, options=("--games", "0")).exit_code == 0
+    done = train(tmp_path, *PPO, "ppo.epochs=7", "seed=3", options=("--games", "0", "--resume"))
+    assert done.exit_code == 2
+    assert (
+        "cannot be resumed with other settings than it was begun with: seed=0 (now 3), ppo.epochs=2 (now 7)"
+        in done.output
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "options", "message"),
     [
-        (("alphazero.round=1",), (), "rounds"),
+        (("imitate.round=1",), (), "rounds"),
+        ((), ("--resume",), "no run to resume"),
         (("algorithm=ppo", "name=none"), ("--resume",), "no run to resume"),
     ],
 )
@@ -61,6 +184,7 @@ def test_bad_input_is_named(tmp_path, settings, options, message):
 
 def test_a_run_is_never_written_over(tmp_path):
     (tmp_path / "quick").mkdir()
+    (tmp_path / "quick" / "something").write_text("")
     done = train(tmp_path)
     assert done.exit_code == 2
     assert "exists" in done.output

@@ -132,13 +132,15 @@ def _is_due(journal: Journal, progress: float) -> bool:
 
 def _measure(network: Network, config: TrainConfig, journal: Journal, progress: float) -> None:
     """Add a point to the learning curves."""
-    begin = time.perf_counter()
+    begin, points = time.perf_counter(), []
     for results in _matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS)):
         wins, now = int((results.winning_agents == 0).sum()), time.perf_counter()
         about = {"players": results.settings.num_players, "opponent": results.settings.agents[1]}
         figures = {"games": len(results.winners), "wins": wins, "evaluation_seconds": round(now - begin, 2)}
-        journal.point(progress, about | figures)
+        points.append(about | figures)
         begin = now
+    for point in points:  # all together, so that a run that is killed while it plays measures anew
+        journal.point(progress, point)
 
 
 def _benchmark(network: Network, config: TrainConfig, folder: Path, games: int) -> None:

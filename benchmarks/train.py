@@ -1,0 +1,154 @@
+"""Learning: PPO from game to gradient beside SB3-contrib's, the network's moves, and what self-play waits for."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
+from agents.network import Network
+from agents.policy import NetAgent
+from agents.random_agent import RandomAgent
+from benchmarks.measure import Row, rates, write_rows
+from ninetka_env.game import Game
+from ninetka_env.rules import Records
+from train.config import TrainConfig, load_config
+from train.ppo import draw_opponents, learn, make_batch, new_learner, play
+
+QUICK = Path(__file__).resolve().parent.parent / "configs" / "quick.yaml"
+SIMULATIONS = 32
+GAMES = 256
+
+warnings.filterwarnings("ignore")
+
+
+def ppo_moves(config: TrainConfig) -> Callable[[], int]:
+    """Return a function that plays a rollout, learns from it, and counts its moves."""
+    learner = new_learner(config)
+
+    def run() -> int:
+        draw_opponents(learner)
+        rollout = play(learner)
+        learn(learner, make_batch(rollout, config.ppo.discount_lambda, learner.network.device))
+        return int(rollout.actions.size)
+
+    return run
+
+
+def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Callable[[], int]:
+    """Return the same for SB3-contrib's MaskablePPO, both seats of PettingZoo's connect four by one policy.
+
+    Its minibatches and passes are those of `config`, its network the default one.
+    """
+    import gymnasium
+    from pettingzoo.classic import connect_four_v3
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    class SelfPlay(gymnasium.Env):
+        """Connect four as one agent sees it that plays both seats; the mover's reward."""
+
+        def __init__(self) -> None:
+            self.game = connect_four_v3.raw_env()
+            self.game.reset(seed=0)
+            first = self.game.possible_agents[0]
+            self.action_space = self.game.action_space(first)
+            self.observation_space = self.game.observation_space(first)["observation"]
+
+        def _see(self) -> Any:
+            return self.game.observe(self.game.agent_selection)
+
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            self.game.reset(seed=seed)
+            return self._see()["observation"], {}
+
+        def step(self, action: Any) -> Any:
+            mover = self.game.agent_selection
+            self.game.step(int(action))
+            ended = any(self.game.terminations.values())
+            return self._see()["observation"], self.game.rewards[mover], ended, False, {}
+
+        def action_masks(self) -> Any:
+            return self._see()["action_mask"]
+
+    envs, settings = DummyVecEnv([SelfPlay] * num_envs), config.ppo
+    options: dict[str, Any] = {"batch_size": settings.minibatch, "n_epochs": settings.epochs, "device": "cpu"}
+    model = MaskablePPO("MlpPolicy", envs, n_steps=steps, **options)
+
+    def run() -> int:
+        model.learn(num_envs * steps)
+        return num_envs * steps
+
+    return run
+
+
+def positions(count: int) -> Records:
+    """Return positions from the middle of random games of two, `count` of them."""
+    rng, agent, found = np.random.default_rng(0), RandomAgent(), []
+    for plies in range(count):
+        game = Game.new(2)
+        for _ in range(plies % 60):
+            if not game.is_over:
+                game.play(int(agent.act(game.records, rng)[0]))
+        found.append(Game.new(2).records if game.is_over else game.records)
+    return np.concatenate(found)
+
+
+def network_ms(network: Network, count: int, repeats: int) -> float:
+    """Return the median milliseconds per game of a move by the network alone in `count` games."""
+    agent, games, rng = NetAgent.of(network), positions(count), np.random.default_rng(0)
+    taken = []
+    for _ in range(repeats + 3):
+        begin = time.perf_counter()
+        agent.act(games, rng)
+        taken.append(time.perf_counter() - begin)
+    return 1e3 * float(np.median(taken[3:])) / count
+
+
+def forward_share(network: Network) -> float:
+    """Return the share of a Gumbel search's time, over games in lockstep, that the network's evaluation takes."""
+    inside = 0.0
+
+    class Timed(type(network)):  # type: ignore[misc]
+        def forward(self, inputs: Any) -> Any:
+            nonlocal inside
+            begin = time.perf_counter()
+            outputs = super().forward(inputs)
+            inside += time.perf_counter() - begin
+            return outputs
+
+    timed = Timed(network.config)
+    timed.load_state_dict(network.state_dict())
+    search, games = GumbelSearch(network_evaluate(timed.eval()), SearchOptions(SIMULATIONS)), positions(GAMES)
+    search.run(games, np.random.default_rng(0))
+    inside, begin = 0.0, time.perf_counter()
+    for seed in range(3):
+        search.run(games, np.random.default_rng(seed))
+    return inside / (time.perf_counter() - begin)
+
+
+def rows() -> Iterator[Row]:
+    """Measure everything on the cores that there are."""
+    config = load_config(QUICK, ["algorithm=ppo", "device=cpu"])
+    torch.manual_seed(0)
+    network = Network(config.network.build()).eval()
+    weights = sum(parameter.numel() for parameter in network.parameters())
+    threads = torch.get_num_threads()
+    ours, peer = rates(ppo_moves(config), sb3_moves(config), seconds=3, rounds=2)
+    what = f"PPO from game to gradient, {threads} threads, {weights / 1e3:.0f} k weights, {config.ppo.epochs} epochs"
+    yield Row(what, "moves/s", ours, peer, "SB3-contrib MaskablePPO, MLP, connect four", 10e3)
+    yield Row("a move of the network alone, one game", "ms", network_ms(network, 1, 50), target=5, lower_is_better=True)
+    what = f"the same, {GAMES} games at once, per game"
+    yield Row(what, "ms", network_ms(network, GAMES, 10), target=0.3, lower_is_better=True)
+    what = f"Gumbel search, {SIMULATIONS} simulations, {GAMES} games: share of the time in the network"
+    yield Row(what, "%", 100 * forward_share(network), target=80)
+
+
+if __name__ == "__main__":
+    write_rows(rows())
