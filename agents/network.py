@@ -251,7 +251,7 @@ class Network(nn.Module):
             self.policy(slots).squeeze(-1).float(),
             self.neutral_out(hidden).squeeze(-1).float(),
         )
-        logits = torch.cat([slot_logits, neutral_logits, slot_logits.new_zeros(len(mask), 1)], -1)
+        logits = torch.cat([slot_logits, neutral_logits, slot_logits.new_zeros(mask.shape[0], 1)], -1)
         return logits.index_select(1, self.table_actions).masked_fill(mask == 0, MASKED)
 
     def _absent(self, globals_: Tensor) -> Tensor:

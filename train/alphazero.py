@@ -181,8 +181,10 @@ def _set_learning_rate(student: Student, step: int) -> None:
 
 
 def draw(window: list[Samples], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw (count,) int64 numbers of positions from all rounds of the window alike."""
-    return rng.integers(0, sum(len(samples.games) for samples in window), count)
+    """Draw (count,) int64 numbers of positions: every round alike, however many positions it has."""
+    sizes = np.array([len(samples.games) for samples in window])
+    rounds = rng.integers(0, len(window), count)
+    return (sizes.cumsum() - sizes)[rounds] + rng.integers(0, sizes[rounds])
 
 
 def take(window: list[Samples], chosen: npt.NDArray[np.int64]) -> Samples:

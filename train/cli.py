@@ -162,6 +162,9 @@ def evaluate(
     tournament: Annotated[
         bool, typer.Option("--tournament", help="Two players: also score matches of two games, seats swapped.")
     ] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Two players: also count the wins given away, by perfect play.")
+    ] = False,
     neutral_placement: Annotated[str, typer.Option(help="Who places neutral stones: players or random.")] = "players",
     turn_order: Annotated[str, typer.Option(help="Who opens a phase: restart (seat 0) or continue.")] = "restart",
     batch: Annotated[int, _integer_option("--batch", help="Games played at once; results do not depend on it.")] = 256,
@@ -180,7 +183,7 @@ def evaluate(
     from train.report import print_report, write_json
 
     settings = Settings(tuple(agents or ()), players, games, seed, neutral_placement, turn_order, batch)
-    chosen = _prepare(settings, tournament, json_file, games_file)
+    chosen = _prepare(settings, tournament, exact, json_file, games_file)
     options = {"seed": seed, "neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
     try:
         with _progress_bar(_count_games(settings)) as progress:
@@ -190,7 +193,7 @@ def evaluate(
         _fail(error, code=1)
     except (MemoryError, OverflowError):
         _fail(f"{games} games of these agents do not fit into memory")
-    evaluation = summarise(results, tournament=tournament)
+    evaluation = summarise(results, tournament=tournament, exact=exact)
     print_report(evaluation)
     failures = [saved.failure] if saved and saved.failure else []
     try:
@@ -202,17 +205,22 @@ def evaluate(
         _fail("; ".join(map(_explain, failures)))
 
 
-def _prepare(settings: Settings, tournament: bool, json_file: Path | None, games_file: Path | None) -> list[Agent]:
+def _prepare(
+    settings: Settings, tournament: bool, exact: bool, json_file: Path | None, games_file: Path | None
+) -> list[Agent]:
     """Check everything that can be wrong before a game is played, and make the agents."""
     from agents import make_agent
     from ninetka_env.files import check_writable
     from train.arena import check_settings
     from train.evaluate import check_tournament
+    from train.exact import check_solvable
 
     try:
         check_settings(settings)
         if tournament:
             check_tournament(len(settings.agents), settings.num_players)
+        if exact:
+            check_solvable(settings.num_players)
         if json_file and games_file and json_file.resolve() == games_file.resolve():
             raise ValueError(f"--json and --save-games name the same file, {json_file}")
         for path in filter(None, (json_file, games_file)):

@@ -19,6 +19,7 @@ from scipy.stats import binomtest
 from agents.agent import Agent
 from ninetka_env.rules import Phase
 from train.arena import Lineup, Results, Settings, play_games
+from train.exact import Decisions, check_solvable, find_decisions
 
 CONFIDENCE = 0.95
 ELO_PER_NAT = 400 / np.log(10)
@@ -102,6 +103,24 @@ class MatchFigures:
 
 
 @dataclass(frozen=True)
+class ExactFigures:
+    """What perfect play says of an agent's decisions in the movement phase of two-player games."""
+
+    agent: str
+    decisions: int
+    unsolved: int
+    """Decisions of which the solver could not tell within its budget what they were worth."""
+    won: int
+    """Decisions in positions that perfect play wins."""
+    blunders: int
+    """Those of them that gave the win away."""
+    share: float | None
+    """blunders / won, None if nothing was won."""
+    interval: Interval | None
+    """95 % Wilson interval of it; decisions of one game are not independent, so it is somewhat too narrow."""
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Everything that a report shows."""
 
@@ -116,30 +135,54 @@ class Evaluation:
     lineups: list[LineupFigures]
     matches: list[MatchFigures] | None
     """Two-player tournament, if asked for."""
+    exact: list[ExactFigures] | None
+    """Blunders by the standard of perfect play, if asked for."""
 
 
 def evaluate(
-    agents: Sequence[Agent], num_players: int = 2, num_games: int = 100, *, tournament: bool = False, **options: Any
+    agents: Sequence[Agent],
+    num_players: int = 2,
+    num_games: int = 100,
+    *,
+    tournament: bool = False,
+    exact: bool = False,
+    **options: Any,
 ) -> Evaluation:
     """Play and sum up: `summarise(play_games(agents, num_players, num_games, **options))`."""
     if tournament:
         check_tournament(len(agents), num_players)
-    return summarise(play_games(agents, num_players, num_games, **options), tournament=tournament)
+    if exact:
+        check_solvable(num_players)
+    return summarise(play_games(agents, num_players, num_games, **options), tournament=tournament, exact=exact)
 
 
-def summarise(results: Results, *, tournament: bool = False) -> Evaluation:
+def summarise(results: Results, *, tournament: bool = False, exact: bool = False) -> Evaluation:
     """Work out the figures of finished games.
 
+    Args:
+        results: the games.
+        tournament: also score matches of two games; for two players.
+        exact: also judge every movement decision by perfect play; for two players. It takes a while.
+
     Raises:
-        ValueError: if `tournament` is asked for and the games are no two-player games between different agents.
+        ValueError: if `tournament` is asked for and the games are no two-player games between different agents, or
+            `exact` and they have more players.
     """
     elos = _elo_ratings(results)
     agents = [_agent_figures(results, agent, *elo) for agent, elo in enumerate(elos)]
     lineups = [_lineup_figures(results, number, lineup) for number, lineup in enumerate(results.schedule.lineups)]
     matches = match_figures(results) if tournament else None
     schedule = results.schedule
-    distinct = distinct_games(results)
-    return Evaluation(results.settings, results.games_per_lineup, schedule.rotation, distinct, agents, lineups, matches)
+    return Evaluation(
+        settings=results.settings,
+        games_per_lineup=results.games_per_lineup,
+        rotation=schedule.rotation,
+        distinct_games=distinct_games(results),
+        agents=agents,
+        lineups=lineups,
+        matches=matches,
+        exact=exact_figures(results) if exact else None,
+    )
 
 
 def distinct_games(results: Results) -> int:
@@ -274,6 +317,21 @@ def bootstrap_ratings(copies: npt.ArrayLike, group_wins: Ints, seed: int, resamp
     ratings = fit_ratings(copies, np.stack(wins, axis=1))
     tail = (1 - CONFIDENCE) / 2
     return np.quantile(ratings, [tail, 1 - tail], axis=0)
+
+
+def exact_figures(results: Results) -> list[ExactFigures]:
+    """Count what each agent did with positions of the movement phase that perfect play wins."""
+    decisions = find_decisions(results)
+    return [_exact_figures(decisions, agent, name) for agent, name in enumerate(results.settings.agents)]
+
+
+def _exact_figures(decisions: Decisions, agent: int, name: str) -> ExactFigures:
+    mine = decisions.agents == agent
+    unsolved, won, blunders = (
+        int((mine & chosen).sum()) for chosen in (decisions.unknown, decisions.won, decisions.blunders)
+    )
+    share, interval = (blunders / won, wilson(blunders, won)) if won else (None, None)
+    return ExactFigures(name, int(mine.sum()), unsolved, won, blunders, share, interval)
 
 
 def check_tournament(num_agents: int, num_players: int) -> None:

@@ -18,7 +18,7 @@ from ninetka_env.notation import COLOURS, GameRecord
 from ninetka_env.rules import Phase
 from train import ENVIRONMENT, package_version
 from train.arena import NO_ACTION, Results
-from train.evaluate import AgentFigures, Evaluation
+from train.evaluate import AgentFigures, Evaluation, ExactFigures
 
 PLAIN_WIDTH = 120
 """Columns when the output is no terminal."""
@@ -34,6 +34,8 @@ def print_report(evaluation: Evaluation, console: Console | None = None) -> None
         tables.append(_lineups_table(evaluation))
     if evaluation.matches is not None:
         tables.append(_matches_table(evaluation))
+    if evaluation.exact is not None:
+        tables.append(_exact_table(evaluation.exact))
     console.print(Text("\n".join(headings(evaluation))))
     for table in tables:
         console.print()
@@ -148,6 +150,19 @@ def _matches_table(evaluation: Evaluation) -> Table:
         counts = (match.matches, match.won, match.drawn, match.lost)
         sums = f"{match.sections} : {match.opponent_sections}"
         table.add_row(Text(match.agent), Text(match.opponent), *map(str, counts), sums)
+    return table
+
+
+def _exact_table(exact: list[ExactFigures]) -> Table:
+    columns = ("decisions", "unsolved %", "won", "blunders", "blunders % of won [95 %]")
+    note = "won: decisions where perfect play wins. blunders: those that gave the win away."
+    table = new_table("Movement by the standard of perfect play", "agent", *columns, note=note)
+    for agent in exact:
+        share = "-"
+        if agent.share is not None and agent.interval is not None:
+            share = f"{percent(agent.share)} [{percent(agent.interval[0])}, {percent(agent.interval[1])}]"
+        unsolved = percent(agent.unsolved / agent.decisions) if agent.decisions else "-"
+        table.add_row(Text(agent.agent), str(agent.decisions), unsolved, str(agent.won), str(agent.blunders), share)
     return table
 
 

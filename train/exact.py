@@ -1,0 +1,123 @@
+"""How well agents play by the standard of perfect play: the wins that they give away in two-player movement phases.
+
+results = play_games([make_agent("maxn"), make_agent("net")], 2, 100)
+for figures in exact_figures(results):
+    print(figures.agent, figures.blunder_share, figures.blunder_interval)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.solver import LOST, UNKNOWN, WON, solve_batch
+from ninetka_env._jit import jit, popcount
+from ninetka_env.rules import GAME, MOVEMENT, Records, play
+from train.arena import NO_ACTION, Results
+
+NODES = 200_000
+"""Nodes that the solver may visit per position, enough for nearly all of them."""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """N movement decisions with what perfect play says of them, game by game in the order of play."""
+
+    games: npt.NDArray[np.int64]
+    """(N,) the game of the results."""
+    slides: npt.NDArray[np.int64]
+    """(N,) slides made before."""
+    agents: npt.NDArray[np.int64]
+    """(N,) who decided."""
+    movers: npt.NDArray[np.int8]
+    """(N,) int8 the seat that decided."""
+    winners: npt.NDArray[np.int8]
+    """(N,) int8 the seat that wins under perfect play, -1 where unknown."""
+    played: npt.NDArray[np.int8]
+    """(N,) int8 value of the move that was played: `WON`, `LOST` or `UNKNOWN`, for the mover."""
+    winning: npt.NDArray[np.int64]
+    """(N,) how many moves win."""
+    legal: npt.NDArray[np.int64]
+    """(N,) how many moves there were."""
+
+    @property
+    def unknown(self) -> npt.NDArray[np.bool_]:
+        """(N,) the solver could not tell within its budget what the move is worth."""
+        return self.played == UNKNOWN
+
+    @property
+    def won(self) -> npt.NDArray[np.bool_]:
+        """(N,) the mover wins under perfect play, and what the move is worth is known."""
+        return (self.winners == self.movers) & ~self.unknown
+
+    @property
+    def blunders(self) -> npt.NDArray[np.bool_]:
+        """(N,) the move gave a win away."""
+        return self.won & (self.played == LOST)
+
+
+def check_solvable(num_players: int) -> None:
+    """Raise `ValueError` unless games of so many players can be solved."""
+    if num_players != 2:
+        raise ValueError(f"exact with num_players={num_players}: perfect play is known for 2 players only")
+
+
+def find_decisions(results: Results, nodes: int = NODES, threads: int = 0) -> Decisions:
+    """Solve every position of the movement phase in which a choice was made.
+
+    Args:
+        results: of two-player games.
+        nodes: most nodes that the solver may visit per position.
+        threads: at most this many; 0 for all that numba may use.
+
+    Raises:
+        ValueError: if the games have more than two players.
+    """
+    check_solvable(results.settings.num_players)
+    starts = np.repeat(results.starts, results.schedule.rotation)
+    positions, games, plies, legal = _movement_positions(starts, results.actions)
+    movers = positions["to_move"].astype(np.int8)
+    actions = results.actions[games, plies].astype(np.int64)
+    winners, values = solve_batch(positions, nodes, threads)
+    return Decisions(
+        games=games,
+        slides=plies - _first_plies(games, plies),
+        agents=results.schedule.seatings[games, movers],
+        movers=movers,
+        winners=winners,
+        played=values[np.arange(len(actions)), actions],
+        winning=(values == WON).sum(1),
+        legal=legal,
+    )
+
+
+def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return, per position, the first ply of its game that is there."""
+    _, first, inverse = np.unique(games, return_index=True, return_inverse=True)
+    return plies[first][inverse]
+
+
+def _movement_positions(
+    starts: Records, actions: npt.NDArray[np.uint8]
+) -> tuple[Records, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the positions of the movement phase, the game of each, the ply, and the number of legal moves."""
+    positions, legal = np.zeros(actions.shape, GAME), np.zeros(actions.shape, np.int64)
+    _replay(starts.copy(), actions, positions, legal)
+    games, plies = np.nonzero(legal)
+    return positions[games, plies], games, plies, legal[games, plies]
+
+
+@jit
+def _replay(starts: Records, actions: npt.NDArray[np.uint8], positions: Records, legal: npt.NDArray[np.int64]) -> None:
+    """Play games again; keep their positions of the movement phase and count the moves there."""
+    for index in range(len(starts)):
+        game = starts[index]
+        for ply in range(actions.shape[1]):
+            if actions[index, ply] == NO_ACTION:
+                break
+            if game.phase == MOVEMENT:
+                positions[index, ply] = game
+                legal[index, ply] = popcount(game.movable[game.to_move])
+            play(game, int(actions[index, ply]))
