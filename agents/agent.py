@@ -43,7 +43,7 @@ def make_agent(spec: str) -> Agent:
 
     Options are `key=value` with commas between them; they are the keyword arguments of the agent's constructor. A value
     without a key goes to the first argument (a path, for agents that load one). The spec of an agent inside another's
-    stands in brackets if it has commas: `"phases:placement=[net:runs/quick/last,simulations=64],movement=maxn"`.
+    stands in brackets if it has commas: `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
 
     Raises:
         ValueError: naming the known agents, or the options of the agent named.

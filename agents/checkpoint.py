@@ -76,7 +76,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path | str, device: torch.device | str = "cpu"
 ) -> tuple[Network, Checkpoint, dict[str, Tensor]]:
-    """Read a checkpoint back.
+    """Read a checkpoint back; of a folder, the one whose name comes last, so the newest of a run.
 
     Returns:
         The network on `device`, in evaluation mode; what was noted; the further tensors, on the CPU.
@@ -84,7 +84,8 @@ def load_checkpoint(
     Raises:
         ValueError: naming the file and what is wrong with it: missing, cut short, edited, of another version.
     """
-    target = _with_suffix(path)
+    kept = sorted(Path(path).glob("*.safetensors"))
+    target = kept[-1] if kept else _with_suffix(path)
     about = _read_about(target.with_suffix(".json"))
     tensors = _read_tensors(target, str(about["sha256"]))
     try:
@@ -110,9 +111,7 @@ def best_shipped() -> Path:
         return _with_suffix(FOLDER / pointer.read_text().strip())
     found = sorted(FOLDER.glob("*.safetensors"))
     if not found:
-        raise ValueError(
-            f"no trained network is shipped in {FOLDER}: give the path of one, such as 'net:runs/quick/last'"
-        )
+        raise ValueError(f"no trained network is shipped in {FOLDER}: give the path of one, such as 'net:runs/quick'")
     return found[-1]
 
 

@@ -133,3 +133,12 @@ def test_the_best_shipped_network(tmp_path, network, monkeypatch):
     save_checkpoint(tmp_path / "two", network)
     (tmp_path / "best.txt").write_text("one\n")
     assert best_shipped().stem == "one"
+
+
+def test_a_folder_stands_for_its_newest_checkpoint(tmp_path, network):
+    for step in (900, 1000):
+        save_checkpoint(tmp_path / f"step-{step:06}", network, Checkpoint(CONFIG, step))
+    assert load_checkpoint(tmp_path)[1].step == 1000
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"empty\.json: cannot be read"):
+        load_checkpoint(tmp_path / "empty")

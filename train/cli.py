@@ -126,7 +126,7 @@ def report(
 
 @app.command()
 def export(
-    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Such as runs/quick/last.safetensors.")],
+    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Such as runs/quick.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],
 ) -> None:
     """Write a trained network into an ONNX file."""

@@ -148,6 +148,8 @@ i.seat{display:inline-block;width:.75em;height:.75em;margin-right:.45em;border-r
 .section{fill:var(--grid)}.board circle{stroke:#0004;stroke-width:.04}
 .board text{font-size:.5px;font-weight:700;text-anchor:middle;fill:#0009}
 .about pre{columns:14rem}
+@media(max-width:34rem){th,td{white-space:normal;padding:.35rem .25rem;font-size:.85rem}
+th:first-child{overflow-wrap:anywhere}}
 pre{margin:.5rem 0 0;overflow-x:auto;font-size:.8rem;line-height:1.45}summary{cursor:pointer;color:var(--faint)}
 """
 
