@@ -125,6 +125,28 @@ def report(
 
 
 @app.command()
+def study(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write, such as docs/perfect-play.")],
+    games: Annotated[int, _integer_option("--games", "-g", help="Games per agent and turn order.")] = 50,
+    seed: Annotated[int, _integer_option("--seed", help="Decides every game.")] = 0,
+) -> None:
+    """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json. Takes half an hour."""
+    try:
+        import train.study as module
+        from ninetka_env.files import check_writable
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(path.with_suffix(".md"))
+        found = module.study(games, seed, lambda what: typer.echo(what, err=True))
+        module.write_study(found, path)
+    except ImportError as error:
+        _fail(f"the study needs {error.name}: pip install 'ninetka-env[train]'")
+    except (ValueError, OSError) as error:
+        _fail(error)
+    typer.echo(f"wrote {path.with_suffix('.md')}, .png and .json")
+
+
+@app.command()
 def export(
     checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Such as runs/quick.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],

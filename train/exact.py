@@ -93,6 +93,13 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0) -> De
     )
 
 
+def first_slides(results: Results) -> Records:
+    """Return (T,) records: the first position of each game's movement phase."""
+    starts = np.repeat(results.starts, results.schedule.rotation)
+    positions, games, _, _ = _movement_positions(starts, results.actions)
+    return positions[np.unique(games, return_index=True)[1]]
+
+
 def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return, per position, the first ply of its game that is there."""
     _, first, inverse = np.unique(games, return_index=True, return_inverse=True)

@@ -1,0 +1,239 @@
+"""What perfect play says about two-player 9tka: who wins after whose placement, how rare winning moves are, who errs.
+
+    ninetka study docs/perfect-play
+
+plays agents against themselves from random neutral stones, solves what it can, and writes a page of tables
+(`.md`), a picture (`.png`) and the figures (`.json`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agents import make_agent
+from agents.solver import solve_batch
+from ninetka_env.files import replace_files
+from train import ENVIRONMENT, package_version
+from train.arena import Results, play_games
+from train.evaluate import Interval, wilson
+from train.exact import Decisions, find_decisions, first_slides
+
+PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
+"""Whose placements are solved from the first slide."""
+AGENTS = (
+    "random",
+    *(f"maxn:depth={depth}" for depth in range(1, 8)),
+    *(f"mcts:simulations={count}" for count in (100, 400, 2000, 8000)),
+    "net",
+    "net:simulations=64",
+)
+"""Whose movement decisions are judged."""
+ORDERS = ("restart", "continue")
+SLIDES = (0, 2, 4, 8, 12, 16, 20)
+"""Slides made, where winning moves are counted."""
+FIRST_NODES, NODES = 2_000_000, 50_000
+"""Nodes per position that the solver may visit: at the first slide, at any decision."""
+
+
+@dataclass(frozen=True)
+class Proportion:
+    """A count of a total, with the 95 % Wilson interval of its share; None if there is no total."""
+
+    count: int
+    total: int
+    interval: Interval | None
+
+    @classmethod
+    def of(cls, count: int, total: int) -> Proportion:
+        """Make a share."""
+        return cls(count, total, wilson(count, total) if total else None)
+
+    def __str__(self) -> str:
+        """Write it in percent."""
+        if self.interval is None:
+            return "-"
+        low, high = self.interval
+        return f"{100 * self.count / self.total:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that the page shows."""
+
+    games: int
+    """Games per agent and turn order."""
+    seed: int
+    second_wins: dict[str, dict[str, Proportion]]
+    """By placer and turn order: first slides that seat 1 wins, of those solved."""
+    solved: dict[str, dict[str, Proportion]]
+    """By placer and turn order: first slides that were solved."""
+    winning: dict[str, dict[int, float | None]]
+    """By placer and slides made: mean share of the moves of won positions that win."""
+    blunders: dict[str, Proportion]
+    """By agent: won decisions that gave the win away; both turn orders."""
+    unsolved: dict[str, Proportion]
+    """By agent: decisions that were not solved."""
+
+
+def study(games: int = 50, seed: int = 0, progress: Callable[[str], None] = lambda what: None) -> Study:
+    """Play, solve and count.
+
+    Args:
+        games: per agent and turn order.
+        seed: decides every game.
+        progress: told what comes next.
+    """
+    decisions: dict[str, list[Decisions]] = {}
+    second, solved = {}, {}
+    for spec in dict.fromkeys((*PLACERS, *AGENTS)):
+        progress(spec)
+        played = {order: _play(spec, games, seed, order) for order in ORDERS}
+        decisions[spec] = [find_decisions(results, NODES) for results in played.values()]
+        if spec in PLACERS:
+            second[spec], solved[spec] = _first_slides(played)
+    return Study(
+        games=games,
+        seed=seed,
+        second_wins=second,
+        solved=solved,
+        winning={spec: _winning_moves(decisions[spec]) for spec in PLACERS},
+        blunders={spec: _share(decisions[spec], "blunders", "won") for spec in AGENTS},
+        unsolved={spec: _share(decisions[spec], "unknown", "legal") for spec in AGENTS},
+    )
+
+
+def _play(spec: str, games: int, seed: int, order: str) -> Results:
+    """Let an agent play itself."""
+    return play_games([make_agent(spec)], 2, games, seed=seed, neutral_placement="random", turn_order=order)
+
+
+def _first_slides(played: dict[str, Results]) -> tuple[dict[str, Proportion], dict[str, Proportion]]:
+    """Solve the first slides of games, by turn order: how many seat 1 wins, and how many could be solved."""
+    second, solved = {}, {}
+    for order, results in played.items():
+        winners, _ = solve_batch(first_slides(results), FIRST_NODES, moves=False)
+        known = int((winners >= 0).sum())
+        second[order], solved[order] = (
+            Proportion.of(int((winners == 1).sum()), known),
+            Proportion.of(known, len(winners)),
+        )
+    return second, solved
+
+
+def _winning_moves(parts: Sequence[Decisions]) -> dict[int, float | None]:
+    found: dict[int, float | None] = {}
+    for slides in SLIDES:
+        shares = [(part.winning / part.legal)[part.won & (part.slides == slides)] for part in parts]
+        together = np.concatenate(shares)
+        found[slides] = float(together.mean()) if len(together) else None
+    return found
+
+
+def _share(parts: Sequence[Decisions], counted: str, of: str) -> Proportion:
+    counts, totals = (sum(int((getattr(part, name) > 0).sum()) for part in parts) for name in (counted, of))
+    return Proportion.of(counts, totals)
+
+
+def write_study(found: Study, path: Path) -> None:
+    """Write `path` with the endings .md, .png and .json, all or none."""
+    values = {"environment": ENVIRONMENT, "package": package_version(), **asdict(found)}
+    contents = {
+        path.with_suffix(".md"): page(found, path.with_suffix(".png").name).encode(),
+        path.with_suffix(".png"): picture(found),
+        path.with_suffix(".json"): (json.dumps(values, indent=1) + "\n").encode(),
+    }
+    replace_files({target: [content] for target, content in contents.items()})
+
+
+def page(found: Study, picture_name: str) -> str:
+    """Return the page as Markdown."""
+    first = [
+        (spec, *(str(found.second_wins[spec][order]) for order in ORDERS), _least(found.solved[spec]))
+        for spec in PLACERS
+    ]
+    winning = [
+        (spec, *("-" if share is None else f"{100 * share:.0f}" for share in found.winning[spec].values()))
+        for spec in PLACERS
+    ]
+    blunders = [
+        (spec, str(share.total), str(share), f"{100 * found.unsolved[spec].count / found.unsolved[spec].total:.1f}")
+        for spec, share in found.blunders.items()
+    ]
+    return "\n".join(
+        [
+            "# What perfect play says about two-player 9tka",
+            "",
+            f"Each agent plays itself in {found.games} games per turn order, from random neutral stones (seed "
+            f"{found.seed}); the exact solver (`agents/solver.py`) judges the movement phase, with {NODES:,} nodes a "
+            f"decision and {FIRST_NODES:,} at the first slide. This page is written by",
+            "",
+            "```sh",
+            f"ninetka study docs/perfect-play --games {found.games} --seed {found.seed}",
+            "```",
+            "",
+            f"![Blunders and winning moves]({picture_name})",
+            "",
+            "## Who wins from the first slide",
+            "",
+            "Share of placements that seat 1, the second to place, wins under perfect play, % [95 %]. With `restart` "
+            "seat 0 opens the movement phase, with `continue` the turns simply go on.",
+            "",
+            *_table(("placed by", *ORDERS, "solved %, at least"), first),
+            "",
+            "## How many moves keep a win",
+            "",
+            "Mean share of the legal moves that win, in positions that the mover wins, by slides made before, %:",
+            "",
+            *_table(("played by", *map(str, SLIDES)), winning),
+            "",
+            "## Who gives wins away",
+            "",
+            "Decisions in won positions that gave the win away; both turn orders. Decisions of one game are not "
+            "independent, so the intervals are somewhat too narrow.",
+            "",
+            *_table(("agent", "won decisions", "blunders % [95 %]", "unsolved %"), blunders),
+            "",
+        ]
+    )
+
+
+def _least(solved: dict[str, Proportion]) -> str:
+    return f"{100 * min(share.count / share.total for share in solved.values()):.0f}"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [columns, ["---"] * len(columns), *([f"`{row[0]}`", *row[1:]] for row in rows)]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def picture(found: Study) -> bytes:
+    """Return a PNG: blunder rates with intervals, and how the share of winning moves grows."""
+    import io
+
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    known = {spec: share for spec, share in found.blunders.items() if share.interval}
+    rates = np.array([100 * share.count / share.total for share in known.values()])
+    bounds = 100 * np.array([share.interval for share in known.values()]).T
+    places = np.arange(len(known))
+    left.barh(places, rates, color="#4878a8", xerr=np.abs(bounds - rates), ecolor="#333333", capsize=2)
+    left.set_yticks(places, list(known))
+    left.invert_yaxis()
+    left.set(xlabel="wins given away per decision in a won position, %", title="Blunders")
+    for spec, shares in found.winning.items():
+        points = [(slides, 100 * share) for slides, share in shares.items() if share is not None]
+        right.plot(*zip(*points, strict=True), marker="o", label=spec)
+    right.set(xlabel="slides made", ylabel="moves that win, %", title="Winning moves in won positions", ylim=(0, 102))
+    right.legend(title="played by", frameon=False)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
