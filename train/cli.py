@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -117,6 +118,9 @@ def evaluate(
     neutral_placement: Annotated[str, typer.Option(help="Who places neutral stones: players or random.")] = "players",
     turn_order: Annotated[str, typer.Option(help="Who opens a phase: restart (seat 0) or continue.")] = "restart",
     batch: Annotated[int, _integer_option("--batch", help="Games played at once; results do not depend on it.")] = 256,
+    exact: Annotated[
+        int, _integer_option("--exact", help="Two players: count blunders by perfect play, this many nodes a position.")
+    ] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
     games_file: Annotated[
         Path | None, typer.Option("--save-games", metavar="FILE", help="Write all games there, as text.")
@@ -131,6 +135,8 @@ def evaluate(
     from train.evaluate import summarise
     from train.report import print_report
 
+    if exact and players != 2:
+        _fail(f"--exact {exact} with --players {players}: the solver plays two-player games")
     settings = Settings(tuple(agents or ()), players, games, seed, neutral_placement, turn_order, batch)
     chosen = _prepare(settings, tournament, json_file, games_file)
     options = {"seed": seed, "neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
@@ -142,6 +148,10 @@ def evaluate(
     except (MemoryError, OverflowError):
         _fail(f"{games} games of these agents do not fit into memory")
     evaluation = summarise(results, tournament=tournament)
+    if exact:
+        from train.exact import blunder_figures
+
+        evaluation = replace(evaluation, blunders=blunder_figures(results, exact))
     print_report(evaluation)
     _save(evaluation, results, json_file, games_file)
 
@@ -236,6 +246,30 @@ def replay(
     except BrokenPipeError:  # the reader has seen enough
         raise
     except (ValueError, OSError, ImportError) as error:
+        _fail(error)
+
+
+@app.command()
+def analyze(
+    file: Annotated[Path, typer.Argument(metavar="RECORD", help="Games as `evaluate --save-games` writes them.")],
+    game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    nodes: Annotated[int, _integer_option("--nodes", help="The solver's budget per position.")] = 2_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw the game's course there.")] = None,
+) -> None:
+    """Tell which slides of a two-player game kept the win under perfect play, and which gave it away."""
+    import json
+
+    from train.analyze import analysis_dict, analysis_text, save_course
+    from train.analyze import analyze as run
+
+    try:
+        analysis = run(_nth_game(file, game), nodes)
+        typer.echo(json.dumps(analysis_dict(analysis), indent=2) if as_json else "\n".join(analysis_text(analysis)))
+        if png:
+            save_course(analysis, png)
+            typer.echo(f"wrote {png}", err=True)
+    except (ValueError, OSError) as error:
         _fail(error)
 
 

@@ -102,6 +102,25 @@ class MatchFigures:
 
 
 @dataclass(frozen=True)
+class BlunderFigures:
+    """How an agent treated won positions of the movement phase."""
+
+    name: str
+    decisions: int
+    """Its movement decisions."""
+    won: int
+    """Those in positions that it holds the win in, the position after them solved too."""
+    blunders: int
+    """Those that gave the win away."""
+    rate: float | None
+    """blunders / won; None without any."""
+    interval: Interval | None
+    """95 % Wilson interval of `rate`, as if decisions were independent."""
+    unsolved: float
+    """Share of its decisions where the position before or after was not solved within the budget."""
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Everything that a report shows."""
 
@@ -114,6 +133,8 @@ class Evaluation:
     lineups: list[LineupFigures]
     matches: list[MatchFigures] | None
     """Two-player tournament, if asked for."""
+    blunders: list[BlunderFigures] | None = None
+    """Movement decisions against perfect play, if asked for; see `train.exact`."""
 
 
 def evaluate(

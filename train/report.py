@@ -20,7 +20,7 @@ from ninetka_env.notation import COLOURS, GameRecord
 from ninetka_env.rules import Phase
 from train import ENVIRONMENT, package_version
 from train.arena import NO_ACTION, Results
-from train.evaluate import AgentFigures, Evaluation
+from train.evaluate import AgentFigures, BlunderFigures, Evaluation
 
 PLAIN_WIDTH = 120
 """Columns when the output is no terminal."""
@@ -34,6 +34,8 @@ def print_report(evaluation: Evaluation, console: Console | None = None) -> None
         tables.append(_lineups_table(evaluation))
     if evaluation.matches is not None:
         tables.append(_matches_table(evaluation))
+    if evaluation.blunders is not None:
+        tables.append(_blunders_table(evaluation.blunders))
     console.print(Text("\n".join(headings(evaluation))))
     for table in tables:
         console.print()
@@ -139,6 +141,17 @@ def _matches_table(evaluation: Evaluation) -> Table:
         counts = (match.matches, match.won, match.drawn, match.lost)
         sums = f"{match.sections} : {match.opponent_sections}"
         table.add_row(Text(match.agent), Text(match.opponent), *map(str, counts), sums)
+    return table
+
+
+def _blunders_table(blunders: list[BlunderFigures]) -> Table:
+    note = "won: slides in won positions, by perfect play; blunders: those that gave the win away"
+    table = _table("Blunders", "agent", "slides", "won", "blunders", "% [95 %]", "unsolved %", note=note)
+    for agent in blunders:
+        low, high = agent.interval or (0.0, 0.0)
+        rate = "-" if agent.rate is None else f"{_percent(agent.rate)} [{_percent(low)}, {_percent(high)}]"
+        counts = (agent.decisions, agent.won, agent.blunders)
+        table.add_row(Text(agent.name), *map(str, counts), Text(rate), _percent(agent.unsolved))
     return table
 
 
