@@ -43,7 +43,8 @@ _COL03 = _bits((r, c) for r in _NINE for c in (0, 3))[0]
 _LOW8 = _bits((r, c) for r in _NINE for c in range(8))[0]
 _ROW036 = _bits((r, c) for r in (0, 3) for c in _NINE)[0]
 ROW = 511
-_THREE_ROWS = 1 | 1 << 9 | 1 << 18
+THREE_ROWS = 1 | 1 << 9 | 1 << 18
+SIX_ROWS = THREE_ROWS | THREE_ROWS << 27
 """Masks of one word; those of columns serve `hi` as well, whose upper bits are never set."""
 
 
@@ -192,7 +193,7 @@ def _sum_columns(thirds: int) -> int:
 @jit
 def nine_bits(lo: int, hi: int) -> int:
     """Gather the flags in bit 8 of the rows: times 0x10101, bits 0, 9 and 18 meet in bits 16 to 18."""
-    first, second, third = (lo >> 8) & _THREE_ROWS, (lo >> 35) & _THREE_ROWS, (hi >> 8) & _THREE_ROWS
+    first, second, third = (lo >> 8) & THREE_ROWS, (lo >> 35) & THREE_ROWS, (hi >> 8) & THREE_ROWS
     first, second, third = first * 0x10101 >> 16, second * 0x10101 >> 16, third * 0x10101 >> 16
     return (first & 7) | (second & 7) << 3 | (third & 7) << 6
 

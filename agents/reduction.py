@@ -10,11 +10,13 @@ other way either has an end of its own there, or blocks the stone altogether). S
 land are in the least set that holds the ends of all runs and, with a square, also the one before it in each run that
 crosses there. The set is too large rather than too small, and only shrinks as the game goes on.
 
-**Isolated stones.** Take a stone that nobody can block (no other stone can land on the first square of its run), none
-of whose possible landings lies in another stone's run, and whose possible landings lie in one section. It slides in the
-end, since a seat that can slide must, and settles in that section; it changes nothing for any other stone. So it is
-counted at once, and what remains of it is a *tempo*: a move that only hands the turn on. The same holds if its landings
-lie in several sections that are all decided.
+**Isolated stones.** Take a set of stones none of which can be blocked (no other stone can land on the first square of
+its run), each with all its possible landings in one section, or in decided sections only, and none of them with a
+possible landing in the run of a stone outside the set. Each slides in the end, since a seat that can slide must, and
+settles in that section, wherever others cut its run; and whatever the set does changes nothing for a stone outside. So
+its stones are counted at once, and what remains of each is a *tempo*: a move that only hands the turn on. The largest
+such set is what is left of all stones that meet the first two conditions when those that break the third are dropped
+again and again.
 
 **Tempi cancel.** With one more tempo for each seat, who wins without them still wins: he answers a tempo with his
 own. If he must spend his own first, having nothing else to move, he never gets another stone to slide, and the other
@@ -49,8 +51,10 @@ from agents.bitboard import (
     ROW,
     SECTION_BOARD,
     SECTION_OF,
+    SIX_ROWS,
     SLOT_BOARD,
     STAYS_FREE,
+    THREE_ROWS,
     UP,
     any_in_column,
     any_in_row,
@@ -206,11 +210,11 @@ def run_end(states: States, row: int, slot: int) -> int:
     return highest(lo)
 
 
-SEVERAL, BLOCKABLE, HARMFUL, SCRATCH = 8, 14, 20, 26
+SEVERAL, BLOCKABLE, ISOLATED, SCRATCH = 8, 14, 20, 26
 """Parts of the scratch memory of `reduce`: from 0 the boards of possible landings, as the runs in a state; then flags
-of the stones with arrivals in several sections, of those that others can block, and of those that can land in others'
-runs. Flags are six words: bit 8 of the rows of stones that slide right (lo, hi) and left, the columns of those that
-slide down and up. Last, the size of it all."""
+of the stones with arrivals in several sections, of those that others can block, and of those that may be isolated.
+Flags are six words: bit 8 of the rows of stones that slide right (lo, hi) and left, the columns of those that slide
+down and up. Last, the size of it all."""
 
 
 @jit
@@ -218,12 +222,9 @@ def reduce(states: States, row: int, owned: States, scratch: States) -> int:
     """Reduce a state in place as the module's text says; return the verdict. `scratch` is (`SCRATCH`,) int64."""
     _write_landings(states, row, scratch)
     _write_flags(states, row, scratch)
-    while True:
-        isolated = _isolated_slots(states, row, scratch)
-        if isolated == 0:
-            break
+    isolated = _isolated_slots(states, row, scratch)
+    if isolated:
         _take_out(states, row, scratch, owned, isolated)
-        _write_flags(states, row, scratch)
     verdict = _decide_sections(states, row, owned, scratch)
     if verdict == UNDECIDED:
         _settle_turn(states, row, owned)
@@ -265,9 +266,9 @@ def _write_landings(states: States, row: int, scratch: States) -> None:
 
 @jit
 def _write_flags(states: States, row: int, scratch: States) -> None:
-    """Write the three flags of every stone."""
+    """Flag the stones with arrivals in several sections, and those that others can block."""
     right_lo, right_hi, left_lo, left_hi = states[row, 0], states[row, 1], states[row, 2], states[row, 3]
-    down_lo, down_hi, up_lo, up_hi = states[row, 4], states[row, 5], states[row, 6], states[row, 7]
+    down_lo, up_hi = states[row, 4], states[row, 7]
     scratch[8], scratch[9] = several_in_row(row_thirds(scratch[0])), several_in_row(row_thirds(scratch[1]))
     scratch[10], scratch[11] = several_in_row(row_thirds(scratch[2])), several_in_row(row_thirds(scratch[3]))
     scratch[12] = several_in_column(column_thirds(scratch[4]), column_thirds(scratch[5]))
@@ -280,35 +281,54 @@ def _write_flags(states: States, row: int, scratch: States) -> None:
     scratch[17] = left_hi & COL8 & (land_column_hi | scratch[1])
     scratch[18] = down_lo & ROW & (land_row_lo | scratch[6])
     scratch[19] = (up_hi & (land_row_hi | scratch[5])) >> 18
-    row_lo, row_hi, column_lo, column_hi = right_lo | left_lo, right_hi | left_hi, down_lo | up_lo, down_hi | up_hi
-    scratch[20] = any_in_row(scratch[0] & (column_lo | left_lo))
-    scratch[21] = any_in_row(scratch[1] & (column_hi | left_hi))
-    scratch[22] = any_in_row(scratch[2] & (column_lo | right_lo))
-    scratch[23] = any_in_row(scratch[3] & (column_hi | right_hi))
-    scratch[24] = any_in_column(scratch[4] & (row_lo | up_lo), scratch[5] & (row_hi | up_hi))
-    scratch[25] = any_in_column(scratch[6] & (row_lo | down_lo), scratch[7] & (row_hi | down_hi))
 
 
 @jit
 def _isolated_slots(states: States, row: int, scratch: States) -> int:
     """Return the slots of the isolated stones."""
     open_lo, open_hi = SECTION_BOARD[states[row, OPEN], 0], SECTION_BOARD[states[row, OPEN], 1]
-    right_lo = ((states[row, 0] & COL0) << 8) & ~(scratch[14] | scratch[20])
-    right_hi = ((states[row, 1] & COL0) << 8) & ~(scratch[15] | scratch[21])
-    left_lo = states[row, 2] & COL8 & ~(scratch[16] | scratch[22])
-    left_hi = states[row, 3] & COL8 & ~(scratch[17] | scratch[23])
-    down = states[row, 4] & ROW & ~(scratch[18] | scratch[24])
-    up = (states[row, 7] >> 18) & ~(scratch[19] | scratch[25])
-    if (right_lo | right_hi | left_lo | left_hi | down | up) == 0:
-        return 0
-    right_lo &= ~(scratch[8] & any_in_row(scratch[0] & open_lo))
-    right_hi &= ~(scratch[9] & any_in_row(scratch[1] & open_hi))
-    left_lo &= ~(scratch[10] & any_in_row(scratch[2] & open_lo))
-    left_hi &= ~(scratch[11] & any_in_row(scratch[3] & open_hi))
-    down &= ~(scratch[12] & any_in_column(scratch[4] & open_lo, scratch[5] & open_hi))
-    up &= ~(scratch[13] & any_in_column(scratch[6] & open_lo, scratch[7] & open_hi))
-    rows = LINE_SLOTS[0, nine_bits(right_lo, right_hi)] | LINE_SLOTS[1, nine_bits(left_lo, left_hi)]
-    return rows | LINE_SLOTS[2, down] | LINE_SLOTS[3, up]
+    down = any_in_column(scratch[4] & open_lo, scratch[5] & open_hi)
+    up = any_in_column(scratch[6] & open_lo, scratch[7] & open_hi)
+    right_lo = scratch[14] | (scratch[8] & any_in_row(scratch[0] & open_lo))
+    right_hi = scratch[15] | (scratch[9] & any_in_row(scratch[1] & open_hi))
+    left_lo = scratch[16] | (scratch[10] & any_in_row(scratch[2] & open_lo))
+    left_hi = scratch[17] | (scratch[11] & any_in_row(scratch[3] & open_hi))
+    scratch[20] = ((states[row, 0] & COL0) << 8) & ~right_lo
+    scratch[21] = ((states[row, 1] & COL0) << 8) & ~right_hi
+    scratch[22] = states[row, 2] & COL8 & ~left_lo
+    scratch[23] = states[row, 3] & COL8 & ~left_hi
+    scratch[24] = states[row, 4] & ROW & ~(scratch[18] | (scratch[12] & down))
+    scratch[25] = (states[row, 7] >> 18) & ~(scratch[19] | (scratch[13] & up))
+    while _drop_harmful(states, row, scratch):
+        pass
+    rows = LINE_SLOTS[0, nine_bits(scratch[20], scratch[21])] | LINE_SLOTS[1, nine_bits(scratch[22], scratch[23])]
+    return rows | LINE_SLOTS[2, scratch[24]] | LINE_SLOTS[3, scratch[25]]
+
+
+@jit
+def _drop_harmful(states: States, row: int, scratch: States) -> bool:
+    """Drop from the flagged stones those that can land in the run of one that is not; tell whether there were any."""
+    one, two, three, four, five, six = scratch[20], scratch[21], scratch[22], scratch[23], scratch[24], scratch[25]
+    if (one | two | three | four | five | six) == 0:
+        return False
+    right_lo, right_hi = states[row, 0] & ~whole_rows(one), states[row, 1] & ~whole_rows(two)
+    left_lo, left_hi = states[row, 2] & ~whole_rows(three), states[row, 3] & ~whole_rows(four)
+    down_lo, down_hi = states[row, 4] & ~(five * SIX_ROWS), states[row, 5] & ~(five * THREE_ROWS)
+    up_lo, up_hi = states[row, 6] & ~(six * SIX_ROWS), states[row, 7] & ~(six * THREE_ROWS)
+    row_lo, row_hi, column_lo, column_hi = right_lo | left_lo, right_hi | left_hi, down_lo | up_lo, down_hi | up_hi
+    one &= any_in_row(scratch[0] & (column_lo | left_lo))
+    two &= any_in_row(scratch[1] & (column_hi | left_hi))
+    three &= any_in_row(scratch[2] & (column_lo | right_lo))
+    four &= any_in_row(scratch[3] & (column_hi | right_hi))
+    five &= any_in_column(scratch[4] & (row_lo | up_lo), scratch[5] & (row_hi | up_hi))
+    six &= any_in_column(scratch[6] & (row_lo | down_lo), scratch[7] & (row_hi | down_hi))
+    scratch[20] ^= one
+    scratch[21] ^= two
+    scratch[22] ^= three
+    scratch[23] ^= four
+    scratch[24] ^= five
+    scratch[25] ^= six
+    return (one | two | three | four | five | six) != 0
 
 
 @jit

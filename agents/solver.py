@@ -179,10 +179,21 @@ def solve_batch(
     """
     if (games["num_players"] != 2).any():
         raise ValueError("the solver plays two-player games")
-    threads = min(check_threads(threads), max(1, len(games)))
-    most = _table_entries(check_count("memory_mb", memory_mb) // threads)
+    check_count("nodes", nodes)
+    check_count("memory_mb", memory_mb)
+    return _solve_many(games, nodes, check_threads(threads), ALL_MOVES if moves else ONLY_WINNER, memory_mb)
+
+
+ONLY_WINNER, A_WINNING_MOVE, ALL_MOVES = 0, 1, 2
+
+
+def _solve_many(
+    games: Records, nodes: int, threads: int, wanted: int, memory_mb: int = 512
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
     winners, values = np.full(len(games), -1, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8)
-    run_shared(_solve_all, threads, games, check_count("nodes", nodes), most, moves, winners, values)
+    threads = min(threads, max(1, len(games)))
+    most = _table_entries(memory_mb // threads)
+    run_shared(_solve_all, threads, np.ascontiguousarray(games), nodes, most, wanted, winners, values)
     return winners, values
 
 
@@ -201,7 +212,7 @@ def _solve_all(
     games: Records,
     limit: int,
     most: int,
-    moves: bool,
+    wanted: int,
     winners: npt.NDArray[np.int8],
     values: npt.NDArray[np.int8],
 ) -> None:
@@ -218,9 +229,10 @@ def _solve_all(
             continue
         table = emptied(table)
         winner, nodes, stored, table = find_winner(games[index], 0, memory, table, 0, most, limit)
-        if moves:
+        if wanted:
+            left, enough = limit - nodes, wanted == A_WINNING_MOVE
             winner = _solve_moves(
-                games[index], winner, scratch, memory, table, stored, most, limit - nodes, values[index]
+                games[index], winner, scratch, memory, table, stored, most, left, enough, values[index]
             )
         winners[index] = winner
 
@@ -245,9 +257,10 @@ def _solve_moves(
     stored: int,
     most: int,
     limit: int,
+    enough: bool,
     values: npt.NDArray[np.int8],
 ) -> int:
-    """Write the value of every legal move of a game whose winner may be known; return the winner, -1 if unknown."""
+    """Write the value of every legal move, or up to one that wins if that is `enough`; return the winner, or -1."""
     mover = game.to_move
     if must_pass(game):
         values[PASS] = UNKNOWN if winner < 0 else WON if winner == mover else LOST
@@ -267,6 +280,8 @@ def _solve_moves(
             if won_by == mover:
                 winner = mover
         values[SLOT_SQUARE[slot]] = UNKNOWN if won_by < 0 else WON if won_by == mover else LOST
+        if enough and won_by == mover:
+            break
     return winner
 
 
@@ -297,12 +312,12 @@ class SolverAgent:
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `agents.agent.Agent.act`."""
-        streams = game_streams(games, rng)
-        actions = self._mcts.act(games, GameRandom(streams)) if len(games) else np.empty(0, np.int64)
+        streams, actions = game_streams(games, rng), np.full(len(games), -1, np.int64)
         solvable = np.flatnonzero((games["num_players"] == 2) & (games["phase"] == MOVEMENT))
-        _, values = solve_batch(games[solvable], self._nodes, self._threads)
-        for place, index in enumerate(solvable):
-            winning = np.flatnonzero(values[place] == WON)
-            if len(winning) and actions[index] not in winning:
-                actions[index] = winning[0]
+        _, values = _solve_many(games[solvable], self._nodes, self._threads, A_WINNING_MOVE)
+        winning = values == WON
+        actions[solvable] = np.where(winning.any(axis=1), winning.argmax(axis=1), -1)
+        rest = np.flatnonzero(actions < 0)
+        if len(rest):
+            actions[rest] = self._mcts.act(games[rest], GameRandom(streams[rest]))
         return actions

@@ -11,14 +11,20 @@ import pytest
 from conftest import ALL_OPTIONS, Options, position_after, random_position
 from scipy.stats import chisquare
 
-from agents import make_agent, maxn, mcts, random_agent
+from agents import make_agent, maxn, mcts, random_agent, solver
 from agents.agent import GameRandom, game_streams
 from agents.by_phase import ByPhase
 from ninetka_env.game import Game
 from ninetka_env.geometry import PASS
 from ninetka_env.rules import GAME, Phase
 
-SPECS = ["random", "maxn:depth=2", "maxn:depth=2,random_ties=true", "mcts:simulations=30"]
+SPECS = [
+    "random",
+    "maxn:depth=2",
+    "maxn:depth=2,random_ties=true",
+    "mcts:simulations=30",
+    "solver:nodes=50,simulations=30",
+]
 PHASES = "phases:placement=random,movement=[mcts:30,exploration=0.5]"
 
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled, or it takes too long")
@@ -208,7 +214,15 @@ def test_streams_are_as_many_as_games_and_all_different():
     assert len(set(streams.tolist())) == 2000
 
 
-KERNELS = [random_agent._act, maxn._act, maxn._search_first, maxn._evaluate_first, mcts._act, mcts._search_first]
+KERNELS = [
+    random_agent._act,
+    maxn._act,
+    maxn._search_first,
+    maxn._evaluate_first,
+    mcts._act,
+    mcts._search_first,
+    solver._solve_all,
+]
 
 
 @compiled

@@ -24,7 +24,8 @@ def results() -> Results:
 
 
 def test_decisions_are_what_was_played_and_what_plain_search_says_of_it(results):
-    decisions = find_decisions(results)
+    decisions = find_decisions(results, moves=True)
+    assert (decisions.played == find_decisions(results).played).all()
     place, checked = 0, 0
     for index in range(len(results.winners)):
         game = Game(results.starts[index // results.schedule.rotation][None].copy())

@@ -43,7 +43,7 @@ def test_the_study_counts_what_was_played(few_agents):
     assert found.solved["random"]["restart"].count == (winners >= 0).sum()
     assert found.second_wins["random"]["restart"].count == (winners == 1).sum()
     other = play_games([make_agent("random")], 2, 3, seed=7, neutral_placement="random", turn_order="continue")
-    decisions = [find_decisions(each, 2000) for each in (results, other)]
+    decisions = [find_decisions(each, 2000, moves=True) for each in (results, other)]
     assert found.blunders["random"].count == sum(part.blunders.sum() for part in decisions)
     assert found.blunders["random"].total == sum(part.won.sum() for part in decisions)
     assert found.unsolved["random"].total == sum(len(part.games) for part in decisions)

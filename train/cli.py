@@ -324,6 +324,31 @@ def replay(
         _fail(error)
 
 
+@app.command()
+def analyze(
+    file: Annotated[Path, typer.Argument(metavar="RECORD", help="Games as `evaluate --save-games` writes them.")],
+    game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    nodes: Annotated[int, _integer_option("--nodes", help="The solver's budget per position.")] = 2_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw the game's course there.")] = None,
+) -> None:
+    """Tell which slides of a two-player game kept the win under perfect play, and which gave it away."""
+    import json
+
+    from ninetka_env.replay import find_record
+    from train.analyze import analysis_dict, analysis_text, save_course
+    from train.analyze import analyze as run
+
+    try:
+        analysis = run(find_record(file, game), nodes)
+        typer.echo(json.dumps(analysis_dict(analysis), indent=2) if as_json else "\n".join(analysis_text(analysis)))
+        if png:
+            save_course(analysis, png)
+            typer.echo(f"wrote {png}", err=True)
+    except (ValueError, OSError) as error:
+        _fail(error)
+
+
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
     """Run the repository's benchmarks; everything after `bench` goes to them."""

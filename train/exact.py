@@ -38,7 +38,7 @@ class Decisions:
     played: npt.NDArray[np.int8]
     """(N,) int8 value of the move that was played: `WON`, `LOST` or `UNKNOWN`, for the mover."""
     winning: npt.NDArray[np.int64]
-    """(N,) how many moves win."""
+    """(N,) how many moves are known to win; 0 unless asked for."""
     legal: npt.NDArray[np.int64]
     """(N,) how many moves there were."""
 
@@ -64,30 +64,32 @@ def check_solvable(num_players: int) -> None:
         raise ValueError(f"exact with num_players={num_players}: perfect play is known for 2 players only")
 
 
-def find_decisions(results: Results, nodes: int = NODES, threads: int = 0) -> Decisions:
-    """Solve every position of the movement phase in which a choice was made.
+def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, moves: bool = False) -> Decisions:
+    """Solve every position of the movement phase: what a move is worth is who wins the position that it led to.
 
     Args:
         results: of two-player games.
         nodes: most nodes that the solver may visit per position.
         threads: at most this many; 0 for all that numba may use.
+        moves: also count the winning moves, those that were not played included, which takes several times as long.
 
     Raises:
         ValueError: if the games have more than two players.
     """
     check_solvable(results.settings.num_players)
-    starts = np.repeat(results.starts, results.schedule.rotation)
-    positions, games, plies, legal = _movement_positions(starts, results.actions)
+    positions, games, plies, legal = _movement_positions(results)
+    winners, values = solve_batch(positions, nodes, threads, moves=moves)
     movers = positions["to_move"].astype(np.int8)
-    actions = results.actions[games, plies].astype(np.int64)
-    winners, values = solve_batch(positions, nodes, threads)
+    after = np.append(winners[1:], -1)
+    last = np.append(games[1:] != games[:-1], True)
+    after[last] = results.winners[games[last]]
     return Decisions(
         games=games,
         slides=plies - _first_plies(games, plies),
         agents=results.schedule.seatings[games, movers],
         movers=movers,
         winners=winners,
-        played=values[np.arange(len(actions)), actions],
+        played=np.where(after < 0, UNKNOWN, np.where(after == movers, WON, LOST)).astype(np.int8),
         winning=(values == WON).sum(1),
         legal=legal,
     )
@@ -95,8 +97,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0) -> De
 
 def first_slides(results: Results) -> Records:
     """Return (T,) records: the first position of each game's movement phase."""
-    starts = np.repeat(results.starts, results.schedule.rotation)
-    positions, games, _, _ = _movement_positions(starts, results.actions)
+    positions, games, _, _ = _movement_positions(results)
     return positions[np.unique(games, return_index=True)[1]]
 
 
@@ -107,11 +108,12 @@ def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> 
 
 
 def _movement_positions(
-    starts: Records, actions: npt.NDArray[np.uint8]
+    results: Results,
 ) -> tuple[Records, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the positions of the movement phase, the game of each, the ply, and the number of legal moves."""
-    positions, legal = np.zeros(actions.shape, GAME), np.zeros(actions.shape, np.int64)
-    _replay(starts.copy(), actions, positions, legal)
+    starts, shape = np.repeat(results.starts, results.schedule.rotation), results.actions.shape
+    positions, legal = np.zeros(shape, GAME), np.zeros(shape, np.int64)
+    _replay(starts, results.actions, positions, legal)
     games, plies = np.nonzero(legal)
     return positions[games, plies], games, plies, legal[games, plies]
 

@@ -93,7 +93,7 @@ def study(games: int = 50, seed: int = 0, progress: Callable[[str], None] = lamb
     for spec in dict.fromkeys((*PLACERS, *AGENTS)):
         progress(spec)
         played = {order: _play(spec, games, seed, order) for order in ORDERS}
-        decisions[spec] = [find_decisions(results, NODES) for results in played.values()]
+        decisions[spec] = [find_decisions(results, NODES, moves=spec in PLACERS) for results in played.values()]
         if spec in PLACERS:
             second[spec], solved[spec] = _first_slides(played)
     return Study(

@@ -1,0 +1,81 @@
+"""The exact solver: how long a two-player movement phase takes, one core, a cold table for every position."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from agents.solver import Budget, solve, solve_batch
+from benchmarks.measure import Row, one_core, write_rows
+from benchmarks.positions import SOURCES, starts
+from ninetka_env.game import Game
+
+POSITIONS = int(os.environ.get("NINETKA_BENCH_POSITIONS", "60"))
+"""Per source; each holds 200."""
+LIMIT = 30.0
+TARGETS = {"UCT": (0.2, 2.0, 99.0), "net": (0.2, 2.0, 99.0)}
+"""Median and 90th percentile in seconds, and percent solved within `LIMIT`, where they differ from the others'."""
+
+
+def seconds(games: list[Game]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the seconds that each position took, infinite where `LIMIT` was not enough."""
+    budget = Budget(nodes=1 << 40, seconds=LIMIT)
+    solutions = [solve(game, budget, moves=False) for game in games]
+    return np.array([solution.seconds if solution.winner >= 0 else np.inf for solution in solutions])
+
+
+def after_slides(game: Game, slides: int, rng: np.random.Generator) -> Game:
+    """Return the game after some random slides."""
+    later = game.copy()
+    for _ in range(slides):
+        if not later.is_over:
+            later.play(int(rng.choice(later.legal_actions())))
+    return later
+
+
+def one_core_rows() -> Iterator[Row]:
+    """Measure every source from the first slide, then after four."""
+    rng, later = np.random.default_rng(0), []
+    solve(starts("random", 1)[0], Budget(seconds=1))  # compiled
+    for source in SOURCES:
+        games = starts(source, POSITIONS)
+        later += [after_slides(game, 4, rng) for game in games]
+        taken, targets = seconds(games), TARGETS.get(source, (0.1, 1.5, 99.5))
+        what = f"solved from the first slide, placed by {source}"
+        note = f"{len(games)} positions"
+        yield Row(f"{what}, median", "s", float(np.median(taken)), target=targets[0], lower_is_better=True, note=note)
+        p90 = float(np.quantile(taken, 0.9, method="higher"))
+        yield Row(f"{what}, p90", "s", min(p90, LIMIT), target=targets[1], lower_is_better=True, note=note)
+        share = 100 * float(np.isfinite(taken).mean())
+        yield Row(f"{what}, within {LIMIT:.0f} s", "%", share, target=targets[2], note=note)
+    taken = seconds(later)
+    p99 = min(float(np.quantile(taken, 0.99, method="higher")), LIMIT)
+    note = f"{len(later)} positions"
+    yield Row("solved after 4 random slides, p99", "s", p99, target=0.1, lower_is_better=True, note=note)
+
+
+def two_core_row() -> Row:
+    """Measure a batch of 200 positions, 4 slides on, with two threads against one."""
+    rng = np.random.default_rng(1)
+    games = np.concatenate([after_slides(game, 4, rng).records for game in starts("random", 200)])
+    rate = {}
+    for threads in (1, 2):
+        solve_batch(games[:2], threads=threads)
+        begin = time.perf_counter()
+        solve_batch(games, 1_000_000, threads)
+        rate[threads] = len(games) / (time.perf_counter() - begin)
+    return Row("200 positions after 4 slides, all moves, two threads", "positions/s", rate[2], rate[1], "one thread")
+
+
+def main() -> None:
+    """Measure two threads, then one core."""
+    write_rows([two_core_row()])
+    one_core()
+    write_rows(one_core_rows())
+
+
+if __name__ == "__main__":
+    main()
