@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types coverage match bench clean
+.PHONY: help setup browser test lint types coverage match bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --editable ".[dev]"
 	@touch $@
+
+browser:  ## install Chromium, which the tests of the page drive, if there is none
+	command -v chromium chromium-browser google-chrome || (apt-get update -q && apt-get install -qy chromium)
 
 test: $(INSTALLED)  ## run the tests
 	$(PYTEST)

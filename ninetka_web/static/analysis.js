@@ -95,7 +95,7 @@ export class Analysis {
   candidates(current) {
     const { toMove } = this.view.position;
     const most = Math.max(1, ...current.candidates.map((candidate) => candidate.visits));
-    const rows = current.candidates.slice(0, 8).map(({ action, visits, shares }) => h("li", {
+    const rows = current.candidates.slice(0, 6).map(({ action, visits, shares }) => h("li", {
       tabindex: 0, pointerenter: () => this.point(action), pointerleave: () => this.view.board.point(null), focus: () => this.point(action), blur: () => this.view.board.point(null),
     }, h("b", {}, squareName(action)), meter(visits / most), h("span", {}, visits ? percent(shares[toMove]) : "–")));
     return h("div", {}, h("h3", {}, `Best moves for ${COLOURS[toMove]}`), h("ol", { class: "candidates" }, rows),

@@ -40,7 +40,7 @@ export class Board {
   /** @param {(action: number) => void} play is called with the action that a person chooses. */
   constructor(play) {
     this.play = play;
-    this.layers = Object.fromEntries(["owners", "heat", "trace", "stones", "hints", "preview", "hits"].map((name) => [name, svg("g", { class: name })]));
+    this.layers = Object.fromEntries(["owners", "heat", "trace", "stones", "hints", "chances", "preview", "hits"].map((name) => [name, svg("g", { class: name })]));
     const { owners, ...others } = this.layers;
     this.element = svg("svg", { class: "board", viewBox: "-6 -6 122 122", role: "group", "aria-label": "Board", "aria-describedby": "board-text" },
       svg("rect", { class: "frame", x: -5.6, y: -5.6, width: 121.2, height: 121.2, rx: 4 }), ...names(), ...wells(),
@@ -60,9 +60,10 @@ export class Board {
     this.position = position;
     this.legal = new Map(legal.filter(([action]) => action !== PASS));
     this.chosen = null;
-    const { owners, heat: heatLayer, trace, stones, hints, preview } = this.layers;
+    const { owners, heat: heatLayer, chances, trace, stones, hints, preview } = this.layers;
     owners.replaceChildren(...position.owners.map(drawSection));
-    heatLayer.replaceChildren(...drawHeat(heat, position));
+    heatLayer.replaceChildren(...drawHeat(heat));
+    chances.replaceChildren(...drawChances(heat, position));
     trace.replaceChildren(...drawTrace(position));
     stones.replaceChildren(...this.drawStones(position));
     hints.replaceChildren(...[...this.legal].map(([square]) => this.drawHint(square)));
@@ -99,8 +100,7 @@ export class Board {
         "aria-label": this.label(square), "data-square": square,
         pointerenter: () => this.showPreview(square), pointerleave: () => this.showPreview(null),
         focus: () => this.showPreview(square), blur: () => this.showPreview(null),
-        pointerdown: (event) => { this.touch = event.pointerType === "touch"; },
-        click: () => this.choose(square),
+        click: (event) => this.choose(square, event.pointerType === "touch"),
       });
     }));
     if (focused !== null && entry !== undefined) this.focus(entry);
@@ -113,8 +113,8 @@ export class Board {
   }
 
   /** Play a square; a finger sees first where a slide would end, and plays with a second tap. */
-  choose(square) {
-    if (this.touch && this.position.phase === "movement" && this.chosen !== square) {
+  choose(square, byFinger) {
+    if (byFinger && this.position.phase === "movement" && this.chosen !== square) {
       this.chosen = square;
       this.showPreview(square);
       return;
@@ -205,9 +205,10 @@ function* wells() {
 }
 
 function* gridLines() {
-  for (let place = 2; place < 10; place++) {
-    if (place % 3 === 1) continue;
-    yield svg("path", { class: "grid", d: `M${place * UNIT} 10.4 V99.6 M10.4 ${place * UNIT} H99.6` });
+  for (const from of [10.35, 40.35, 70.35]) {
+    for (let place = 2; place < 10; place++) {
+      if (place % 3 !== 1) yield svg("path", { class: "grid", d: `M${place * UNIT} ${from} v29.3 M${from} ${place * UNIT} h29.3` });
+    }
   }
 }
 
@@ -217,16 +218,17 @@ function drawSection(owner, section) {
   return svg("g", { class: owner < 0 ? "section" : `section owned c${owner + 1}` }, svg("rect", { x: x + 0.35, y: y + 0.35, width: 29.3, height: 29.3, rx: 1 }), sign);
 }
 
-/** Colour the candidates by visits and write the mover's chance to win on them, in per cent. */
-function drawHeat(candidates, position) {
+/** Colour the candidates by visits. */
+function drawHeat(candidates) {
   const most = Math.max(1, ...candidates.map((candidate) => candidate.visits));
-  return candidates.filter(({ action }) => action !== PASS).map(({ action, visits, shares }) => {
-    const heat = Math.sqrt(visits / most);
-    const [dx, dy] = isEdge(action) ? outward(action) : [0, 0];
-    return at(action,
-      svg("rect", { class: "warm", x: -5, y: -5, width: UNIT, height: UNIT, rx: 1.5, opacity: (0.08 + 0.85 * heat).toFixed(3) }),
-      visits > 0 && svg("text", { class: "chance", x: dx * 7.6, y: dy * 7.6 + 1 }, String(Math.round(100 * shares[position.toMove]))));
-  });
+  return candidates.filter(({ action }) => action !== PASS).map(({ action, visits }) =>
+    at(action, svg("rect", { class: "warm", x: -5, y: -5, width: UNIT, height: UNIT, rx: 1.5, opacity: (0.08 + 0.85 * Math.sqrt(visits / most)).toFixed(3) })));
+}
+
+/** Write the mover's chance to win on the candidates, in per cent. */
+function drawChances(candidates, { toMove }) {
+  return candidates.filter(({ action, visits }) => action !== PASS && visits).map(({ action, shares }) =>
+    at(action, svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * shares[toMove])))));
 }
 
 function outward(square) {

@@ -13,8 +13,8 @@ export class Timeline {
     const button = (id, label, title, to) => h("button", { type: "button", class: "quiet", id, title, "aria-label": title, click: () => show(to()) }, label);
     this.count = h("output", { class: "count" });
     this.element = h("div", { class: "timeline" }, this.band,
-      h("div", { class: "steps-row" }, button("first", "⏮", "To the beginning", () => 0), button("back", "◀", "A ply back", () => this.ply - 1), this.slider,
-        button("forward", "▶", "A ply forward", () => this.ply + 1), button("last", "⏭", "To the end", () => Infinity), this.count));
+      h("div", { class: "steps-row" }, button("first", "|◀", "To the beginning", () => 0), button("back", "◀", "A ply back", () => this.ply - 1), this.slider,
+        button("forward", "▶", "A ply forward", () => this.ply + 1), button("last", "▶|", "To the end", () => Infinity), this.count));
   }
 
   /** Draw the game of a state, looked at after `ply` plies; `shares` per position, or null. */
