@@ -21,7 +21,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 browser:  ## install Chromium, which the tests of the page drive, if there is none
-	command -v chromium chromium-browser google-chrome || (apt-get update -q && apt-get install -qy chromium)
+	command -v chromium || command -v chromium-browser || command -v google-chrome || \
+		(apt-get update -q && apt-get install -qy --no-install-recommends chromium)
 
 test: $(INSTALLED)  ## run the tests
 	$(PYTEST)

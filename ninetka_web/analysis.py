@@ -6,6 +6,8 @@ Nothing here is quick, so all of it runs on threads, in steps between which it c
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,6 +115,52 @@ def maxn_view(game: Game, depth: int | None = None) -> dict[str, Any]:
         game.play(action)
         left -= game.auto_pass or action < 121
     return view
+
+
+def warm_up(engines: list[str]) -> None:
+    """Analyse a position in its movement phase, which compiles and loads what the engines need."""
+    game, rng = Game.new(2, neutral_placement="random", seed=0), np.random.default_rng(0)
+    while game.ply < 70 and not game.is_over:
+        game.play(int(rng.choice(game.legal_actions())))
+    maxn_view(game)
+    for engine in engines:
+        analyse(game, engine, 2)
+    exact_winner(game)
+
+
+EXACT_SECONDS = 2.0
+"""Of the exact solver for one position; what it does not know by then stays unknown."""
+
+
+def has_solver() -> bool:
+    """Tell whether the exact solver is at hand."""
+    return importlib.util.find_spec("agents.solver") is not None
+
+
+def is_solvable(game: Game) -> bool:
+    """Tell whether the exact solver can say who wins a position: two players, in their movement phase."""
+    return has_solver() and game.num_players == 2 and game.phase == Phase.MOVEMENT
+
+
+def exact_moves(game: Game) -> dict[str, Any]:
+    """Return the winner under perfect play, -1 if unknown, and which actions win and lose for the seat to move."""
+    found = _solve(game, moves=True)
+    values = {action: int(found.moves[action]) for action in game.legal_actions().tolist()}
+    return {
+        "winner": int(found.winner),
+        "won": [action for action, value in values.items() if value > 0],
+        "lost": [action for action, value in values.items() if value < 0],
+    }
+
+
+def exact_winner(game: Game) -> int:
+    """Return the winner under perfect play, -1 if unknown."""
+    return int(_solve(game, moves=False).winner) if is_solvable(game) else -1
+
+
+def _solve(game: Game, *, moves: bool) -> Any:
+    solver = importlib.import_module("agents.solver")
+    return solver.solve(game, solver.Budget(seconds=EXACT_SECONDS, memory_mb=128), moves=moves)
 
 
 def _rounded(shares: Shares) -> list[float]:

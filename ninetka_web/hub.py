@@ -21,7 +21,7 @@ from ninetka_env.game import Game
 from ninetka_env.notation import format_record
 from ninetka_env.replay import read_records
 from ninetka_web import protocol
-from ninetka_web.analysis import BUDGETS, analyse, maxn_view, win_shares
+from ninetka_web.analysis import BUDGETS, analyse, exact_moves, exact_winner, is_solvable, maxn_view, win_shares
 from ninetka_web.players import Players, choose, known_agents
 from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message
 from ninetka_web.store import Store
@@ -30,8 +30,10 @@ from ninetka_web.tables import Table
 MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
 MAX_WAITING = 500
 """Messages that may wait for a browser that reads too slowly before it is hung up on; states do not pile up."""
-MAX_ANALYSES = 2
+MAX_ANALYSES = 8
 """How many analyses may think at once."""
+MAX_REMEMBERED = 50_000
+"""Positions whose chances are remembered."""
 BAND_CHUNK = 8
 """Positions of the band over the game that are looked at in one go."""
 
@@ -93,6 +95,7 @@ class Hub:
         self._thinking: dict[str, asyncio.Task[None]] = {}
         self._views: dict[str, str] = {}
         self._bands: dict[tuple[str, bytes], list[float]] = {}
+        self._winners: dict[bytes, int] = {}
         self._analysts = asyncio.Semaphore(MAX_ANALYSES)
         self._handlers: dict[type[AnyMessage], Callable[[Guest, Any], None]] = {
             protocol.Hello: self._hello,
@@ -313,7 +316,7 @@ class Hub:
         position = table.position(message.ply)
         if not table.is_over and table.seats_of(guest.person) and not table.helped:
             table.helped = True
-            self._store.save(table)
+            self._changed(table)
         self._rest(guest)
         games = list(table.positions())
         guest.analysis = asyncio.create_task(self._explain(guest, message, position, games))
@@ -329,11 +332,15 @@ class Hub:
                     await self._tell_band(guest, message.engine, games)
                 if not found["candidates"]:
                     break
+            if is_solvable(position):
+                guest.tell(type="exact", ply=message.ply, **await self._players.run(exact_moves, position))
+            await self._tell_winners(guest, games)
 
     async def _tell_band(self, guest: Guest, engine: str, games: Sequence[Game]) -> None:
         """Tell the chances to win in each position of the game; those looked at before are remembered."""
-        if len(self._bands) > 50_000:
+        if len(self._bands) > MAX_REMEMBERED:
             self._bands.clear()
+            self._winners.clear()
         missing = [game for game in games if (engine, game.records.tobytes()) not in self._bands]
         for first in range(0, len(missing), BAND_CHUNK):
             part = missing[first : first + BAND_CHUNK]
@@ -341,6 +348,20 @@ class Hub:
             self._bands.update({(engine, game.records.tobytes()): s for game, s in zip(part, shares, strict=True)})
         band = [self._bands[engine, game.records.tobytes()] for game in games]
         guest.tell(type="shares", engine=engine, shares=band)
+
+    async def _tell_winners(self, guest: Guest, games: Sequence[Game]) -> None:
+        """Tell who wins each position under perfect play, from the last back to where that takes too long."""
+        if not any(is_solvable(game) for game in games):
+            return
+        winners = [-1] * len(games)
+        for ply in range(len(games) - 1, -1, -1):
+            if not is_solvable(games[ply]):
+                break
+            key = games[ply].records.tobytes()
+            if key not in self._winners:
+                self._winners[key] = await self._players.run(exact_winner, games[ply])
+            winners[ply] = self._winners[key]
+        guest.tell(type="winners", winners=winners)
 
     def close(self) -> None:
         """Stop thinking; everything is in the journal already."""

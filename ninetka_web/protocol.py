@@ -19,7 +19,7 @@ MAX_MESSAGE = 16_384
 MAX_PLY = 1_000
 """More than any game has plies, passes included."""
 
-STRENGTHS = {"random": ("", 0), "maxn": ("depth", 8), "mcts": ("simulations", 50_000), "net": ("simulations", 800)}
+STRENGTHS = {"random": ("", 0), "maxn": ("depth", 7), "mcts": ("simulations", 50_000), "net": ("simulations", 400)}
 """Per agent that may sit down, the option that sets its strength and its most: about two seconds a move."""
 AGENT = re.compile(r"([a-z]+)(?::([a-z]+)=([1-9][0-9]{0,5}))?")
 ME, OPEN = "me", "open"

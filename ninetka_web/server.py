@@ -13,6 +13,7 @@ import ipaddress
 import mimetypes
 import socket
 import sys
+import threading
 import time
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -24,8 +25,9 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from starlette.datastructures import Headers
 
+from ninetka_web import analysis
 from ninetka_web.hub import Guest, Hub
-from ninetka_web.players import play_once, warm_up
+from ninetka_web.players import known_agents, play_once, warm_up
 from ninetka_web.protocol import MAX_MESSAGE
 from ninetka_web.store import Store
 
@@ -126,7 +128,7 @@ async def _serve(socket: WebSocket, hub: Hub, rate: float) -> None:
     finally:
         speaker.cancel()
         hub.leave(guest)
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it may be closed already
             await socket.close()
 
 
@@ -207,14 +209,19 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
             log_level="warning",
             timeout_graceful_shutdown=2,
         )
-        asyncio.run(_run(uvicorn.Server(config), listener, url if show else ""))
+        sys.setswitchinterval(0.001)  # what answers browsers waits no longer than this for what thinks
+        _aside(_warm_up)
+        if show:
+            _aside(webbrowser.open, url)
+        uvicorn.Server(config).run([listener])
 
 
-async def _run(server: uvicorn.Server, listener: socket.socket, url: str) -> None:
-    sys.setswitchinterval(0.001)  # what answers browsers waits no longer than this for what thinks
-    serving = asyncio.create_task(server.serve([listener]))
-    if url:
-        await asyncio.to_thread(webbrowser.open, url)
-    warming = asyncio.create_task(asyncio.to_thread(warm_up))
-    await serving
-    warming.cancel()
+def _warm_up() -> None:
+    """Have agents and analysis ready before they are asked for; the first time ever this compiles for a minute."""
+    warm_up()
+    analysis.warm_up([engine for engine in analysis.BUDGETS if engine in known_agents()])
+
+
+def _aside(function: Callable[..., object], *arguments: object) -> None:
+    """Run a function on a thread that ends with the server."""
+    threading.Thread(target=function, args=arguments, daemon=True).start()

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: `make browser
 SLOW = 90_000
 """Milliseconds for what may wait for a compiler."""
 
+expect.set_options(timeout=SLOW)
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:

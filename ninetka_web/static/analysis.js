@@ -14,6 +14,8 @@ export class Analysis {
     this.engine = app.welcome.agents.includes("net") && localStorage.getItem("ninetka-engine") === "net" ? "net" : "mcts";
     this.found = null;
     this.shares = null;
+    this.exact = null;
+    this.winners = [];
     this.wanted = "";
     this.problem = "";
   }
@@ -28,6 +30,11 @@ export class Analysis {
     const wanted = `${state.revision} ${state.round} ${this.view.ply} ${this.engine}`;
     if (wanted === this.wanted) return;
     this.wanted = wanted;
+    if (this.revision !== state.revision) {
+      this.found = this.exact = null; // of a game that has gone on, or back
+      this.winners = [];
+      this.revision = state.revision;
+    }
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.ask(), 80); // a hand on the slider passes many positions
   }
@@ -50,15 +57,37 @@ export class Analysis {
   }
 
   hear(message) {
-    if (message.engine !== this.engine) return;
+    if (message.type === "lost") this.wanted = ""; // ask again when the line is back
+    if (message.engine && message.engine !== this.engine) return;
     if (message.type === "analysis") this.found = message;
     else if (message.type === "shares") this.shares = message.shares;
+    else if (message.type === "exact") this.exact = message;
+    else if (message.type === "winners") this.winners = message.winners;
     else return;
     if (this.view.tab === "analysis") this.view.draw();
   }
 
   get current() {
     return this.found?.ply === this.view.ply ? this.found : null;
+  }
+
+  /** What perfect play makes of the moves of this position, if that is known. */
+  get perfect() {
+    const { state, ply, tab } = this.view;
+    return tab === "analysis" && this.exact?.ply === ply && state.seats.length === 2 && this.current ? this.exact : null;
+  }
+
+  /** The moves that would throw a win away. */
+  get thrown() {
+    const { perfect } = this;
+    return perfect?.winner === this.view.position.toMove ? perfect.lost : [];
+  }
+
+  /** Tell whether the move after `ply` plies threw a win away. */
+  isBlunder(ply) {
+    const { moves } = this.view.state;
+    const [before, after] = [this.winners[ply], this.winners[ply + 1]];
+    return this.winners.length === moves.length + 1 && before === moves[ply].seat && after === 1 - before;
   }
 
   heat(ply) {
@@ -79,7 +108,7 @@ export class Analysis {
     const seats = this.view.state.seats.length;
     return h("div", { class: "analysis" }, engines,
       h("h3", {}, "Chance to win"), chances(current.shares),
-      current.candidates.length > 0 && this.candidates(current),
+      this.verdict(), current.candidates.length > 0 && this.candidates(current),
       h("h3", {}, "MaxN's view"), this.maxn(current.maxn, seats));
   }
 
@@ -90,6 +119,17 @@ export class Analysis {
     this.view.draw();
     this.look();
     document.querySelector(`input[name=engine][value=${engine}]`)?.focus();
+  }
+
+  /** Say who wins if nobody errs again, and which moves throw that away. */
+  verdict() {
+    const { perfect } = this;
+    if (!perfect || perfect.winner < 0) return null;
+    const { toMove } = this.view.position;
+    const colour = COLOURS[perfect.winner];
+    if (perfect.winner !== toMove) return h("p", { class: "verdict" }, stoneIcon(perfect.winner), ` With perfect play ${colour} wins, whatever ${COLOURS[toMove]} does.`);
+    const lost = perfect.lost.map(squareName).join(", ");
+    return h("p", { class: "verdict" }, stoneIcon(perfect.winner), ` With perfect play ${colour} wins. `, lost ? `These moves throw the win away: ${lost}.` : "Every move keeps the win.");
   }
 
   candidates(current) {

@@ -20,11 +20,14 @@ function mark(code, attributes = { class: "mark" }) {
 }
 
 /** A stone around the origin. */
-function stone(code, classes = "") {
-  return svg("g", { class: `stone s${code} ${classes}` },
+function stone(code) {
+  return svg("g", { class: `figure s${code}` },
     svg("circle", { class: "shadow", cx: 0.25, cy: 0.5, r: 4 }), svg("circle", { class: "body", r: 4 }),
     svg("ellipse", { class: "gleam", cx: -1.2, cy: -1.7, rx: 1.7, ry: 1.1 }), mark(code));
 }
+
+/** The same as a copy of the one that the board defines, which is quicker to make. */
+const copyOf = (code, classes = "") => svg("use", { class: `stone ${classes}`, href: `#stone-${code}` });
 
 /** A small picture of a seat's stone. */
 export function stoneIcon(seat) {
@@ -43,19 +46,26 @@ export class Board {
     this.layers = Object.fromEntries(["owners", "heat", "trace", "stones", "hints", "chances", "preview", "hits"].map((name) => [name, svg("g", { class: name })]));
     const { owners, ...others } = this.layers;
     this.element = svg("svg", { class: "board", viewBox: "-6 -6 122 122", role: "group", "aria-label": "Board", "aria-describedby": "board-text" },
+      svg("defs", {}, [1, 2, 3, 4, 5].map((code) => svg("g", { id: `stone-${code}` }, stone(code)))),
       svg("rect", { class: "frame", x: -5.6, y: -5.6, width: 121.2, height: 121.2, rx: 4 }), ...names(), ...wells(),
       svg("rect", { class: "well", x: 9.3, y: 9.3, width: 91.4, height: 91.4, rx: 1.5 }), owners, ...gridLines(), ...Object.values(others));
     this.text = h("ul", { class: "unseen", id: "board-text" });
     this.element.addEventListener("keydown", (event) => this.key(event));
+    const { hits } = this.layers;
+    const on = (names, act) => names.forEach((name) => hits.addEventListener(name, (event) => act(Number(event.target.dataset.square), event)));
+    on(["pointerover", "focusin"], (square) => this.showPreview(square));
+    on(["pointerout", "focusout"], () => this.showPreview(null));
+    on(["click"], (square, event) => this.choose(square, event.pointerType === "touch"));
     this.chosen = null;
   }
 
   /**
    * Draw a position.
    * @param {object} position as `positionAt` gives it.
-   * @param {object} options legal: [[action, landing]] that the person may play; heat: candidates; animate: show the last move.
+   * @param {object} options legal: [[action, landing]] that the person may play; heat: candidates; lost: moves that throw a win
+   *   away; animate: show the last move.
    */
-  draw(position, { legal = [], heat = [], animate = false } = {}) {
+  draw(position, { legal = [], heat = [], lost = [], animate = false } = {}) {
     const focused = this.layers.hits.contains(document.activeElement) ? Number(document.activeElement.dataset.square) : null;
     this.position = position;
     this.legal = new Map(legal.filter(([action]) => action !== PASS));
@@ -63,7 +73,7 @@ export class Board {
     const { owners, heat: heatLayer, chances, trace, stones, hints, preview } = this.layers;
     owners.replaceChildren(...position.owners.map(drawSection));
     heatLayer.replaceChildren(...drawHeat(heat));
-    chances.replaceChildren(...drawChances(heat, position));
+    chances.replaceChildren(...drawChances(heat, position), ...lost.map(drawLost));
     trace.replaceChildren(...drawTrace(position));
     stones.replaceChildren(...this.drawStones(position));
     hints.replaceChildren(...[...this.legal].map(([square]) => this.drawHint(square)));
@@ -76,7 +86,7 @@ export class Board {
   drawStones({ board, phase, over }) {
     return [...board.keys()].filter((square) => board[square]).map((square) => {
       const shut = phase === "movement" && isEdge(square) && isBlocked(board, square);
-      const group = at(square, stone(board[square], shut ? "shut" : ""), shut && !over && bar(square));
+      const group = at(square, copyOf(board[square], shut ? "shut" : ""), shut && !over && bar(square));
       group.dataset.square = square;
       return group;
     });
@@ -98,12 +108,10 @@ export class Board {
       return svg("rect", {
         class: "hit", x: x - 5, y: y - 5, width: UNIT, height: UNIT, rx: 1.5, role: "button", tabindex: square === entry ? 0 : -1,
         "aria-label": this.label(square), "data-square": square,
-        pointerenter: () => this.showPreview(square), pointerleave: () => this.showPreview(null),
-        focus: () => this.showPreview(square), blur: () => this.showPreview(null),
-        click: (event) => this.choose(square, event.pointerType === "touch"),
       });
     }));
-    if (focused !== null && entry !== undefined) this.focus(entry);
+    // Later, because the browser lays everything out before it moves the focus.
+    if (focused !== null && entry !== undefined) requestAnimationFrame(() => this.focus(entry));
   }
 
   label(square) {
@@ -132,7 +140,7 @@ export class Board {
       const [[x1, y1], [x2, y2]] = [centre(square), centre(landing)];
       preview.append(svg("line", { class: "path", x1, y1, x2, y2 }));
     }
-    preview.append(at(landing, stone(code, "ghost")));
+    preview.append(at(landing, copyOf(code, "ghost")));
   }
 
   focus(square) {
@@ -230,6 +238,9 @@ function drawChances(candidates, { toMove }) {
   return candidates.filter(({ action, visits }) => action !== PASS && visits).map(({ action, shares }) =>
     at(action, svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * shares[toMove])))));
 }
+
+/** Cross a move out that throws a win away. */
+const drawLost = (square) => at(square, svg("path", { class: "thrown", d: "M-4.6 4.6 L4.6 -4.6" }));
 
 function outward(square) {
   const row = rowOf(square), column = columnOf(square);

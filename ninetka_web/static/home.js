@@ -8,7 +8,7 @@ const AGENTS = {
   random: { name: "Random", options: [["", "any legal move"]] },
   maxn: {
     name: "MaxN (the classic)",
-    options: [["", "as in the paper"], ["1", "1 ply: easy"], ["3", "3 plies"], ["5", "5 plies"], ["8", "8 plies"]],
+    options: [["", "as in the paper"], ["1", "1 ply: easy"], ["3", "3 plies"], ["5", "5 plies"], ["7", "7 plies"]],
   },
   mcts: {
     name: "Tree search",
@@ -16,7 +16,7 @@ const AGENTS = {
   },
   net: {
     name: "Neural network",
-    options: [["", "at first sight"], ["64", "with 64 simulations"], ["200", "with 200 simulations: hard"], ["800", "with 800 simulations: hardest"]],
+    options: [["", "at first sight"], ["64", "with 64 simulations"], ["200", "with 200 simulations: hard"], ["400", "with 400 simulations: hardest"]],
   },
 };
 const FORM = "ninetka-form";

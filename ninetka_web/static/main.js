@@ -63,7 +63,7 @@ function hear(message) {
     }
     view.update(message);
   } else if (message.type === "notice") toast(message.text);
-  else if (message.type !== "lost") view?.hear(message);
+  else view?.hear(message);
 }
 
 /** Follow links inside the page without loading it again. */

@@ -90,7 +90,7 @@ export class TableView {
     const names = state.seats.map((_, seat) => this.nameOf(seat));
     document.title = this.isMyTurn ? "● Your turn – 9tka" : "9tka";
     const legal = this.isMyTurn && this.shown === null ? state.legal : [];
-    this.board.draw(position, { legal, animate, heat: this.analysis.heat(this.ply) });
+    this.board.draw(position, { legal, animate, heat: this.analysis.heat(this.ply), lost: this.analysis.thrown });
     this.timeline.draw(state, this.ply, this.analysis.band());
     this.parts.status.replaceChildren(...this.status(position, names));
     this.parts.seats.replaceChildren(...state.seats.map((_, seat) => this.seatCard(position, seat, names)), ...this.question());
@@ -303,13 +303,14 @@ export class TableView {
       const ply = number + 1;
       list.append(h("button", {
         type: "button", class: `move c${move.seat + 1}`, "aria-current": ply === this.ply ? "step" : null, "aria-label": `Ply ${ply}: ${mover(move)}`, click: () => this.show(ply),
-      }, moveName(move)));
+      }, moveName(move), this.analysis.isBlunder(number) && h("b", { class: "blunder", title: "This move threw a win away", "aria-label": ", threw a win away" }, "?")));
       for (const seat of move.passed) list.append(h("span", { class: `pass c${seat + 1}`, title: `${COLOURS[seat]} cannot slide` }, "(pass)"));
     });
     if (!this.state.moves.length) list.append(h("p", { class: "faint" }, "The moves will be listed here."));
     panel.replaceChildren(list);
     const current = list.querySelector("[aria-current]");
-    if (current) panel.scrollTop = current.offsetTop - panel.clientHeight / 2;
+    // Asking for the layout now would hold the board up.
+    if (current) requestAnimationFrame(() => { panel.scrollTop = current.offsetTop - panel.clientHeight / 2; });
   }
 
   sharing() {
