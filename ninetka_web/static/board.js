@@ -43,7 +43,7 @@ export class Board {
   /** @param {(action: number) => void} play is called with the action that a person chooses. */
   constructor(play) {
     this.play = play;
-    this.layers = Object.fromEntries(["owners", "heat", "trace", "stones", "hints", "chances", "preview", "hits"].map((name) => [name, svg("g", { class: name })]));
+    this.layers = Object.fromEntries(["owners", "heat", "trace", "stones", "hints", "percents", "preview", "hits"].map((name) => [name, svg("g", { class: name })]));
     const { owners, ...others } = this.layers;
     this.element = svg("svg", { class: "board", viewBox: "-6 -6 122 122", role: "group", "aria-label": "Board", "aria-describedby": "board-text" },
       svg("defs", {}, [1, 2, 3, 4, 5].map((code) => svg("g", { id: `stone-${code}` }, stone(code)))),
@@ -70,10 +70,10 @@ export class Board {
     this.position = position;
     this.legal = new Map(legal.filter(([action]) => action !== PASS));
     this.chosen = null;
-    const { owners, heat: heatLayer, chances, trace, stones, hints, preview } = this.layers;
+    const { owners, heat: heatLayer, percents, trace, stones, hints, preview } = this.layers;
     owners.replaceChildren(...position.owners.map(drawSection));
     heatLayer.replaceChildren(...drawHeat(heat));
-    chances.replaceChildren(...drawChances(heat, position), ...lost.map(drawLost));
+    percents.replaceChildren(...drawChances(heat, position), ...lost.map(drawLost));
     trace.replaceChildren(...drawTrace(position));
     stones.replaceChildren(...this.drawStones(position));
     hints.replaceChildren(...[...this.legal].map(([square]) => this.drawHint(square)));

@@ -124,7 +124,7 @@ export class TableView {
     const passed = position.last?.passed.length ? `${list(position.last.passed.map((seat) => capital(COLOURS[seat])))} cannot slide and ${position.last.passed.length > 1 ? "are" : "is"} passed over. ` : "";
     if (position.over) return this.ending(passed);
     const colour = capital(COLOURS[position.toMove]);
-    if (!position.live) return [`After ${position.ply} of ${state.moves.length} plies`, passed + (position.last ? `${mover(position.last)}.` : "The empty board.")];
+    if (!position.live) return [`After ${position.ply} of ${state.moves.length} plies`, `${position.last ? `${mover(position.last)}. ` : ""}${passed}${colour} to move.`];
     const left = stonesLeft(position, position.toMove, state.seats.length);
     const mine = this.isMyTurn;
     const hints = {
