@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from test_tables import ANN, BOB, play_on, table_of
+from typer.testing import CliRunner
 
 from ninetka_web.report import tallies_table
 from ninetka_web.store import Store, Tally, read_tallies
 from ninetka_web.tables import Table
+from train.cli import app
 
 
 @pytest.fixture
@@ -117,10 +117,11 @@ def test_the_table_counts_as_the_paper_does() -> None:
 
 def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "table.sqlite3"
-    command = [sys.executable, "-m", "train.cli", "table", "--data"]
     store.save(finished("me", "maxn"))
-    told = subprocess.run([*command, str(path)], capture_output=True, text=True, timeout=60, check=True)
-    assert "maxn" in told.stdout
-    assert "/ 1" in told.stdout
-    empty = subprocess.run([*command, str(tmp_path / "no")], capture_output=True, text=True, timeout=60, check=True)
-    assert "no finished games yet" in empty.stdout
+    told = CliRunner().invoke(app, ["table", "--data", str(path)])
+    assert (told.exit_code, "maxn" in told.output, "/ 1" in told.output) == (0, True, True)
+    empty = CliRunner().invoke(app, ["table", "--data", str(tmp_path / "no")])
+    assert (empty.exit_code, "no finished games yet" in empty.output) == (0, True)
+    path.with_name("broken").write_text("no database, and long enough to be read as one" * 20)
+    broken = CliRunner().invoke(app, ["table", "--data", str(path.with_name("broken"))])
+    assert (broken.exit_code, "broken" in broken.output) == (2, True)
