@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup test lint types coverage match bench clean
+.PHONY: help train setup browser test lint types coverage match bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --editable ".[dev]"
 	@touch $@
+
+browser:  ## install Chromium, which the tests of the page drive, if there is none
+	command -v chromium || command -v chromium-browser || command -v google-chrome || \
+		(apt-get update -q && apt-get install -qy --no-install-recommends chromium)
 
 test: $(INSTALLED)  ## run the tests
 	$(PYTEST)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks.measure import Row
 
-BENCHMARKS = ("vector", "aec", "search", "solver", "train", "startup")
+BENCHMARKS = ("vector", "aec", "search", "solver", "train", "startup", "web")
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("ninetka_env", "agents", "train")
+PACKAGES = ("ninetka_env", "agents", "train", "ninetka_web")
 
 ROAD = [{"geometry"}, {"rules"}, {"game", "observation"}, {"aec", "vector", "one_seat"}]
 """Stations of `ninetka_env`, in order: none imports a later one."""
@@ -87,7 +87,7 @@ def test_no_imports_run_in_a_circle() -> None:
 
 @pytest.mark.parametrize("name", modules_of("ninetka_env"))
 def test_the_environment_stands_alone(name: str) -> None:
-    assert not top_names(imports_of(MODULES[name], also_in_functions=False)) & {"agents", "train"}
+    assert not top_names(imports_of(MODULES[name], also_in_functions=False)) & {"agents", "train", "ninetka_web"}
     everywhere = top_names(imports_of(MODULES[name], also_in_functions=True))
     assert "torch" not in everywhere
     if name.split(".")[1] not in OUTER_FACE:
@@ -96,8 +96,26 @@ def test_the_environment_stands_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", modules_of("agents"))
 def test_agents_do_not_train_and_only_networks_need_torch(name: str) -> None:
-    assert "train" not in top_names(imports_of(MODULES[name], also_in_functions=True))
+    assert not top_names(imports_of(MODULES[name], also_in_functions=True)) & {"train", "ninetka_web"}
     if name.split(".")[-1] not in NETWORK:
         assert "torch" not in top_names(imports_of(MODULES[name], also_in_functions=True))
         reached = set().union(*(imports_of(MODULES[other], also_in_functions=False) for other in reached_from(name)))
         assert "torch" not in top_names(reached)
+
+
+@pytest.mark.parametrize("name", modules_of("train"))
+def test_only_the_command_knows_the_table(name: str) -> None:
+    known = {imported for imported in imports_of(MODULES[name], also_in_functions=True) if "ninetka_web" in imported}
+    assert known <= ({"ninetka_web", "ninetka_web.commands"} if name == "train.cli" else set())
+
+
+@pytest.mark.parametrize("name", modules_of("ninetka_web"))
+def test_the_table_does_not_train_and_starts_without_torch(name: str) -> None:
+    assert "train" not in top_names(imports_of(MODULES[name], also_in_functions=True))
+    reached = set().union(*(imports_of(MODULES[other], also_in_functions=False) for other in reached_from(name)))
+    assert "torch" not in top_names(reached)
+
+
+def test_the_command_starts_without_a_web_server() -> None:
+    reached = set().union(*(imports_of(MODULES[other], also_in_functions=False) for other in reached_from("train.cli")))
+    assert not top_names(reached) & {"fastapi", "uvicorn", "pydantic", "numba", "torch"}

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from ninetka_web import commands
+
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from agents.agent import Agent
     from train.arena import Progress, Results, Settings
@@ -358,6 +360,10 @@ def bench(context: typer.Context) -> None:
     sys.path.insert(0, str(root))
     run = importlib.import_module("benchmarks.run").main
     raise typer.Exit(run(context.args) or 0)
+
+
+app.command()(commands.play)
+app.command()(commands.table)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,305 @@
+"""The table: how soon a move is shown, alone and with 200 tables at once; hostile messages; a kill; the page's weight.
+
+Server and clients share the machine. Clicks are measured in a real, headless Chromium where there is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import shutil
+import string
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from benchmarks.measure import Row, has, write_rows
+
+TABLES, MOVES, PERIOD = 200, 15, 1.0
+HOSTILE, STRANGERS = 10_000, 50
+RUNNING = 50
+CLICKS = 200
+
+
+class Server:
+    """`ninetka play` in a process of its own."""
+
+    def __init__(self, data: Path) -> None:
+        """Start it and wait until it listens."""
+        command = [sys.executable, "-m", "train.cli", "play", "--no-browser", "--port", "0", "--data", str(data)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        match = re.search(r"http://127\.0\.0\.1:(\d+)/", self.process.stdout.readline())
+        assert match is not None, "the server did not start"
+        self.url, self.port = match[0], int(match[1])
+
+    def memory(self) -> float:
+        """Return the resident memory in MB, at its peak, where the system tells; else nan."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+        return int(found[1]) / 1000 if found else float("nan")
+
+    def kill(self) -> None:
+        """End it without warning."""
+        self.process.kill()
+        self.process.wait()
+
+
+class Client:
+    """A scripted browser."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        """Use an open line."""
+        self.socket = socket
+        self.state: dict[str, Any] = {}
+        self.token = ""
+
+    @classmethod
+    async def open(cls, server: Server, token: str = "") -> Self:
+        """Connect and say hello."""
+        origin: Any = f"http://127.0.0.1:{server.port}"
+        client = cls(await connect(f"ws://127.0.0.1:{server.port}/ws", origin=origin, open_timeout=60, max_queue=None))
+        await client.say("hello", **({"token": token} if token else {}))
+        client.token = (await client.until("welcome"))["token"]
+        return client
+
+    async def say(self, kind: str, **content: object) -> None:
+        """Send a message."""
+        await self.socket.send(json.dumps({"type": kind, **content}))
+
+    async def until(self, *kinds: str) -> dict[str, Any]:
+        """Return the next message of one of these kinds."""
+        while True:
+            message: dict[str, Any] = json.loads(await self.socket.recv())
+            if message["type"] == "state":
+                self.state = message
+            if message["type"] in kinds:
+                return message
+
+    async def play(self, rng: random.Random) -> float:
+        """Play a random move; return the seconds until it was shown."""
+        ply, begin = len(self.state["moves"]), time.perf_counter()
+        await self.say("play", ply=ply, action=rng.choice(self.state["legal"])[0])
+        while len(self.state["moves"]) == ply:
+            if (await self.until("state", "refused"))["type"] == "refused":
+                raise AssertionError("a legal move was refused")
+        return time.perf_counter() - begin
+
+
+def p99(seconds: list[float]) -> float:
+    """Return the 99th percentile in milliseconds."""
+    return 1000 * sorted(seconds)[int(0.99 * (len(seconds) - 1))]
+
+
+async def many_tables(server: Server) -> list[Row]:
+    """200 tables, each with two seats of one scripted person who plays a move a second."""
+    clients = []
+    for _ in range(TABLES):
+        client = await Client.open(server)
+        await client.say("create", seats=["me", "me"])
+        await client.until("state")
+        clients.append(client)
+
+    async def play(number: int, client: Client) -> list[float]:
+        rng, took = random.Random(number), []
+        await asyncio.sleep(PERIOD * number / TABLES)
+        for _ in range(MOVES):
+            begin = time.perf_counter()
+            took.append(await client.play(rng))
+            await asyncio.sleep(PERIOD - (time.perf_counter() - begin))
+        assert len(client.state["moves"]) == MOVES, "a move was lost"
+        return took
+
+    results = await asyncio.gather(*(play(number, client) for number, client in enumerate(clients)))
+    for client in clients:
+        await client.socket.close()
+    took = [seconds for result in results for seconds in result]
+    what = f"move shown, p99, {TABLES} tables at once, a move a second each"
+    memory = f"memory of the server with {TABLES} tables, at its peak"
+    return [
+        Row(what, "ms", p99(took), target=100, lower_is_better=True, note=f"{len(took)} moves, none lost"),
+        Row(memory, "MB", server.memory(), target=1000, lower_is_better=True, note="torch and compiled rules included"),
+    ]
+
+
+def hostile_text(rng: random.Random, real: dict[str, Any]) -> str:
+    """Return noise, broken JSON, or a message that is nearly right but not the sender's to send."""
+    noise = "".join(rng.choices(string.printable, k=rng.randrange(200)))
+    deep = "[" * rng.randrange(1, 4000)
+    wild: list[Any] = [None, -1, 2**70, 1.5, "", noise, [], {}, [noise] * 5, True, "../../etc/passwd", "\x00"]
+    kinds = ["play", "sit", "undo", "answer", "resign", "rematch", "pace", "upload", "create", "position"]
+    fields = ["ply", "action", "seat", "name", "accept", "wait", "paused", "text", "seats", "token", "engine", "x"]
+    drawn = {field: rng.choice(wild) for field in rng.sample(fields, rng.randrange(1, 5))}
+    broken = json.dumps({"type": rng.choice(kinds), **drawn, "id": rng.choice([1, -1, "x", 2**40])})
+    stolen = json.dumps({"type": "play", "ply": len(real["moves"]), "action": rng.choice(real["legal"])[0]})
+    others = [json.dumps({"type": kind}) for kind in ("resign", "undo", "rematch", "record")]
+    forged = json.dumps({"type": "hello", "token": noise})
+    return rng.choice([noise, deep, forged, broken, broken, broken[: rng.randrange(len(broken))], stolen, *others])
+
+
+async def hostile_messages(server: Server) -> list[Row]:
+    """Strangers at a running table send 10,000 messages that must not do anything."""
+    rng = random.Random(9)
+    owner = await Client.open(server)
+    await owner.say("create", seats=["me", "maxn", "open"])
+    await owner.until("state")
+    await owner.play(rng)
+    await owner.say("pace", wait=0, paused=True)
+    while not owner.state["paused"]:
+        await owner.until("state")
+
+    async def attack(number: int) -> int:
+        stranger, noise = await Client.open(server), random.Random(number)
+        await stranger.say("join", table=owner.state["table"])
+        real = await stranger.until("state")
+        refused = 0
+        for _ in range(HOSTILE // STRANGERS):
+            await stranger.socket.send(hostile_text(noise, real))
+        while refused < HOSTILE // STRANGERS:
+            refused += bool((await stranger.until("refused"))["reason"])
+        await stranger.socket.close()
+        return refused
+
+    before = {**owner.state, "revision": 0}
+    begin = time.perf_counter()
+    refused = sum(await asyncio.gather(*(attack(number) for number in range(STRANGERS))))
+    seconds = time.perf_counter() - begin
+    await owner.say("join", table=owner.state["table"])
+    await owner.until("state")
+    assert {**owner.state, "revision": 0} == before, "hostile messages changed the table"
+    note = f"of {HOSTILE} from {STRANGERS} strangers, in {seconds:.1f} s; nothing changed"
+    return [Row("hostile messages refused with a reason", "messages", refused, target=HOSTILE, note=note)]
+
+
+async def killed(data: Path) -> list[Row]:
+    """Kill the server in the middle of 50 games; every move that was shown must be there after a restart."""
+    server = Server(data)
+    clients = [await Client.open(server) for _ in range(RUNNING)]
+
+    async def play(number: int, client: Client) -> None:
+        rng = random.Random(number)
+        try:
+            await client.say("create", seats=["me"] * (2 + number % 3))
+            await client.until("state")
+            while client.state["legal"]:
+                await client.play(rng)
+                await asyncio.sleep(0.02 * rng.random())
+        except ConnectionClosed:
+            return
+
+    games = [asyncio.create_task(play(number, client)) for number, client in enumerate(clients)]
+    await asyncio.sleep(1.5)
+    server.kill()
+    await asyncio.gather(*games)
+    begin = time.perf_counter()
+    server = Server(data)
+    seconds = time.perf_counter() - begin
+    resumed = 0
+    for client in clients:
+        again = await Client.open(server, client.token)
+        await again.say("join", table=client.state["table"])
+        moves = (await again.until("state"))["moves"]
+        shown = client.state["moves"]
+        resumed += moves[: len(shown)] == shown and len(moves) <= len(shown) + 1  # one may have been on its way
+        if again.state["legal"]:
+            await again.play(random.Random(0))
+        await again.socket.close()
+    server.kill()
+    plies = sum(len(client.state["moves"]) for client in clients)
+    note = f"{plies} moves in all; the server was back after {seconds:.1f} s"
+    return [Row("games that go on after kill -9", "games", resumed, target=RUNNING, note=note)]
+
+
+def chromium() -> str | None:
+    """Return the browser to measure in."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
+WATCH = """
+window.clicks = [];
+addEventListener("click", (event) => { window.clicked = event.timeStamp; }, true);
+new MutationObserver(() => {
+  if (!window.board && document.querySelector(".board .hit")) window.board = performance.now();
+  const count = document.querySelector(".count")?.textContent;
+  if (count !== window.count && window.clicked) {
+    window.clicks.push(performance.now() - window.clicked);
+    window.clicked = 0;
+  }
+  window.count = count;
+}).observe(document, { childList: true, subtree: true, characterData: true });
+"""
+
+
+def in_browser(server: Server, path: str) -> Iterator[Row]:
+    """Click through games of two people at one browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.add_init_script(WATCH)
+        clicks: list[float] = []
+        while len(clicks) < CLICKS:
+            page.goto(server.url)
+            page.select_option("#seat-1", "me")
+            page.click("#start")
+            page.wait_for_selector(".board .hit")
+            while page.locator(".hit").count() and len(clicks) + page.evaluate("clicks.length") < CLICKS:
+                known = page.evaluate("clicks.length")
+                box = page.locator(".hit").first.bounding_box()
+                assert box is not None
+                page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+                page.wait_for_function("n => clicks.length > n", arg=known)
+            clicks += [took / 1000 for took in page.evaluate("clicks")]
+        yield Row("click to changed board, p99, in Chromium", "ms", p99(clicks), target=50, lower_is_better=True,
+                  note=f"{len(clicks)} clicks, median {1000 * sorted(clicks)[len(clicks) // 2]:.1f} ms")  # fmt: skip
+        page.goto(server.url)
+        page.click("#start")
+        page.wait_for_selector(".board .hit")
+        page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+        loads = []
+        for _ in range(10):
+            page.reload()
+            page.wait_for_function("() => window.board")
+            loads.append(page.evaluate("window.board") / 1000)
+        yield Row("first board on a cold load", "s", max(loads), target=1, lower_is_better=True, note="slowest of ten")
+        browser.close()
+
+
+def page_weight() -> Row:
+    """Add up everything that the page is made of."""
+    static = Path(__file__).resolve().parent.parent / "ninetka_web" / "static"
+    weight = sum(part.stat().st_size for part in static.iterdir()) / 1000
+    return Row("weight of the page, all its parts", "kB", weight, target=300, lower_is_better=True, note="uncompressed")
+
+
+def measure() -> Iterator[Row]:
+    """Yield a row per figure."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder) / "table.sqlite3")
+        try:
+            time.sleep(8)  # until every agent is loaded and warm
+            path = chromium()
+            if path and has("playwright"):
+                yield from in_browser(server, path)
+            yield from asyncio.run(many_tables(server))
+            yield from asyncio.run(hostile_messages(server))
+        finally:
+            server.kill()
+        yield from asyncio.run(killed(Path(folder) / "killed.sqlite3"))
+    yield page_weight()
+
+
+if __name__ == "__main__":
+    write_rows(measure())

@@ -1,0 +1,1 @@
+"""The table: play, watch and understand games of 9tka in the browser."""

@@ -1,0 +1,51 @@
+"""The commands `ninetka play` and `ninetka table`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+Data = Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Where tables and finished games are kept.")]
+
+
+def play(
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; others can reach all but 127.0.0.1.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 9009,
+    data: Data = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
+) -> None:
+    """Play in the browser: people and agents at one table, with analysis and replay."""
+    try:
+        from ninetka_web.server import is_loopback, serve
+        from ninetka_web.store import default_path
+    except ImportError as error:
+        _fail(f"the table needs {error.name}: pip install 'ninetka-env[web]'")
+    if not is_loopback(host):
+        typer.echo(f"warning: everybody who can reach {host} can play at this server and use its processor", err=True)
+    try:
+        serve(host, port, data or default_path(), show=not no_browser)
+    except OSError as error:
+        _fail(error)
+    except KeyboardInterrupt:
+        pass
+
+
+def table(data: Data = None) -> None:
+    """Tell how people fared against agents: the finished games that they let `ninetka play` keep."""
+    from ninetka_web.report import print_tallies
+    from ninetka_web.store import default_path, read_tallies
+
+    path = data or default_path()
+    try:
+        print_tallies(*read_tallies(path), path)
+    except OSError as error:
+        _fail(error)
+
+
+def _fail(message: object) -> NoReturn:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(2)

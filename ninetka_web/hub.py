@@ -1,0 +1,397 @@
+"""All tables of a server, and everybody who looks at them: who says something is answered, who looks is shown.
+
+It all runs on one event loop, so what one message does is done before the next is read; only agents think elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import logging
+import secrets
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ninetka_env.game import Game
+from ninetka_env.notation import format_record
+from ninetka_env.replay import read_records
+from ninetka_web import protocol
+from ninetka_web.analysis import BUDGETS, analyse, exact_moves, exact_winner, is_solvable, maxn_view, win_shares
+from ninetka_web.players import Players, choose, known_agents
+from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message
+from ninetka_web.store import Store
+from ninetka_web.tables import Table
+
+MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
+MAX_WAITING = 500
+"""Messages that may wait for a browser that reads too slowly before it is hung up on; states do not pile up."""
+MAX_ANALYSES = 8
+"""How many analyses may think at once."""
+MAX_REMEMBERED = 50_000
+"""Positions whose chances are remembered."""
+BAND_CHUNK = 8
+"""Positions of the band over the game that are looked at in one go."""
+
+log = logging.getLogger("ninetka")
+
+
+class Guest:
+    """A browser that is connected: who it is, what it looks at, and what it is still to be told."""
+
+    def __init__(self) -> None:
+        """Begin as a stranger at no table."""
+        self.person = ""
+        self.table = ""
+        self.analysis: asyncio.Task[None] | None = None
+        self.gone = False
+        self._waiting: deque[str] = deque()
+        self._state_due = False
+        self._wake = asyncio.Event()
+
+    def tell(self, **message: Any) -> None:
+        """Send a message soon."""
+        if len(self._waiting) >= MAX_WAITING:
+            self.gone = True
+        else:
+            self._waiting.append(json.dumps(message))
+        self._wake.set()
+
+    def show(self) -> None:
+        """Send the state of the table soon, as it is by then."""
+        self._state_due = True
+        self._wake.set()
+
+    async def next_messages(self, hub: Hub) -> list[str]:
+        """Wait until there is something to send, and return it."""
+        await self._wake.wait()
+        self._wake.clear()
+        messages = list(self._waiting)
+        self._waiting.clear()
+        if self._state_due and self.table in hub.tables:
+            messages.append(hub.state_for(self))
+        self._state_due = False
+        return messages
+
+
+class Hub:
+    """Tables and guests of one server."""
+
+    def __init__(self, store: Store) -> None:
+        """Find the tables of before again."""
+        self.tables: dict[str, Table] = {}
+        self.touched: dict[str, float] = {}
+        for table in store.tables():
+            self.tables[table.id] = table
+            self.touched[table.id] = time.monotonic()
+        self._store = store
+        self._players = Players()
+        self._agents = known_agents()
+        self._guests: dict[str, set[Guest]] = {}
+        self._thinking: dict[str, asyncio.Task[None]] = {}
+        self._views: dict[str, str] = {}
+        self._bands: dict[tuple[str, bytes], list[float]] = {}
+        self._winners: dict[bytes, int] = {}
+        self._analysts = asyncio.Semaphore(MAX_ANALYSES)
+        self._handlers: dict[type[AnyMessage], Callable[[Guest, Any], None]] = {
+            protocol.Hello: self._hello,
+            protocol.Create: self._create,
+            protocol.Upload: self._upload,
+            protocol.Join: self._join,
+            protocol.Leave: lambda guest, _: self._look_at(guest, ""),
+            protocol.Discard: self._discard,
+            protocol.Sit: self._on_table(lambda t, g, m: t.sit(g.person, m.seat, m.name, m.keep)),
+            protocol.Play: self._on_table(lambda t, g, m: t.play(g.person, m.ply, m.action)),
+            protocol.Undo: self._on_table(lambda t, g, m: t.undo(g.person)),
+            protocol.Answer: self._on_table(lambda t, g, m: t.answer(g.person, m.accept)),
+            protocol.Resign: self._on_table(lambda t, g, m: t.resign(g.person)),
+            protocol.Rematch: self._on_table(lambda t, g, m: t.rematch(g.person)),
+            protocol.Pace: self._on_table(lambda t, g, m: t.set_pace(g.person, m.wait, m.paused)),
+            protocol.Analyse: self._analyse,
+            protocol.Rest: lambda guest, _: self._rest(guest),
+            protocol.AskRecord: self._tell_record,
+            protocol.AskPosition: self._tell_position,
+        }
+
+    # Guests
+
+    def receive(self, guest: Guest, text: str) -> None:
+        """Do what a message asks for and answer it."""
+        number = 0
+        try:
+            message = read_message(text)
+            number = message.id
+            if not guest.person and not isinstance(message, protocol.Hello):
+                raise RefusedError("say hello first")
+            self._handlers[type(message)](guest, message)
+            guest.tell(type="done", id=number)
+        except RefusedError as refusal:
+            guest.tell(type="refused", id=number or id_of(text), reason=str(refusal))
+
+    def leave(self, guest: Guest) -> None:
+        """See a guest off who has hung up; the seats are kept."""
+        self._look_at(guest, "")
+
+    def state_for(self, guest: Guest) -> str:
+        """Return the message that shows a guest its table."""
+        table = self.tables[guest.table]
+        if guest.table not in self._views:
+            self._views[guest.table] = json.dumps(table.view())[1:]
+        own = {"type": "state", "you": table.seats_of(guest.person), "asked": guest.person in table.undo_asked}
+        return f"{json.dumps(own)[:-1]}, {self._views[guest.table]}"
+
+    def _hello(self, guest: Guest, message: protocol.Hello) -> None:
+        token = message.token or secrets.token_urlsafe(32)
+        guest.person = digest(token)
+        mine = [table for table in self.tables.values() if table.seats_of(guest.person)]
+        mine.sort(key=lambda table: self.touched[table.id], reverse=True)
+        guest.tell(type="welcome", token=token, agents=self._agents, strengths=protocol.STRENGTHS, tables=_told(mine))
+
+    def _look_at(self, guest: Guest, table: str) -> None:
+        """Turn a guest to a table, or to none."""
+        self._rest(guest)
+        if guest.table:
+            self._guests[guest.table].discard(guest)
+            if not self._guests[guest.table]:
+                del self._guests[guest.table]
+                self._stop_thinking(guest.table)  # nobody looks: the game waits
+        guest.table = table
+        if table:
+            self._guests.setdefault(table, set()).add(guest)
+            guest.show()
+            self._prompt(self.tables[table])
+
+    def _table_of(self, guest: Guest) -> Table:
+        if guest.table not in self.tables:
+            raise RefusedError("you are at no table")
+        return self.tables[guest.table]
+
+    # Tables
+
+    def _on_table(self, act: Callable[[Table, Guest, Any], None]) -> Callable[[Guest, Any], None]:
+        """Make a handler that lets `act` change the guest's table."""
+
+        def handle(guest: Guest, message: AnyMessage) -> None:
+            table = self._table_of(guest)
+            act(table, guest, message)
+            self._changed(table)
+
+        return handle
+
+    def _changed(self, table: Table) -> None:
+        """Write a changed table into the journal, then show it to everyone and let its agents think.
+
+        A change that cannot be written is taken back, so that nobody ever sees what would be lost.
+        """
+        try:
+            self._store.save(table)
+        except sqlite3.Error as error:
+            log.exception("table %s could not be saved", table.id)
+            saved = self._store.load(table.id)
+            if saved:
+                self.tables[table.id] = saved
+            else:
+                self._forget(table.id)
+            raise RefusedError(f"the change could not be saved, so it was not made: {error}") from error
+        table.revision += 1
+        self.touched[table.id] = time.monotonic()
+        self._views.pop(table.id, None)
+        for guest in self._guests.get(table.id, ()):
+            guest.show()
+        self._prompt(table)
+
+    def _add(self, guest: Guest, table: Table) -> None:
+        """Make room for a new table and turn the guest to it."""
+        self._make_room()
+        self.tables[table.id] = table
+        self._changed(table)
+        self._look_at(guest, table.id)
+
+    def _make_room(self) -> None:
+        """Forget a table that nobody looks at and in which no people play, if there are too many."""
+        if len(self.tables) < MAX_TABLES:
+            return
+        idle = [t for t in self.tables.values() if t.id not in self._guests and not _is_played(t)]
+        if not idle:
+            raise RefusedError("all tables of this server are taken; try again later")
+        self._forget(min(idle, key=lambda table: self.touched[table.id]).id)
+
+    def _forget(self, table_id: str) -> None:
+        self._stop_thinking(table_id)
+        self._store.remove(table_id)
+        for memory in (self.tables, self.touched, self._views):
+            memory.pop(table_id, None)
+
+    def _create(self, guest: Guest, message: protocol.Create) -> None:
+        for spec in set(message.seats) - {protocol.ME, protocol.OPEN}:
+            if spec.split(":")[0] not in self._agents:
+                raise RefusedError(f"{spec}: networks need torch on the server: pip install 'ninetka-env[train]'")
+        mine = sum(_is_played(table) and bool(table.seats_of(guest.person)) for table in self.tables.values())
+        if mine >= MAX_TABLES_EACH:
+            raise RefusedError(f"you have {mine} unfinished games; finish or remove one")
+        self._add(guest, Table.create(message, guest.person))
+
+    def _upload(self, guest: Guest, message: protocol.Upload) -> None:
+        try:
+            records = list(read_records(io.StringIO(message.text)))
+        except ValueError as error:
+            raise RefusedError(f"no game record: {str(error).removeprefix('<text>, ')}") from None
+        if len(records) != 1:
+            raise RefusedError(f"expected the record of one game, found {len(records)}")
+        self._add(guest, Table.of_record(records[0]))
+
+    def _join(self, guest: Guest, message: protocol.Join) -> None:
+        if message.table not in self.tables:
+            raise RefusedError("there is no such table (any more)")
+        self._look_at(guest, message.table)
+
+    def _discard(self, guest: Guest, message: protocol.Discard) -> None:
+        table = self.tables.get(message.table)
+        if table is None or not table.seats_of(guest.person):
+            raise RefusedError("this is no table of yours")
+        if {seat.holder for seat in table.seats} - {"", guest.person} and not table.is_over:
+            raise RefusedError("others play at this table: give up instead")
+        for other in list(self._guests.get(table.id, ())):
+            self._look_at(other, "")
+        self._forget(table.id)
+
+    def _tell_record(self, guest: Guest, message: protocol.AskRecord) -> None:
+        guest.tell(type="text", id=message.id, text=format_record(self._table_of(guest).record()))
+
+    def _tell_position(self, guest: Guest, message: protocol.AskPosition) -> None:
+        guest.tell(type="text", id=message.id, text=str(self._table_of(guest).position(message.ply)) + "\n")
+
+    # Agents
+
+    def _prompt(self, table: Table) -> None:
+        """Let the agent think whose turn it is, if somebody looks."""
+        if self._thinking.get(table.id) is not asyncio.current_task():
+            self._stop_thinking(table.id)
+            if table.agent_to_move and not table.paused and table.id in self._guests:
+                self._thinking[table.id] = asyncio.create_task(self._think(table))
+
+    def _stop_thinking(self, table_id: str) -> None:
+        task = self._thinking.pop(table_id, None)
+        if task and task is not asyncio.current_task():
+            task.cancel()
+
+    async def _think(self, table: Table) -> None:
+        """Play the agents' moves until it is a person's turn; whatever else changes the table cancels this task."""
+        try:
+            while table.agent_to_move:
+                begin = time.monotonic()
+                action = await self._players.run(choose, table.agent_to_move, table.game.copy())
+                await asyncio.sleep(table.wait / 1000 - (time.monotonic() - begin))
+                table.play_agent(action)
+                self._changed(table)
+        except RefusedError as refusal:  # the move could not be saved
+            self._announce(table.id, str(refusal))
+        except Exception as error:  # an agent of any kind may fail in any way; its table waits, the others play on
+            log.exception("an agent failed at table %s", table.id)
+            self._announce(table.id, f"the agent could not choose a move: {error}")
+        finally:
+            if self._thinking.get(table.id) is asyncio.current_task():
+                del self._thinking[table.id]
+
+    def _announce(self, table_id: str, text: str) -> None:
+        for guest in self._guests.get(table_id, ()):
+            guest.tell(type="notice", text=text)
+
+    # Analysis
+
+    def _rest(self, guest: Guest) -> None:
+        if guest.analysis:
+            guest.analysis.cancel()
+            guest.analysis = None
+
+    def _analyse(self, guest: Guest, message: protocol.Analyse) -> None:
+        table = self._table_of(guest)
+        table.check_analysis(guest.person)
+        if message.engine not in self._agents:
+            raise RefusedError("networks need torch on the server: pip install 'ninetka-env[train]'")
+        position = table.position(message.ply)
+        if not table.is_over and table.seats_of(guest.person) and not table.helped:
+            table.helped = True
+            self._changed(table)
+        self._rest(guest)
+        games = list(table.positions())
+        guest.analysis = asyncio.create_task(self._explain(guest, message, position, games))
+
+    async def _explain(self, guest: Guest, message: protocol.Analyse, position: Game, games: Sequence[Game]) -> None:
+        """Tell a guest more and more of a position, and how the game went; cancelled when it looks elsewhere."""
+        async with self._analysts:
+            view = await self._players.run(maxn_view, position)
+            for number, simulations in enumerate(BUDGETS[message.engine]):
+                found = await self._players.run(analyse, position, message.engine, simulations)
+                guest.tell(type="analysis", ply=message.ply, engine=message.engine, maxn=view, **found)
+                if number == 0:
+                    await self._tell_band(guest, message.engine, games)
+                if not found["candidates"]:
+                    break
+            if is_solvable(position):
+                guest.tell(type="exact", ply=message.ply, **await self._players.run(exact_moves, position))
+            await self._tell_winners(guest, games)
+
+    async def _tell_band(self, guest: Guest, engine: str, games: Sequence[Game]) -> None:
+        """Tell the chances to win in each position of the game; those looked at before are remembered."""
+        if len(self._bands) > MAX_REMEMBERED:
+            self._bands.clear()
+            self._winners.clear()
+        missing = [game for game in games if (engine, game.records.tobytes()) not in self._bands]
+        for first in range(0, len(missing), BAND_CHUNK):
+            part = missing[first : first + BAND_CHUNK]
+            shares = await self._players.run(win_shares, part, engine)
+            self._bands.update({(engine, game.records.tobytes()): s for game, s in zip(part, shares, strict=True)})
+        band = [self._bands[engine, game.records.tobytes()] for game in games]
+        guest.tell(type="shares", engine=engine, shares=band)
+
+    async def _tell_winners(self, guest: Guest, games: Sequence[Game]) -> None:
+        """Tell who wins each position under perfect play, from the last back to where that takes too long."""
+        if not any(is_solvable(game) for game in games):
+            return
+        winners = [-1] * len(games)
+        for ply in range(len(games) - 1, -1, -1):
+            if not is_solvable(games[ply]):
+                break
+            key = games[ply].records.tobytes()
+            if key not in self._winners:
+                self._winners[key] = await self._players.run(exact_winner, games[ply])
+            winners[ply] = self._winners[key]
+        guest.tell(type="winners", winners=winners)
+
+    def close(self) -> None:
+        """Stop thinking; everything is in the journal already."""
+        for task in list(self._thinking.values()):
+            task.cancel()
+        for guests in self._guests.values():
+            for guest in guests:
+                self._rest(guest)
+        self._players.close()
+
+
+def digest(token: str) -> str:
+    """Return what a person is known by: enough to recognise the token, not to guess it."""
+    return hashlib.sha256(token.encode()).hexdigest()[:32]
+
+
+def _is_played(table: Table) -> bool:
+    """Tell whether people are in the middle of a game there."""
+    return not table.is_over and not table.shown and any(seat.holder for seat in table.seats)
+
+
+def _told(tables: list[Table]) -> list[dict[str, Any]]:
+    """Return a line about each table."""
+    return [
+        {
+            "table": table.id,
+            "who": [table.who(seat) for seat in range(len(table.seats))],
+            "ply": len(table.actions),
+            "over": table.is_over,
+            "winner": table.winner,
+        }
+        for table in tables
+    ]

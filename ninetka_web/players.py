@@ -1,0 +1,85 @@
+"""Agents that think beside the event loop, each on a thread, so that a slow one delays nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+from agents import make_agent
+from agents.agent import Agent
+from ninetka_env.game import Game
+from ninetka_web.protocol import STRENGTHS
+
+THREADS = 64
+"""Compiled searches release Python's lock, so the system shares the processor fairly among them."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_local = threading.local()
+
+
+class Players:
+    """The threads that agents think on."""
+
+    def __init__(self) -> None:
+        """Start no thread yet."""
+        self._pool = ThreadPoolExecutor(THREADS, "thinking", initializer=_give_way)
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function on a thread. Cancelled before it has begun it never runs, later its result is dropped."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, functools.partial(function, *args, **kwargs))
+
+    def close(self) -> None:
+        """Let the threads end; what has not begun is dropped."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def known_agents() -> list[str]:
+    """Return the names of the agents that can play here: networks need torch."""
+    has_torch = importlib.util.find_spec("torch") is not None
+    return [name for name in STRENGTHS if name != "net" or has_torch]
+
+
+def choose(spec: str, game: Game) -> int:
+    """Return the action that an agent chooses."""
+    return int(agent_of(spec).act(game.records, np.random.default_rng())[0])
+
+
+def agent_of(spec: str) -> Agent:
+    """Return this thread's agent of a spec; searches keep memory, so threads share none."""
+    agents: dict[str, Agent] = _local.__dict__.setdefault("agents", {})
+    if spec not in agents:
+        if len(agents) >= 16:
+            agents.clear()
+        alone = "" if spec == "random" else "threads=1"
+        agents[spec] = make_agent(f"{spec}{',' if ':' in spec else ':'}{alone}" if alone else spec)
+    return agents[spec]
+
+
+def warm_up() -> None:
+    """Let every agent play a little, which compiles and loads what it needs."""
+    for name in known_agents():
+        play_once(f"{name}:simulations=2" if name in ("mcts", "net") else name)
+
+
+def play_once(spec: str) -> None:
+    """Play a game by one agent in all seats."""
+    game = Game.new(2)
+    while not game.is_over:
+        game.play(choose(spec, game))
+
+
+def _give_way() -> None:
+    """Let this thread run only when the thread that answers browsers does not want to."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)

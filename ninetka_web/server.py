@@ -1,0 +1,227 @@
+"""The web server: a page, its parts, and one WebSocket per browser.
+
+Pages of other sites must not reach a server that runs on someone's own computer. A WebSocket is opened only for a page
+that this server served (`Origin` names the host of the request), and requests are answered only under a host name that
+is this server's own, so that no foreign name can be pointed at it (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import mimetypes
+import socket
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import AsyncIterator, Callable, Iterable
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import uvicorn
+from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
+from starlette.datastructures import Headers
+
+from ninetka_web import analysis
+from ninetka_web.hub import Guest, Hub
+from ninetka_web.players import known_agents, play_once, warm_up
+from ninetka_web.protocol import MAX_MESSAGE
+from ninetka_web.store import Store
+
+MAX_GUESTS = 1_000
+RATE, BURST = 50.0, 100.0
+"""Messages that a browser may send per second in the long run, and at once; more than that wait their turn."""
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+def make_app(store: Store, host: str = "127.0.0.1", *, rate: float = RATE) -> FastAPI:
+    """Return the application.
+
+    Args:
+        store: where tables are kept; closed with the application.
+        host: the address that the server listens on, one of the names it answers to.
+        rate: messages that a browser may send per second.
+    """
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.hub = Hub(store)
+        app.state.guests = 0
+        yield
+        app.state.hub.close()
+        store.close()
+
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    names = own_names(host)
+
+    @app.middleware("http")
+    async def guard(request: Request, call_next: Callable) -> Response:  # type: ignore[type-arg]
+        known = is_own_host(request.headers, names)
+        response = await call_next(request) if known else Response("unknown host", 421)
+        response.headers.update(HEADERS)
+        return response
+
+    _add_page(app)
+
+    @app.websocket("/ws")
+    async def talk(socket: WebSocket) -> None:
+        if not is_own_host(socket.headers, names) or not is_own_page(socket.headers):
+            await socket.close(1008, "only pages of this server may connect")
+            return
+        await socket.accept()
+        if app.state.guests >= MAX_GUESTS:
+            await socket.close(1013, "this server is full")
+            return
+        app.state.guests += 1
+        try:
+            await _serve(socket, app.state.hub, rate)
+        finally:
+            app.state.guests -= 1
+
+    return app
+
+
+def _add_page(app: FastAPI) -> None:
+    """Serve the page and its parts, all read once: no path of a request ever reaches the file system."""
+    parts = {part.name: part.read_bytes() for part in files("ninetka_web").joinpath("static").iterdir()}
+    page = parts.pop("index.html")
+
+    @app.get("/")
+    @app.get("/t/{table}")
+    def index() -> Response:
+        return Response(page, media_type="text/html")
+
+    @app.get("/static/{name}")
+    def part(name: str) -> Response:
+        if name not in parts:
+            return Response("not found", 404)
+        return Response(parts[name], media_type=mimetypes.guess_type(name)[0] or "text/plain")
+
+
+async def _serve(socket: WebSocket, hub: Hub, rate: float) -> None:
+    """Listen and answer until one side hangs up."""
+    guest = Guest()
+    speaker = asyncio.create_task(_speak(socket, guest, hub))
+    allowed, since = BURST, time.monotonic()
+    try:
+        while True:
+            text = await socket.receive_text()
+            now = time.monotonic()
+            allowed, since = min(BURST, allowed + (now - since) * rate) - 1, now
+            if allowed < 0:
+                await asyncio.sleep(-allowed / rate)
+            hub.receive(guest, text)
+    except (WebSocketDisconnect, KeyError, RuntimeError):  # KeyError: a binary message; RuntimeError: just hung up
+        pass
+    finally:
+        speaker.cancel()
+        hub.leave(guest)
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it may be closed already
+            await socket.close()
+
+
+async def _speak(socket: WebSocket, guest: Guest, hub: Hub) -> None:
+    """Send what a guest is to be told; one that reads too slowly is hung up on."""
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        while not guest.gone:
+            for message in await guest.next_messages(hub):
+                await socket.send_text(message)
+        await socket.close(1013, "you read too slowly")
+
+
+# Which pages may talk to the server
+
+
+def own_names(host: str) -> set[str]:
+    """Return the host names, beside addresses, under which the server may be asked."""
+    return {"localhost", host.lower(), socket.gethostname().lower(), f"{socket.gethostname().lower()}.local"}
+
+
+def is_own_host(headers: Headers, names: Iterable[str]) -> bool:
+    """Tell whether a request names this server: by an address, which nobody can redirect, or one of its names."""
+    try:
+        name = (urlsplit(f"//{headers.get('host', '')}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    return name in names or _is_address(name)
+
+
+def is_own_page(headers: Headers) -> bool:
+    """Tell whether a WebSocket is asked for by a page of this server; browsers always say whose page asks."""
+    try:
+        origin = urlsplit(headers.get("origin", ""))
+    except ValueError:
+        return False
+    return origin.scheme in ("http", "https") and bool(origin.netloc) and origin.netloc == headers.get("host")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only programs on the same computer can reach an address."""
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def serve(host: str, port: int, path: Path, *, show: bool) -> None:
+    """Run the server until it is interrupted.
+
+    Args:
+        host: the address to listen on.
+        port: the port; 0 for any that is free.
+        path: the file of tables and statistics.
+        show: open the page in a browser.
+
+    Raises:
+        OSError: if the address is taken or the file cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        store = Store(path)
+        play_once("random")  # compiles the rules, if this is their first use, before anybody waits for an answer
+        listener.listen(128)
+        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+        print(f"9tka is at {url} (Ctrl+C stops it)", flush=True)
+        config = uvicorn.Config(
+            make_app(store, host),
+            ws="websockets-sansio",
+            ws_max_size=MAX_MESSAGE,
+            ws_per_message_deflate=False,
+            log_level="warning",
+            timeout_graceful_shutdown=2,
+        )
+        sys.setswitchinterval(0.001)  # what answers browsers waits no longer than this for what thinks
+        _aside(_warm_up)
+        if show:
+            _aside(webbrowser.open, url)
+        uvicorn.Server(config).run([listener])
+
+
+def _warm_up() -> None:
+    """Have agents and analysis ready before they are asked for; the first time ever this compiles for a minute."""
+    warm_up()
+    analysis.warm_up([engine for engine in analysis.BUDGETS if engine in known_agents()])
+
+
+def _aside(function: Callable[..., object], *arguments: object) -> None:
+    """Run a function on a thread that ends with the server."""
+    threading.Thread(target=function, args=arguments, daemon=True).start()

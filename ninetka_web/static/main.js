@@ -1,0 +1,88 @@
+// Which page is shown, and who hears what the server says.
+
+import { h, toast } from "./dom.js";
+import { Link } from "./link.js";
+import { showHome } from "./home.js";
+import { TableView } from "./table.js";
+
+const main = document.getElementById("main");
+let view = null;
+let welcome = null;
+
+/** Everything that pages need from here. */
+const app = {
+  link: null,
+  /** Send a message and show why it was refused, if so. */
+  ask: (message) => app.link.say(message).catch((error) => toast(error.message)),
+  get welcome() {
+    return welcome;
+  },
+  go(path) {
+    history.pushState(null, "", path);
+    route();
+  },
+};
+
+const tableInPath = () => location.pathname.match(/^\/t\/([A-Za-z0-9_-]{16})$/)?.[1] ?? "";
+
+/** Show the page that the address names. */
+function route() {
+  if (!welcome) return;
+  const table = tableInPath();
+  if (table) {
+    if (view?.id === table) view.reset();
+    else {
+      view?.close();
+      view = new TableView(main, app, table);
+    }
+    app.link.say({ type: "join", table }).catch((error) => {
+      main.replaceChildren(h("section", { class: "card narrow" }, h("h1", {}, "No such table"), h("p", {}, `${error.message}.`),
+        h("a", { class: "button primary", href: "/" }, "New game")));
+      view = null;
+    });
+  } else {
+    view?.close();
+    view = null;
+    app.link.say({ type: "leave" }).catch(() => {});
+    showHome(main, app);
+  }
+}
+
+function hear(message) {
+  document.getElementById("lost").hidden = message.type !== "lost";
+  if (message.type === "welcome") {
+    const first = !welcome;
+    welcome = message;
+    if (first || tableInPath()) route();
+    else showHome(main, app);
+  } else if (message.type === "state") {
+    if (message.table !== tableInPath()) history.pushState(null, "", `/t/${message.table}`);
+    if (view?.id !== message.table) {
+      view?.close();
+      view = new TableView(main, app, message.table);
+    }
+    view.update(message);
+  } else if (message.type === "notice") toast(message.text);
+  else view?.hear(message);
+}
+
+/** Follow links inside the page without loading it again. */
+document.addEventListener("click", (event) => {
+  const anchor = event.target.closest("a");
+  if (!anchor || anchor.origin !== location.origin || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  app.go(anchor.pathname);
+});
+addEventListener("popstate", route);
+
+const root = document.documentElement;
+const paint = (theme) => (theme ? root.setAttribute("data-theme", theme) : root.removeAttribute("data-theme"));
+paint(localStorage.getItem("ninetka-theme"));
+document.getElementById("theme").addEventListener("click", () => {
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  localStorage.setItem("ninetka-theme", dark ? "light" : "dark");
+  paint(dark ? "light" : "dark");
+});
+document.getElementById("help").addEventListener("click", () => document.getElementById("rules").showModal());
+
+app.link = new Link(hear);

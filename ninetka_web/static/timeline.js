@@ -1,0 +1,52 @@
+// The whole game in a band: chances to win by seat where they are known, and a slider through the plies.
+
+import { h, svg } from "./dom.js";
+import { phaseOf } from "./rules.js";
+
+export class Timeline {
+  /** @param {(ply: number) => void} show is called with the ply that a person wants to see. */
+  constructor(show) {
+    this.show = show;
+    this.ply = 0;
+    this.band = svg("svg", { class: "band", preserveAspectRatio: "none", "aria-hidden": "true", click: (event) => this.jump(event) });
+    this.slider = h("input", { type: "range", id: "slider", min: 0, step: 1, "aria-label": "Ply", input: () => show(Number(this.slider.value)) });
+    const button = (id, label, title, to) => h("button", { type: "button", class: "quiet", id, title, "aria-label": title, click: () => show(to()) }, label);
+    this.count = h("output", { class: "count" });
+    this.element = h("div", { class: "timeline" }, this.band,
+      h("div", { class: "steps-row" }, button("first", "|◀", "To the beginning", () => 0), button("back", "◀", "A ply back", () => this.ply - 1), this.slider,
+        button("forward", "▶", "A ply forward", () => this.ply + 1), button("last", "▶|", "To the end", () => Infinity), this.count));
+  }
+
+  /** Draw the game of a state, looked at after `ply` plies; `shares` per position, or null. */
+  draw(state, ply, shares) {
+    const plies = state.moves.length;
+    this.ply = ply;
+    this.plies = plies;
+    this.slider.max = plies;
+    this.slider.value = ply;
+    this.slider.disabled = plies === 0;
+    this.count.textContent = `${ply} / ${plies}`;
+    const width = Math.max(1, plies);
+    this.band.setAttribute("viewBox", `0 0 ${width} 100`);
+    this.band.classList.toggle("known", Boolean(shares));
+    const marks = state.moves.flatMap((move, i) => (i > 0 && phaseOf(move) !== phaseOf(state.moves[i - 1]) ? [svg("line", { class: "phase", x1: i, x2: i, y1: 0, y2: 100 })] : []));
+    const now = svg("line", { class: "now", x1: ply, x2: ply, y1: 0, y2: 100 });
+    this.band.replaceChildren(...(shares ? stack(shares, state.seats.length) : []), ...marks, ...(plies ? [now] : []));
+  }
+
+  jump(event) {
+    const box = this.band.getBoundingClientRect();
+    this.show(Math.round(((event.clientX - box.left) / box.width) * this.plies));
+  }
+}
+
+/** Return an area per seat, one on top of the other; together they are always whole. */
+function stack(shares, players) {
+  const below = shares.map(() => 100);
+  return Array.from({ length: players }, (_, seat) => {
+    const lower = shares.map((_, ply) => `${ply},${below[ply].toFixed(2)}`);
+    shares.forEach((share, ply) => { below[ply] -= 100 * share[seat]; });
+    const upper = shares.map((_, ply) => `${ply},${below[ply].toFixed(2)}`).reverse();
+    return svg("polygon", { class: `c${seat + 1}`, points: [...lower, ...upper].join(" ") });
+  });
+}

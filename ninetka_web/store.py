@@ -1,0 +1,168 @@
+"""What outlives the server, in one SQLite file: the tables as they stand, and finished games that people let it keep.
+
+A change is in the journal before anybody hears of it, so a server that is killed finds its games again. (The journal
+is written ahead, and handed to the operating system at each change: it survives the process, and all but the last
+moments survive a loss of power.)
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from ninetka_env.notation import format_record
+from ninetka_web.tables import Table
+
+VERSION = 1
+SCHEMA = """
+CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE games (
+    id INTEGER PRIMARY KEY,
+    table_id TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    ended TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    players INTEGER NOT NULL,
+    people INTEGER NOT NULL,   -- seats of people
+    agents TEXT NOT NULL,      -- the different agents in the other seats, sorted, with " + " between
+    won INTEGER NOT NULL,      -- 1 if a person won
+    helped INTEGER NOT NULL,   -- 1 if moves were taken back or an analysis was looked at
+    record TEXT NOT NULL,      -- as text, empty if the game was given up
+    UNIQUE (table_id, round)
+);
+PRAGMA user_version = 1;
+"""
+
+
+def default_path() -> Path:
+    """Return where the file lies unless told: in the folder that the system gives programs for their data."""
+    if os.name == "nt":
+        root = Path(os.environ.get("LOCALAPPDATA", Path.home()))
+    else:
+        root = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return root / "ninetka" / "table.sqlite3"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How one kind of game went: one person against these agents."""
+
+    agents: str
+    players: int
+    games: int
+    wins: int
+
+
+class Store:
+    """The file of one server; no other server may use it at the same time."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it.
+
+        Raises:
+            OSError: if it cannot be made, is no database of ours, or another server uses it; naming the path.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(path)
+            self._database = _connect(path)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            if _version(self._database) == 0:
+                self._database.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+            elif _version(self._database) != VERSION:
+                raise OSError(f"{path}: of another version of ninetka; name another file")
+        except sqlite3.Error as error:
+            raise OSError(f"{path}: {error}") from error
+
+    def save(self, table: Table) -> None:
+        """Write a table into the journal, and its game into the statistics if it has ended and may be kept."""
+        with self._database:
+            self._database.execute(
+                "INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", (table.id, time.time(), table.to_json())
+            )
+            if table.is_over and may_keep(table):
+                self._keep(table)
+
+    def _keep(self, table: Table) -> None:
+        people = {number for number, seat in enumerate(table.seats) if not seat.agent} | set(table.resigned)
+        agents = " + ".join(sorted({seat.agent for n, seat in enumerate(table.seats) if n not in people}))
+        record = format_record(table.record()) if table.game.is_over else ""
+        won = table.winner in people - set(table.resigned)
+        self._database.execute(
+            "INSERT OR IGNORE INTO games (table_id, round, players, people, agents, won, helped, record) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (table.id, table.round, len(table.seats), len(people), agents, won, table.helped, record),
+        )
+
+    def remove(self, table_id: str) -> None:
+        """Forget a table; games kept for the statistics stay."""
+        with self._database:
+            self._database.execute("DELETE FROM tables WHERE id = ?", (table_id,))
+
+    def load(self, table_id: str) -> Table | None:
+        """Return a table as it was saved last."""
+        row = self._database.execute("SELECT state FROM tables WHERE id = ?", (table_id,)).fetchone()
+        return Table.from_json(row[0]) if row else None
+
+    def tables(self) -> Iterator[Table]:
+        """Yield all tables, the one touched longest ago first."""
+        for (state,) in self._database.execute("SELECT state FROM tables ORDER BY touched").fetchall():
+            yield Table.from_json(state)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+        self._lock.close()
+
+
+def may_keep(table: Table) -> bool:
+    """Tell whether a game counts for the statistics: played from the start, with agents, by people who all agree."""
+    people = [seat for seat in table.seats if not seat.agent]
+    played = not table.shown and not table.setup.position and len(people) < len(table.seats)
+    return played and bool(people) and all(seat.keep for seat in people)
+
+
+def read_tallies(path: Path) -> tuple[list[Tally], int]:
+    """Return how one person against agents has fared, by agents and number of players, and how many games are left out.
+
+    Left out are games of several people and games in which a person took back a move or looked at an analysis.
+
+    Raises:
+        OSError: if the file cannot be read.
+    """
+    if not path.exists():
+        return [], 0
+    try:
+        with closing(_connect(path)) as database:
+            rows = database.execute(
+                "SELECT agents, players, COUNT(*), SUM(won) FROM games WHERE people = 1 AND NOT helped "
+                "GROUP BY agents, players ORDER BY agents, players"
+            ).fetchall()
+            (left_out,) = database.execute("SELECT COUNT(*) FROM games WHERE people > 1 OR helped").fetchone()
+    except sqlite3.Error as error:
+        raise OSError(f"{path}: {error}") from error
+    return [Tally(*row) for row in rows], left_out
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=2)
+
+
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _lock(path: Path) -> sqlite3.Connection:
+    """Hold a lock that the system takes back however the process ends: that of a second, empty database."""
+    lock = sqlite3.connect(path.with_name(path.name + ".lock"), timeout=0, isolation_level=None)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        lock.close()
+        raise OSError(f"{path}: another server uses this file; stop it or name another file") from None
+    return lock

@@ -1,0 +1,283 @@
+"""The page in a real browser, headless: whole games, reloads, several people, replay, analysis, a phone."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from web import Server, running
+
+pytest.importorskip("playwright")
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM = os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: `make browser` installs one")
+
+SLOW = 90_000
+"""Milliseconds for what may wait for a compiler."""
+
+expect.set_options(timeout=SLOW)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("data") / "table.sqlite3") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Person:
+    """Someone before a browser of their own."""
+
+    def __init__(self, browser: Browser, server: Server, **options: object) -> None:
+        self.context = browser.new_context(reduced_motion="reduce", **options)
+        self.context.set_default_timeout(SLOW)
+        self.page: Page = self.context.new_page()
+        self.errors: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda told: told.type == "error" and self.errors.append(told.text))
+        self.page.goto(server.url)
+        self.page.wait_for_selector("#start")
+
+    def leave(self) -> None:
+        self.context.close()
+        assert self.errors == []
+
+    def start(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
+        """Fill the form in and start."""
+        page = self.page
+        page.locator(f"#players-{len(seats)}").check(force=True)
+        page.locator(f"#neutrals-{neutrals}").check(force=True)
+        for number, seat in enumerate(seats):
+            page.select_option(f"#seat-{number}", seat)
+        page.click("#start")
+        page.wait_for_selector(".board")
+        if fast and any(seat not in ("me", "open") for seat in seats):
+            page.select_option("#speed", "0")
+
+    @property
+    def plies(self) -> int:
+        return int(self.page.inner_text(".count").split("/")[1])
+
+    def wait_for_turn(self) -> bool:
+        """Wait until there is something to play; false if the game is over."""
+        self.page.wait_for_selector(".hit, #rematch")
+        return self.page.locator(".hit").count() > 0
+
+    def click(self, number: int = 0) -> None:
+        """Click on a legal square and wait until the board shows it."""
+        hits = self.page.locator(".hit")
+        box = hits.nth(number % hits.count()).bounding_box()
+        assert box
+        with self.moving():
+            self.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+    def press(self, *keys: str) -> None:
+        with self.moving():
+            for key in keys:
+                self.page.keyboard.press(key)
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """Wait at the end until a move more is shown."""
+        before = self.plies
+        yield
+        self.page.wait_for_function(
+            "n => Number(document.querySelector('.count').textContent.split('/')[1]) > n", arg=before
+        )
+
+
+@pytest.fixture
+def ann(browser: Browser, server: Server) -> Iterator[Person]:
+    person = Person(browser, server)
+    yield person
+    person.leave()
+
+
+@pytest.fixture
+def bob(browser: Browser, server: Server) -> Iterator[Person]:
+    person = Person(browser, server)
+    yield person
+    person.leave()
+
+
+@pytest.mark.parametrize("seats", [("me", "maxn"), ("random", "me", "maxn"), ("maxn", "random", "me", "maxn")])
+def test_a_whole_game_by_clicks(ann: Person, seats: tuple[str, ...]) -> None:
+    ann.start(*seats, neutrals="players" if len(seats) == 3 else "random")
+    clicks = 0
+    while ann.wait_for_turn():
+        ann.click(clicks)
+        clicks += 1
+    assert clicks >= 36 // len(seats)
+    expect(ann.page.locator(".headline")).to_contain_text("win")
+    scores = [int(text) for text in ann.page.locator(".score").all_inner_texts()]
+    assert len(scores) == len(seats)
+    winner = ann.page.locator(".seat").nth(max(seat for seat, score in enumerate(scores) if score == max(scores)))
+    expect(winner).to_contain_text("wins")  # among equals the latest
+    names = ann.page.locator(".person b").all_inner_texts()
+    ann.page.click("#rematch")
+    expect(ann.page.locator("#rematch")).to_have_count(0)
+    assert ann.page.locator(".person b").all_inner_texts() == names[-1:] + names[:-1]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_a_whole_game_by_keys(ann: Person, players: int) -> None:
+    ann.start("me", *["random"] * (players - 1))
+    keys = [("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " "), ("ArrowLeft", "ArrowUp", "Enter")]
+    ann.wait_for_turn()
+    ann.page.locator(".hit[tabindex='0']").focus()
+    assert ann.page.locator(".hit[tabindex='0']").count() == 1
+    turns = 0
+    while ann.wait_for_turn():
+        if ann.page.evaluate("!document.activeElement.classList.contains('hit')"):
+            ann.page.locator(".hit[tabindex='0']").focus()
+        assert re.match(
+            r"[A-K]\d+: (place|slide)", ann.page.evaluate("document.activeElement.getAttribute('aria-label')")
+        )
+        ann.press(*keys[turns % 4])
+        turns += 1
+    expect(ann.page.locator("#live")).to_contain_text("win")
+
+
+def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: Person) -> None:
+    ann.start("me", "me")
+    for number in range(5):
+        ann.click(number)
+    assert ann.plies == 5
+    moves = ann.page.locator(".move").all_inner_texts()
+    ann.page.reload()
+    ann.page.wait_for_selector(".hit")
+    assert ann.page.locator(".move").all_inner_texts() == moves
+    ann.page.click("#undo")
+    expect(ann.page.locator(".count")).to_have_text("4 / 4")
+    ann.page.keyboard.press("u")
+    expect(ann.page.locator(".count")).to_have_text("3 / 3")
+    ann.click(2)
+    assert ann.page.locator(".move").all_inner_texts()[:3] == moves[:3]
+
+
+def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browser: Browser, server: Server) -> None:
+    ann.start("me", "open")
+    url = ann.page.url
+    bob.page.goto(url)
+    bob.page.click(".sit")
+    bob.page.fill("input[name=name]", "Bob")
+    bob.page.click("dialog[open] button[value=sit]")
+    expect(ann.page.locator(".seat").nth(1)).to_contain_text("Bob")
+    watcher = Person(browser, server)
+    watcher.page.goto(url)
+    for turn in range(6):
+        (ann if turn % 2 == 0 else bob).wait_for_turn()
+        (ann if turn % 2 == 0 else bob).click(turn)
+    for person in (ann, bob, watcher):
+        expect(person.page.locator(".count")).to_have_text("6 / 6")
+    assert watcher.page.locator(".hit").count() == 0
+    assert bob.page.locator(".hit").count() == 0
+    ann.page.click("#undo")
+    bob.page.click("text=Refuse")
+    expect(ann.page.locator(".question")).to_have_count(0)
+    ann.page.click("#undo")
+    bob.page.click("text=Agree")
+    expect(watcher.page.locator(".count")).to_have_text("4 / 4")
+    watcher.page.click("#tab-analysis")
+    expect(watcher.page.locator(".panel")).to_contain_text("when the game is over")
+    watcher.leave()
+
+
+def test_a_game_is_downloaded_opened_again_and_replayed(ann: Person, tmp_path: Path) -> None:
+    ann.start("random", "random", "random")
+    ann.page.wait_for_selector("#rematch")
+    plies = ann.plies
+    ann.page.click("#tab-share")
+    with ann.page.expect_download() as download:
+        ann.page.click("#download")
+    download.value.save_as(tmp_path / "game.txt")
+    text = (tmp_path / "game.txt").read_text()
+    assert text.startswith("9tka record, format 1\nplayers: 3")
+    ann.page.click(".brand")
+    ann.page.set_input_files("#file", tmp_path / "game.txt")
+    ann.page.wait_for_selector(".board")
+    page, count = ann.page, ann.page.locator(".count")
+    expect(count).to_have_text(f"0 / {plies}")
+    assert page.locator(".stones .stone").count() == 9
+    for key, ply in [(".", 1), ("ArrowRight", 2), (",", 1), ("End", plies), ("Home", 0)]:
+        page.keyboard.press(key)
+        expect(count).to_have_text(f"{ply} / {plies}")
+    page.locator("#slider").fill("36")
+    expect(count).to_have_text(f"36 / {plies}")
+    assert page.locator(".stones .stone").count() == 45
+    page.click("#forward")
+    page.locator(".move").last.click()
+    expect(page.locator(".headline")).to_contain_text("wins")
+    page.click("#tab-share")
+    page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    page.click("#back")
+    page.click("#copy-position")
+    page.wait_for_function("window.copied")
+    position = page.evaluate("window.copied")
+    assert position.startswith("9tka  players=3")
+    page.click(".brand")
+    page.fill("#record", position)
+    page.click("#open-record")
+    expect(count).to_have_text("0 / 0")
+
+
+def test_the_analysis_shows_what_agents_think(ann: Person) -> None:
+    ann.start("me", "maxn")
+    ann.click()
+    ann.wait_for_turn()
+    page = ann.page
+    page.click("#tab-analysis")
+    page.wait_for_selector(".candidates li")
+    page.wait_for_selector(".band.known polygon")
+    assert page.locator(".warm").count() == page.locator(".hit").count()
+    assert page.locator(".band polygon").count() == 2
+    page.locator("input[value=net]").check(force=True)
+    page.wait_for_selector(".candidates li")
+    expect(page.locator(".analysis")).to_contain_text("256 simulations")
+    box = page.locator(".band").bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 1, box["y"] + 5)
+    expect(page.locator(".count")).to_have_text("0 / 2")
+    page.wait_for_selector(".candidates li")
+    page.click("#tab-moves")
+    expect(page.locator(".warm")).to_have_count(0)
+
+
+def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, server: Server) -> None:
+    players = 4
+    phone = Person(browser, server, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    width = "document.documentElement.scrollWidth"
+    assert phone.page.evaluate(width) == 390
+    phone.start("me", *["random"] * (players - 1))
+    phone.wait_for_turn()
+    assert phone.page.evaluate(width) == 390
+    board = phone.page.locator(".board").bounding_box()
+    assert board
+    assert board["width"] > 350
+    assert board["y"] + board["height"] < 844
+    for _ in range(36 // players):
+        phone.wait_for_turn()
+        phone.page.locator(".hit").first.tap()
+        phone.page.wait_for_timeout(30)
+    phone.page.wait_for_selector(".ring")
+    before = phone.plies
+    phone.page.locator(".hit").first.tap()  # shows where the stone would stop
+    expect(phone.page.locator(".ghost")).to_have_count(1)
+    assert phone.plies == before
+    with phone.moving():
+        phone.page.locator(".hit").first.tap()
+    phone.leave()

@@ -1,0 +1,199 @@
+"""A table decides alone: what it grants, what it refuses, what it remembers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference import ReferenceGame
+
+from ninetka_env.game import Game
+from ninetka_web.protocol import Create, RefusedError
+from ninetka_web.tables import Seat, Table
+
+ANN, BOB = "a" * 32, "b" * 32
+
+
+def table_of(*seats: str, person: str = ANN, **options: object) -> Table:
+    return Table.create(Create(type="create", seats=list(seats), name="Ann", **options), person)
+
+
+def play_on(table: Table, plies: int, rng: np.random.Generator) -> None:
+    """Play random moves by whoever is next."""
+    for _ in range(plies):
+        if table.is_over:
+            return
+        action = int(rng.choice(table.game.legal_actions()))
+        seat = table.seats[table.game.to_move]
+        if seat.agent:
+            table.play_agent(action)
+        else:
+            table.play(seat.holder, len(table.actions), action)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
+    rng, table = np.random.default_rng(players), table_of(*["me"] * players)
+    reference = ReferenceGame(players)
+    board = np.array(table.view()["start"]["board"])
+    while not table.is_over:
+        view = table.view()
+        assert [action for action, _ in view["legal"]] == reference.legal_actions()
+        assert (view["to_move"], view["owners"]) == (reference.to_move, reference.owners())
+        action, landing = view["legal"][rng.integers(len(view["legal"]))]
+        table.play(ANN, len(table.actions), action)
+        reference.play(action)
+        move = table.moves[-1]
+        assert (move["action"], move["to"], move["passed"]) == (action, landing, sorted(reference.passed))
+        board[action] = 0
+        board[landing] = 5 if len(table.actions) <= 9 else move["seat"] + 1
+        assert board.tolist() == np.ravel(reference.board).tolist()  # what browsers make of the moves
+    assert table.winner == reference.winner()
+
+
+def test_a_refused_move_changes_nothing() -> None:
+    table = table_of("me", "open")
+    table.sit(BOB, 1, "Bob", False)
+    before = table.to_json()
+    for person, ply, action, reason in [
+        (ANN, 1, 24, "too late"),
+        (BOB, 0, 24, "not your seat"),
+        ("c" * 32, 0, 24, "not your seat"),
+        ("", 0, 24, "not your seat"),
+        (ANN, 0, 0, "illegal"),
+        (ANN, 0, 121, "illegal"),
+    ]:
+        with pytest.raises(RefusedError, match=reason):
+            table.play(person, ply, action)
+        assert table.to_json() == before
+
+
+def test_open_seats_belong_to_nobody() -> None:
+    table = table_of("open", "maxn")
+    with pytest.raises(RefusedError, match="not your seat"):
+        table.play("", 0, 24)
+    assert table.seats_of("") == []
+    table.sit(BOB, 0, "Bob", False)
+    with pytest.raises(RefusedError, match="taken"):
+        table.sit(ANN, 0, "Ann", False)
+    with pytest.raises(RefusedError, match="taken"):
+        table.sit(ANN, 1, "Ann", False)
+    with pytest.raises(RefusedError, match="taken"):
+        table.sit(ANN, 3, "Ann", False)
+
+
+def test_one_person_takes_back_at_once_to_the_own_move() -> None:
+    table, rng = table_of("me", "random", "random"), np.random.default_rng(0)
+    play_on(table, 4, rng)  # seat 0 has played plies 0 and 3
+    position = table.position(3)
+    table.undo(ANN)
+    assert (table.actions, table.game) == (table.actions[:3], position)
+    assert table.helped
+    table.undo(ANN)
+    assert table.actions == []
+    with pytest.raises(RefusedError, match="no move"):
+        table.undo(ANN)
+
+
+def test_others_are_asked_before_a_move_is_taken_back() -> None:
+    table, rng = table_of("me", "open"), np.random.default_rng(0)
+    table.sit(BOB, 1, "Bob", False)
+    play_on(table, 4, rng)
+    table.undo(ANN)
+    assert (len(table.actions), table.view()["undo"]) == (4, 2)
+    with pytest.raises(RefusedError, match="asked"):
+        table.answer(ANN, True)
+    table.answer(BOB, False)
+    assert (len(table.actions), table.view()["undo"]) == (4, -1)
+    table.undo(ANN)
+    play_on(table, 1, rng)  # a move goes over the wish
+    assert table.view()["undo"] == -1
+    table.undo(BOB)
+    table.answer(ANN, True)
+    assert len(table.actions) == 3
+
+
+def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
+    alone = table_of("me", "maxn")
+    alone.resign(ANN)
+    assert (alone.is_over, alone.winner) == (True, 1)
+    with pytest.raises(RefusedError, match="over"):
+        alone.undo(ANN)
+    together = table_of("me", "open", "random")
+    together.sit(BOB, 1, "Bob", False)
+    together.resign(ANN)
+    assert (together.is_over, together.seats[0].agent, together.resigned) == (False, "maxn", [0])
+    with pytest.raises(RefusedError, match="not your seat"):
+        together.play(ANN, 0, 24)
+    with pytest.raises(RefusedError, match="only who plays"):
+        together.resign(ANN)
+
+
+def test_a_rematch_rotates_seats_and_draws_new_neutral_stones() -> None:
+    table, rng = table_of("me", "maxn", "random", neutral_placement="random"), np.random.default_rng(0)
+    with pytest.raises(RefusedError, match="not over"):
+        table.rematch(ANN)
+    neutrals = table.setup.neutrals
+    play_on(table, 100, rng)
+    with pytest.raises(RefusedError, match="only who plays"):
+        table.rematch(BOB)
+    table.rematch(ANN)
+    assert [seat.agent for seat in table.seats] == ["random", "", "maxn"]
+    assert (table.actions, table.round, table.seats_of(ANN)) == ([], 1, [1])
+    assert table.setup.neutrals != neutrals
+
+
+@pytest.mark.parametrize("neutral_placement", ["players", "random"])
+@pytest.mark.parametrize("plies", [0, 7, 30, 60, 100])
+def test_the_journal_brings_a_table_back(neutral_placement: str, plies: int) -> None:
+    table = table_of("me", "open", "maxn", neutral_placement=neutral_placement, turn_order="continue")
+    table.sit(BOB, 1, "Bob", True)
+    play_on(table, plies, np.random.default_rng(plies))
+    again = Table.from_json(table.to_json())
+    assert (again.view(), again.to_json()) == (table.view(), table.to_json())
+    assert again.seats_of(BOB) == [1]
+
+
+def test_tokens_and_holders_are_not_shown() -> None:
+    assert ANN not in str(table_of("me", "open").view())
+
+
+def test_records_go_out_and_come_back() -> None:
+    table = table_of("me", "maxn", "net", neutral_placement="random")
+    with pytest.raises(RefusedError, match="finished"):
+        table.record()
+    play_on(table, 100, np.random.default_rng(1))
+    shown = Table.of_record(table.record())
+    assert (shown.moves, shown.winner, shown.is_over) == (table.moves, table.winner, True)
+    assert [seat.name for seat in shown.seats] == ["Ann", "maxn", "net"]
+    assert not shown.agent_to_move
+    with pytest.raises(RefusedError, match="only shows"):
+        shown.play(ANN, 0, 24)
+
+
+def test_a_position_can_be_played_on_from() -> None:
+    table = table_of("me", "maxn")
+    play_on(table, 50, np.random.default_rng(2))
+    twin = table_of("me", "maxn", position=str(table.game))
+    assert (twin.game, twin.moves) == (table.game, [])
+    play_on(twin, 100, np.random.default_rng(3))
+    with pytest.raises(RefusedError, match="no record"):
+        twin.record()
+    with pytest.raises(RefusedError, match="cannot be read"):
+        table_of("me", "maxn", position="9tka")
+    with pytest.raises(RefusedError, match="of 2 players"):
+        table_of("me", "maxn", "maxn", position=str(table.game))
+    over = Game.from_text(str(twin.game))
+    with pytest.raises(RefusedError, match="over"):
+        table_of("me", "maxn", position=str(over))
+
+
+def test_the_analysis_helps_nobody_against_others() -> None:
+    table = table_of("me", "open")
+    table.check_analysis(ANN)
+    table.seats[1] = Seat(name="Bob", holder=BOB)
+    for person in (ANN, BOB, "c" * 32):
+        with pytest.raises(RefusedError, match="people play"):
+            table.check_analysis(person)
+    table.resign(ANN)
+    table.resign(BOB)
+    table.check_analysis(ANN)

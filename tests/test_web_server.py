@@ -1,0 +1,340 @@
+"""The server from outside: people and agents at tables, refusals, strangers, a kill, and nonsense."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import string
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.datastructures import Headers
+from web import Client, Server, running
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from ninetka_web.protocol import MAX_MESSAGE, RefusedError, read_message
+from ninetka_web.server import is_loopback, is_own_host, own_names
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("data") / "table.sqlite3") as server:
+        yield server
+
+
+@pytest.fixture
+def ann(server: Server) -> Iterator[Client]:
+    with Client(server) as client:
+        yield client
+
+
+@pytest.fixture
+def bob(server: Server) -> Iterator[Client]:
+    with Client(server) as client:
+        yield client
+
+
+@pytest.mark.parametrize("seats", [("me", "random"), ("maxn", "me", "maxn:depth=1"), ("me", "random", "maxn", "me")])
+def test_a_person_plays_agents_to_the_end(ann: Client, seats: tuple[str, ...]) -> None:
+    state = ann.create(*seats, neutral_placement="random")
+    assert ann.ask("pace", wait=0, paused=False) == ""
+    while not ann.state["over"]:
+        if ann.state["to_move"] in state["you"]:
+            ann.play()
+        else:
+            ann.hear()
+    assert ann.ask("record") == ""
+    text = next(m for m in ann.heard if m["type"] == "text")["text"]
+    assert ann.ask("upload", text=text) == ""
+    assert ann.until("state")["moves"] == next(m for m in reversed(ann.heard[:-1]) if m["type"] == "state")["moves"]
+    assert ann.state["shown"]
+
+
+@pytest.mark.parametrize("spec", ["mcts:simulations=50", "net", "net:simulations=4", "maxn:depth=2", "random"])
+def test_every_agent_can_sit_down(ann: Client, spec: str) -> None:
+    ann.create(spec, spec, neutral_placement="random")
+    assert ann.ask("pace", wait=0, paused=False) == ""
+    ann.until("state", phase="movement")
+
+
+def test_seats_obey_only_who_holds_them(server: Server, ann: Client, bob: Client) -> None:
+    table = ann.create("me", "open", name="Ann")["table"]
+    assert bob.ask("join", table=table) == ""
+    assert bob.until("state")["you"] == []
+    assert "not your seat" in bob.ask("play", ply=0, action=24)
+    assert "only who plays" in bob.ask("resign")
+    assert "no move" in bob.ask("undo")
+    assert bob.ask("sit", seat=1, name="Bob") == ""
+    ann.play(24)
+    while len(bob.state["moves"]) < 1:
+        bob.hear()
+    bob.play()
+    assert bob.state["seats"][1]["name"] == "Bob"
+    with Client(server, ann.token) as reloaded:  # the same person in another window
+        reloaded.ask("join", table=table)
+        assert reloaded.until("state")["you"] == [0]
+    with Client(server) as stranger:
+        stranger.ask("join", table=table)
+        assert stranger.until("state")["you"] == []
+        assert "taken" in stranger.ask("sit", seat=0)
+        assert "no table of yours" in stranger.ask("discard", table=table)
+    assert "others play" in bob.ask("discard", table=table)
+
+
+def test_others_agree_to_take_back(ann: Client, bob: Client) -> None:
+    table = ann.create("me", "open")["table"]
+    bob.ask("join", table=table)
+    bob.ask("sit", seat=1)
+    ann.play()
+    assert ann.ask("undo") == ""
+    while not bob.state.get("asked"):
+        bob.hear()
+    assert not ann.state["asked"]
+    assert bob.ask("answer", accept=True) == ""
+    bob.until("state", moves=[])
+    assert "people play" in ann.ask("analyse", ply=0, engine="mcts")
+
+
+def test_agents_stop_when_told_or_when_nobody_looks(server: Server, ann: Client) -> None:
+    table = ann.create("random", "random")["table"]
+    assert ann.ask("pace", wait=0, paused=True) == ""
+    paused = ann.until("state", paused=True)
+    assert ann.hear_all(silence=0.4) == []
+    assert ann.ask("pace", wait=300, paused=False) == ""
+    while len(ann.state["moves"]) <= len(paused["moves"]) + 1:
+        ann.hear()
+    ann.ask("leave")
+    with Client(server) as watcher:
+        watcher.ask("join", table=table)
+        first = len(watcher.until("state")["moves"])
+        watcher.ask("leave")
+        time.sleep(1)
+        watcher.ask("join", table=table)
+        assert len(watcher.until("state")["moves"]) <= first + 1
+
+
+@pytest.mark.parametrize("engine", ["mcts", "net"])
+def test_the_analysis_grows_and_ends_when_told(ann: Client, engine: str) -> None:
+    ann.create("me", "maxn", neutral_placement="random")
+    ann.play()
+    assert ann.ask("analyse", ply=0, engine=engine) == ""
+    shares = ann.until("shares")["shares"]
+    assert all(abs(sum(share) - 1) < 0.01 for share in shares)
+    last = ann.until("analysis", ply=0)
+    assert ann.heard[-1]["simulations"] > 0
+    assert {candidate["action"] for candidate in last["candidates"]} <= set(range(121))
+    assert sum(candidate["visits"] for candidate in last["candidates"]) == last["simulations"]
+    assert all(abs(sum(c["shares"]) - 1) < 0.01 for c in last["candidates"] if c["visits"])
+    assert ann.ask("analyse", ply=1, engine=engine) == ""
+    assert ann.ask("rest") == ""
+    ann.ask("pace", wait=0, paused=True)
+    assert not [m for m in ann.hear_all(silence=0.5) if m["type"] == "analysis"]
+    assert "plies" in ann.ask("analyse", ply=80, engine=engine)
+
+
+def test_a_killed_server_finds_its_games_again(tmp_path: Path) -> None:
+    data = tmp_path / "table.sqlite3"
+    server = Server(data)
+    with Client(server) as ann:
+        token, before = ann.token, {}
+        for plies in (0, 1, 20):
+            state = ann.create("me", "me", "me")
+            for _ in range(plies):
+                ann.play()
+            before[state["table"]] = ann.state["moves"]
+        server.kill()
+    with running(data) as server, Client(server, token) as ann:
+        assert {told["table"] for told in ann.heard[0]["tables"]} == before.keys()
+        for table, moves in before.items():
+            ann.ask("join", table=table)
+            state = ann.until("state")
+            assert (state["moves"], state["you"]) == (moves, [0, 1, 2])
+            ann.play()
+
+
+# Strangers
+
+
+def request(server: Server, path: str, host: str | None = None) -> tuple[http.client.HTTPResponse, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{server.port}"})
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response, body
+
+
+def test_the_page_is_small_and_stands_alone(server: Server) -> None:
+    page = request(server, "/")[1].decode()
+    parts = {name for name in page.split('"') if name.startswith("/static/")}
+    scripts = ["main", "home", "table", "board", "analysis", "timeline", "rules", "dom", "link"]
+    parts |= {f"/static/{name}.js" for name in scripts}
+    weight = len(page)
+    for part in parts:
+        response, body = request(server, part)
+        assert response.status == 200
+        assert b"://" not in body.replace(b"http://www.w3.org/2000/svg", b"")  # nothing comes from elsewhere
+        weight += len(body)
+    assert weight < 300_000
+    policy = request(server, "/t/abcdefghijklmnop")[0].headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e%2fserver.py", "/static/index.html", "/docs"])
+def test_no_path_leads_elsewhere(server: Server, path: str) -> None:
+    assert request(server, path)[0].status == 404
+
+
+def test_foreign_names_and_pages_are_turned_away(server: Server) -> None:
+    assert request(server, "/", "evil.example")[0].status == 421
+    assert request(server, "/", f"localhost:{server.port}")[0].status == 200
+    url = f"ws://127.0.0.1:{server.port}/ws"
+    for origin in (None, "null", "http://evil.example", f"http://127.0.0.1:{server.port + 1}", "http://[", "file://"):
+        with pytest.raises(InvalidStatus), connect(url, origin=origin):
+            pass
+    rebound = f"evil.example:{server.port}"
+    with pytest.raises(InvalidStatus), connect(url, origin=f"http://{rebound}", additional_headers={"Host": rebound}):
+        pass
+
+
+def test_own_names() -> None:
+    names = own_names("table.home")
+    for host in ("127.0.0.1:9009", "[::1]:9009", "192.168.1.7", "localhost", "TABLE.home:80", "localhost.:9009"):
+        assert is_own_host(Headers({"host": host}), names), host
+    for host in ("", "evil.example", "127.0.0.1.evil.example", "[::1", "localhost@evil.example", "localhost.evil"):
+        assert not is_own_host(Headers({"host": host}), names), host
+    assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1")] == (
+        [True] * 3 + [False] * 3
+    )
+
+
+# Nonsense
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+VALUES = ANY_JSON | st.sampled_from(["me", "open", "maxn", "mcts:simulations=9999999", "net:/etc/passwd", "../x", -1])
+KINDS = [
+    "hello",
+    "create",
+    "upload",
+    "join",
+    "leave",
+    "discard",
+    "sit",
+    "play",
+    "undo",
+    "answer",
+    "resign",
+    "rematch",
+    "pace",
+    "analyse",
+    "rest",
+    "record",
+    "position",
+]
+FIELDS = [
+    "id",
+    "token",
+    "seats",
+    "name",
+    "keep",
+    "table",
+    "seat",
+    "ply",
+    "action",
+    "text",
+    "position",
+    "wait",
+    "engine",
+]
+HOSTILE = st.one_of(
+    st.text(max_size=60),
+    st.text(string.printable, max_size=60),
+    ANY_JSON.map(json.dumps),
+    st.tuples(st.sampled_from([*KINDS, "x"]), st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=5)).map(
+        lambda drawn: json.dumps({"type": drawn[0], **drawn[1]})
+    ),
+)
+
+
+@given(HOSTILE)
+@settings(max_examples=100)
+def test_every_text_is_read_or_refused_with_a_reason(text: str) -> None:
+    reason = ""
+    try:
+        assert read_message(text).model_dump()["type"] in KINDS
+    except RefusedError as refusal:
+        reason = str(refusal)
+        assert reason
+    assert len(reason) < 400
+
+
+def test_agents_are_chosen_from_a_list() -> None:
+    for spec in ("net:/etc/passwd", "net:path=x", "maxn:depth=9", "maxn:threads=64", "mcts:simulations=50001", "MaxN"):
+        with pytest.raises(RefusedError, match=r"expected"):
+            read_message(json.dumps({"type": "create", "seats": ["me", spec]}))
+
+
+def test_nonsense_is_refused_and_changes_nothing(server: Server, ann: Client, bob: Client) -> None:
+    table = ann.create("me", "open", "maxn")["table"]
+    ann.play()
+    bob.ask("join", table=table)
+    before = bob.until("state")
+    drawn = hostile_examples()
+    for text in drawn:
+        bob.socket.send(text)
+    refused = 0
+    while refused < len(drawn):
+        refused += bob.hear()["type"] == "refused"
+    ann.ask("leave")
+    ann.ask("join", table=table)
+    state = ann.until("state")
+    assert {**state, "you": 0} == {**before, "you": 0}
+
+
+def hostile_examples() -> list[str]:
+    """A fixed list of texts, none of which may be granted to a stranger."""
+    broken = [
+        "",
+        "{",
+        "[]",
+        "null",
+        "1e999",
+        '"x"',
+        "{}",
+        '{"type":1}',
+        "[" * 5000,
+        "\x00",
+        "\ud7ff",
+        '{"type":"hello","token":"x"}',
+    ]
+    plays = [{"type": "play", "ply": p, "action": a} for p in (0, 1, 2, -1, 1e9, "1") for a in (0, 24, 121, -1, 10**30)]
+    others = [
+        {"type": "sit", "seat": 0}, {"type": "sit", "seat": 2}, {"type": "sit", "seat": 9}, {"type": "resign"},
+        {"type": "undo"}, {"type": "answer", "accept": True}, {"type": "rematch"}, {"type": "record"},
+        {"type": "pace", "wait": 0, "paused": True}, {"type": "upload", "text": "9tka record, format 1\nplayers: 2"},
+        {"type": "create", "seats": ["me"]}, {"type": "create", "seats": ["me", "me"], "position": "x"},
+        {"type": "join", "table": "../../etc/passwd"}, {"type": "join", "table": "A" * 16},
+        {"type": "position", "ply": 500}, {"type": "play", "ply": 1, "action": 24, "seat": 0},
+    ]  # fmt: skip
+    return broken + [json.dumps(message) for message in plays + others]
+
+
+def test_messages_that_are_too_long_end_the_connection(server: Server) -> None:
+    with Client(server) as client:
+        client.socket.send("x" * (MAX_MESSAGE + 1))
+        with pytest.raises(ConnectionClosed):
+            client.until_closed()
+    with Client(server) as client:
+        client.socket.send(b"bytes")
+        with pytest.raises(ConnectionClosed):
+            client.until_closed()

@@ -1,0 +1,127 @@
+"""What outlives the server: tables to the last move, and the games that people let it keep."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_tables import ANN, BOB, play_on, table_of
+from typer.testing import CliRunner
+
+from ninetka_web.report import tallies_table
+from ninetka_web.store import Store, Tally, read_tallies
+from ninetka_web.tables import Table
+from train.cli import app
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "deep" / "table.sqlite3")
+
+
+def finished(*seats: str, seed: int = 0, keep: bool = True, **options: object) -> Table:
+    table = table_of(*seats, keep=keep, **options)
+    play_on(table, 100, np.random.default_rng(seed))
+    return table
+
+
+def test_tables_come_back_as_they_were(store: Store) -> None:
+    tables = [table_of("me", "maxn"), table_of("open", "open", "random")]
+    for table in tables:
+        store.save(table)
+    play_on(tables[0], 5, np.random.default_rng(0))
+    store.save(tables[0])
+    assert {t.id: t.to_json() for t in store.tables()} == {t.id: t.to_json() for t in tables}
+    store.remove(tables[0].id)
+    assert store.load(tables[0].id) is None
+
+
+def test_tallies_count_wins_of_people(store: Store, tmp_path: Path) -> None:
+    expected: dict[tuple[str, int], list[int]] = {}
+    for seed in range(30):
+        seats = [("me", "maxn"), ("maxn", "me", "maxn"), ("random", "net", "me", "maxn")][seed % 3]
+        table = finished(*seats, seed=seed)
+        agents = " + ".join(sorted(set(seats) - {"me"}))
+        tally = expected.setdefault((agents, len(seats)), [0, 0])
+        tally[0] += 1
+        tally[1] += seats[table.winner] == "me"
+        store.save(table)
+        store.save(table)  # each game counts once
+    assert any(wins for _, wins in expected.values())
+    given_up = table_of("me", "mcts", keep=True)
+    given_up.resign(ANN)
+    store.save(given_up)
+    expected["mcts", 2] = [1, 0]
+    tallies, left_out = read_tallies(tmp_path / "deep" / "table.sqlite3")
+    assert left_out == 0
+    assert {(tally.agents, tally.players): [tally.games, tally.wins] for tally in tallies} == expected
+
+
+def test_only_what_everybody_agreed_to_is_kept(store: Store, tmp_path: Path) -> None:
+    store.save(finished("me", "maxn", keep=False))
+    store.save(finished("maxn", "random"))
+    store.save(finished("me", "me"))  # no agent
+    shared = table_of("me", "open", "maxn", keep=True)
+    shared.sit(BOB, 1, "Bob", False)
+    play_on(shared, 100, np.random.default_rng(0))
+    store.save(shared)
+    shown = Table.of_record(finished("me", "maxn").record())
+    store.save(shown)
+    assert read_tallies(tmp_path / "deep" / "table.sqlite3") == ([], 0)
+
+
+def test_helped_games_are_left_out_of_the_tallies(store: Store, tmp_path: Path) -> None:
+    table = table_of("me", "maxn", keep=True)
+    play_on(table, 6, np.random.default_rng(0))
+    table.undo(ANN)
+    play_on(table, 100, np.random.default_rng(1))
+    store.save(table)
+    both = table_of("me", "open", "maxn", keep=True)
+    both.sit(BOB, 1, "Bob", True)
+    play_on(both, 100, np.random.default_rng(2))
+    store.save(both)
+    assert read_tallies(tmp_path / "deep" / "table.sqlite3") == ([], 2)
+
+
+def test_one_file_serves_one_server(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="another server"):
+        Store(tmp_path / "deep" / "table.sqlite3")
+    store.close()
+    Store(tmp_path / "deep" / "table.sqlite3").close()
+
+
+def test_other_files_are_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to be read as one" * 20)
+    with pytest.raises(OSError, match=r"notes\.txt"):
+        Store(path)
+    assert path.read_text().startswith("not a database")
+    foreign = tmp_path / "other.sqlite3"
+    database = sqlite3.connect(foreign)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(OSError, match="another version"):
+        Store(foreign)
+
+
+def test_the_table_counts_as_the_paper_does() -> None:
+    table = tallies_table([Tally("maxn", 2, 40, 18), Tally("maxn", 4, 40, 10), Tally("net", 3, 5, 1)])
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[0] == ["maxn", "net", "even share"]
+    assert cells[1] == ["18 / 40  (45.0 %)", "", "50.0 %"]
+    assert cells[2] == ["", "1 / 5  (20.0 %)", "33.3 %"]
+    assert cells[3] == ["10 / 40  (25.0 %)", "", "25.0 %"]
+
+
+def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "table.sqlite3"
+    store.save(finished("me", "maxn"))
+    told = CliRunner().invoke(app, ["table", "--data", str(path)])
+    assert (told.exit_code, "maxn" in told.output, "/ 1" in told.output) == (0, True, True)
+    empty = CliRunner().invoke(app, ["table", "--data", str(tmp_path / "no")])
+    assert (empty.exit_code, "no finished games yet" in empty.output) == (0, True)
+    path.with_name("broken").write_text("no database, and long enough to be read as one" * 20)
+    broken = CliRunner().invoke(app, ["table", "--data", str(path.with_name("broken"))])
+    assert (broken.exit_code, "broken" in broken.output) == (2, True)
