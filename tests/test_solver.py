@@ -32,7 +32,7 @@ def endings(count: int, most: int, seed: int = 0) -> Records:
 
 
 def test_winners_are_those_of_plain_search() -> None:
-    games = endings(TEST_GAMES, 10)
+    games = endings(TEST_GAMES // 4, 12)
     winners, _ = solve_batch(games, moves=False)
     assert winners.tolist() == [winner_by_force(games, index) for index in range(len(games))]
     assert 0 < np.count_nonzero(winners) < len(games)
