@@ -180,8 +180,8 @@ def find_winner(
     write_owned(game.movable[0], owned)
     read_state(game, margin, states, 0)
     verdict, nodes = reduce(states, 0, owned, scratch), 0
-    if verdict != UNDECIDED:
-        return (0 if verdict == FIRST_WINS else 1), 0, stored, table
+    if verdict != UNDECIDED or limit <= 0:
+        return (-1 if verdict == UNDECIDED else 0 if verdict == FIRST_WINS else 1), 0, stored, table
     nodes, stored, table = prove(memory, owned, table, stored, most, limit)
     return (0 if numbers[0, 0] == 0 else 1 if numbers[0, 1] == 0 else -1), nodes, stored, table
 
@@ -203,6 +203,7 @@ def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, l
     """
     states, keys, numbers = memory
     scratch, path = np.zeros(SCRATCH, np.int64), np.zeros((LEVELS, 5), np.int64)
+    killers = np.zeros((LEVELS, 2), np.int64)
     _hash(states, 0, keys, owned)
     nodes, level, descend = 0, 0, True
     path[0, THRESHOLDS] = path[0, THRESHOLDS + 1] = INFINITY
@@ -210,7 +211,7 @@ def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, l
         row, first = path[level, NODE], (level + 1) * WIDTH
         mover = states[row, MOVER]
         if descend:
-            path[level, COUNT] = _expand(states, keys, numbers, row, first, owned, scratch, table)
+            path[level, COUNT] = _expand(states, keys, numbers, row, first, owned, scratch, table, killers[level])
             path[level, WORK] = nodes
             nodes += 1
         own_bound, other_bound = path[level, THRESHOLDS + mover], path[level, THRESHOLDS + 1 - mover]
@@ -239,19 +240,30 @@ two numbers at which the search turns away from it."""
 
 @jit
 def _expand(
-    states: States, keys: Table, numbers: States, row: int, first: int, owned: States, scratch: States, table: Table
+    states: States,
+    keys: Table,
+    numbers: States,
+    row: int,
+    first: int,
+    owned: States,
+    scratch: States,
+    table: Table,
+    killers: States,
 ) -> int:
     """Write the undecided children of a node from row `first` on; return their number.
 
-    If a child is won for the mover, it stands alone; children that are lost are left out.
+    If a child is won for the mover, it stands alone; children that are lost are left out. The slide that won last on
+    this level, for each seat in `killers`, (2,) int64, is tried first.
     """
     mover, child = states[row, MOVER], first
     bits = states[row, STONES] & owned[8] if mover == 0 else states[row, STONES] & ~owned[8]
     tempo = states[row, TEMPI] > 0 if mover == 0 else states[row, TEMPI] < 0
+    slot = killers[mover]
     while bits or tempo:
         if bits:
-            slide(states, row, child, lowest(bits))
-            bits &= bits - 1
+            slot = slot if (bits >> slot) & 1 else lowest(bits)
+            slide(states, row, child, slot)
+            bits &= ~(1 << slot)
         else:
             spend_tempo(states, row, child)
             tempo = False
@@ -263,6 +275,7 @@ def _expand(
             numbers[child, 0], numbers[child, 1] = (0, INFINITY) if verdict == FIRST_WINS else (INFINITY, 0)
         if numbers[child, mover] == 0:
             numbers[first, mover], numbers[first, 1 - mover] = 0, INFINITY
+            killers[mover] = slot
             return 1
         if numbers[child, 1 - mover] != 0:
             child += 1

@@ -222,23 +222,13 @@ def _solve_all(
         index, stop = claim(control, 0, len(games), 1)
         if index == stop:
             return
-        if games[index].phase != MOVEMENT:
-            continue
-        if is_over(games[index]):
-            winners[index] = winner_of(games[index])
-            continue
-        table = emptied(table)
-        winner, nodes, stored, table = find_winner(games[index], 0, memory, table, 0, most, limit)
-        if wanted:
-            left, enough = limit - nodes, wanted == A_WINNING_MOVE
-            winner = _solve_moves(
-                games[index], winner, scratch, memory, table, stored, most, left, enough, values[index]
-            )
-        winners[index] = winner
+        if games[index].phase == MOVEMENT:
+            table = _emptied(table)
+            winners[index], table = _solve_one(games[index], wanted, scratch, memory, table, most, limit, values[index])
 
 
 @jit
-def emptied(table: Table) -> Table:
+def _emptied(table: Table) -> Table:
     """Return an empty table of the least size."""
     if len(table) != WAYS * LEAST_BUCKETS:
         return make_table()
@@ -248,41 +238,41 @@ def emptied(table: Table) -> Table:
 
 
 @jit
-def _solve_moves(
+def _solve_one(
     game: Record,
-    winner: int,
+    wanted: int,
     scratch: Records,
     memory: Memory,
     table: Table,
-    stored: int,
     most: int,
     limit: int,
-    enough: bool,
     values: npt.NDArray[np.int8],
-) -> int:
-    """Write the value of every legal move, or up to one that wins if that is `enough`; return the winner, or -1."""
-    mover = game.to_move
-    if must_pass(game):
-        values[PASS] = UNKNOWN if winner < 0 else WON if winner == mover else LOST
+) -> tuple[int, Table]:
+    """Find the winner, and the values of moves as far as `wanted`; return the winner or -1, and the table."""
+    mover, winner, stored, slot = int(game.to_move), -1, 0, -1
     bits = game.movable[mover]
-    while bits:
+    while True:  # the position itself first, slot -1, then what each slide leads to
+        scratch[0] = game
+        if slot >= 0:
+            play_bit(scratch[0], slot)
+        won_by, nodes = winner, 0
+        if is_over(scratch[0]):
+            won_by = winner_of(scratch[0])
+        elif winner != 1 - mover:  # else every move is lost
+            won_by, nodes, stored, table = find_winner(scratch[0], 0, memory, table, stored, most, limit)
+            limit -= nodes
+        value = UNKNOWN if won_by < 0 else WON if won_by == mover else LOST
+        if slot >= 0:
+            values[SLOT_SQUARE[slot]] = value
+        if slot < 0 or value == WON:
+            winner = won_by
+        if bits == 0 or wanted == ONLY_WINNER or (wanted == A_WINNING_MOVE and slot >= 0 and value == WON):
+            break
         slot = lowest(bits)
         bits &= bits - 1
-        won_by = winner
-        if winner != 1 - mover:
-            scratch[0] = game
-            play_bit(scratch[0], slot)
-            if is_over(scratch[0]):
-                won_by = winner_of(scratch[0])
-            else:
-                won_by, nodes, stored, table = find_winner(scratch[0], 0, memory, table, stored, most, limit)
-                limit -= nodes
-            if won_by == mover:
-                winner = mover
-        values[SLOT_SQUARE[slot]] = UNKNOWN if won_by < 0 else WON if won_by == mover else LOST
-        if enough and won_by == mover:
-            break
-    return winner
+    if must_pass(game) and wanted != ONLY_WINNER:
+        values[PASS] = UNKNOWN if winner < 0 else WON if winner == mover else LOST
+    return winner, table
 
 
 class SolverAgent:

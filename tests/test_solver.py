@@ -10,6 +10,7 @@ from conftest import TEST_GAMES, Options, position_after, random_action
 from agents.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
 from ninetka_env._jit import popcount
 from ninetka_env.game import Game
+from ninetka_env.geometry import ACTION_SYMMETRIES, SYMMETRIES
 from ninetka_env.rules import Phase, Records
 
 TWO = [Options(2, turn_order=order, auto_pass=passes) for order in ("restart", "continue") for passes in (True, False)]
@@ -31,7 +32,7 @@ def endings(count: int, most: int, seed: int = 0) -> Records:
 
 
 def test_winners_are_those_of_plain_search() -> None:
-    games = endings(TEST_GAMES, 10)
+    games = endings(TEST_GAMES // 4, 12)
     winners, _ = solve_batch(games, moves=False)
     assert winners.tolist() == [winner_by_force(games, index) for index in range(len(games))]
     assert 0 < np.count_nonzero(winners) < len(games)
@@ -63,8 +64,68 @@ def test_a_spent_budget_leaves_unknown_what_is_unknown() -> None:
     assert (solution.moves == UNKNOWN).all()
 
 
+def middles(count: int, slides: int, seed: int = 0) -> list[Game]:
+    """Return positions of random games after some slides."""
+    return [position_after(TWO[index % 4], seed + index, Phase.MOVEMENT, slides) for index in range(count)]
+
+
+def test_budgets_are_kept() -> None:
+    for nodes in (1, 7, 100, 3000):
+        for game in middles(5, 2, seed=nodes):
+            assert solve(game, Budget(nodes=nodes), margin=True).nodes <= nodes
+    solution = solve(middles(1, 0)[0], Budget(seconds=0.2))
+    assert solution.seconds < 2
+
+
+def test_whatever_budget_and_table_known_values_are_right() -> None:
+    """A table of the least size is far too small here, and a small budget ends in the middle of things."""
+    for game in middles(8, 5, seed=50):
+        truth = solve(game, margin=True)
+        assert truth.winner >= 0
+        assert truth.margin is not None
+        assert (truth.margin > 0) == (truth.winner == 0)
+        crowded = solve(game, Budget(memory_mb=1), margin=True)
+        assert (crowded.winner, crowded.margin, crowded.moves.tolist()) == (
+            *truth[0:1],
+            truth.margin,
+            truth.moves.tolist(),
+        )
+        for nodes in (5, 50, 500, 5000):
+            partial = solve(game, Budget(nodes=nodes))
+            assert partial.winner in (-1, truth.winner)
+            assert ((partial.moves == UNKNOWN) | (partial.moves == truth.moves)).all()
+
+
+def test_symmetric_positions_have_symmetric_solutions() -> None:
+    for game in middles(4, 6, seed=80):
+        moves = solve(game).moves
+        for symmetry, where in zip(SYMMETRIES, ACTION_SYMMETRIES, strict=True):
+            board = np.empty(121, np.int8)
+            board[symmetry] = game.board.ravel()
+            options = {"turn_order": game.turn_order, "auto_pass": game.auto_pass}
+            mirrored = solve(Game.from_board(board.reshape(11, 11), game.to_move, 2, **options)).moves
+            assert mirrored[where].tolist() == moves.tolist()
+
+
+def test_batches_are_as_single_solutions_on_any_number_of_threads() -> None:
+    games = [*middles(10, 6, seed=90), position_after(TWO[0], 0, Phase.PLACEMENT, 3), middles(1, 99)[0]]
+    records = np.concatenate([game.records for game in games])
+    winners, moves = solve_batch(records, 1_000_000, threads=1)
+    for game, winner, values in zip(games[:10], winners, moves, strict=False):
+        solution = solve(game)
+        assert (solution.winner, solution.moves.tolist()) == (winner, values.tolist())
+    assert winners[10:].tolist() == [-1, games[11].winner()]
+    assert not moves[10:].any()
+    again = solve_batch(records, 1_000_000, threads=2)
+    assert (again[0].tolist(), again[1].tolist()) == (winners.tolist(), moves.tolist())
+
+
 def test_only_two_players_and_only_slides() -> None:
     with pytest.raises(ValueError, match="3 players"):
         solve(position_after(Options(3), 0, Phase.MOVEMENT, 0))
+    with pytest.raises(ValueError, match="two-player"):
+        solve_batch(position_after(Options(4), 0, Phase.MOVEMENT, 0).records)
+    with pytest.raises(ValueError, match="seconds=0"):
+        solve(position_after(Options(2), 0, Phase.MOVEMENT, 0), Budget(seconds=0))
     with pytest.raises(ValueError, match="PLACEMENT"):
         solve(position_after(Options(2), 0, Phase.PLACEMENT, 3))

@@ -1,0 +1,74 @@
+"""The analysis of a finished game against plain search to the end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from brute import winner_by_force
+
+from agents import make_agent
+from agents.agent import Agent
+from ninetka_env.game import Game
+from ninetka_env.rules import Phase
+from train.analyze import analysis_dict, analysis_text, analyze, save_course
+from train.arena import Results, play_games
+from train.evaluate import exact_figures
+from train.report import game_records
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    agents: list[Agent] = [make_agent("random"), make_agent("solver:nodes=300000,simulations=20")]
+    return play_games(agents, 2, 2, seed=3)
+
+
+def truth(game: Game) -> int:
+    """Return who wins by plain search, -1 where that would take too long."""
+    return int(winner_by_force(game.records, 0)) if int(game.movable().sum()) <= 9 else -1
+
+
+def test_the_solver_never_blunders_where_it_is_exact(results: Results) -> None:
+    _, solver = exact_figures(results)
+    assert solver.blunders == 0
+    assert solver.won > 10
+
+
+def test_an_analysis_is_that_of_plain_search(results: Results) -> None:
+    checked = mistakes = 0
+    for record in game_records(results):
+        analysis = analyze(record)
+        games = [game for game in record.replay() if game.phase == Phase.MOVEMENT]
+        assert [ply.ply for ply in analysis.plies] == [game.ply for game in games[:-1]]
+        for ply, game, after in zip(analysis.plies, games, games[1:], strict=False):
+            assert (ply.seat, ply.mistake) == (game.to_move, ply.before == "won" and ply.after == "lost")
+            assert (ply.move in ply.winning) == (ply.after == "won")
+            mistakes += ply.mistake
+            if truth(game) >= 0:
+                checked += 1
+                assert ply.before == ("won" if truth(game) == game.to_move else "lost")
+                assert ply.after == ("won" if truth(after) == game.to_move else "lost")
+        first = [ply.ply for ply in analysis.plies if ply.mistake][:1]
+        assert first == [ply for ply in [analysis.first_mistake] if ply is not None]
+        assert json.loads(json.dumps(analysis_dict(analysis)))["unknown"] == 0
+        assert len(list(analysis_text(analysis))) == len(analysis.plies) + 2
+    assert checked > 10
+    assert mistakes == sum(agent.blunders for agent in exact_figures(results))
+
+
+def test_a_small_budget_leaves_the_start_unsolved(results: Results) -> None:
+    analysis = analyze(next(game_records(results)), nodes=1)
+    assert analysis.unknown > 0
+    assert "not solved" in list(analysis_text(analysis))[-1]
+
+
+def test_the_course_is_a_picture(results: Results, tmp_path: Path) -> None:
+    save_course(analyze(next(game_records(results))), tmp_path / "course.png")
+    assert (tmp_path / "course.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_only_two_players() -> None:
+    results = play_games([make_agent("random")], 3, 1)
+    with pytest.raises(ValueError, match="3 players"):
+        analyze(next(game_records(results)))

@@ -1,0 +1,54 @@
+"""Who can force a win against all others, against a search that leaves nothing out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import TEST_GAMES, Options, position_after, random_action
+
+from agents.force import can_force_win
+from agents.solver import solve
+from ninetka_env.game import Game
+from ninetka_env.rules import Phase
+
+
+def forced(game: Game, seat: int) -> bool:
+    """Answer by the definition."""
+    if game.is_over:
+        return game.winner() == seat
+    answers = []
+    for action in game.legal_actions():
+        after = game.copy()
+        after.play(int(action))
+        answers.append(forced(after, seat))
+    return any(answers) if game.to_move == seat else all(answers)
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_answers_are_those_of_the_definition(num_players: int) -> None:
+    answers = []
+    for seed in range(TEST_GAMES // 100):
+        game = position_after(Options(num_players, auto_pass=bool(seed % 2)), seed, Phase.MOVEMENT, 12)
+        rng = np.random.default_rng(seed)
+        while int(game.movable().sum()) > 5:
+            game.play(random_action(game, rng))
+        for seat in range(num_players):
+            answers.append(can_force_win(game, seat))
+            assert answers[-1] == forced(game, seat)
+    assert {*answers} == {True, False}
+
+
+def test_of_two_players_the_solvers_winner_can() -> None:
+    for seed in range(10):
+        game = position_after(Options(2), seed, Phase.MOVEMENT, 14)
+        winner = solve(game).winner
+        assert [can_force_win(game, seat) for seat in (0, 1)] == [winner == 0, winner == 1]
+
+
+def test_a_spent_budget_says_so_and_wrong_questions_are_refused() -> None:
+    start = position_after(Options(3), 0, Phase.MOVEMENT, 0)
+    assert can_force_win(start, 0, nodes=3) is None
+    with pytest.raises(ValueError, match="seat=3"):
+        can_force_win(start, 3)
+    with pytest.raises(ValueError, match="PLACEMENT"):
+        can_force_win(position_after(Options(3), 0, Phase.PLACEMENT, 0), 0)
