@@ -144,7 +144,7 @@ class Answer(Message):
 
 
 class Resign(Message):
-    """Give the game up; with other people at the table MaxN plays on."""
+    """Give the game up; with others of three or four at the table MaxN plays on."""
 
     type: Literal["resign"]
 

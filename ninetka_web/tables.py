@@ -86,7 +86,7 @@ class Table:
     resigned: list[int] = field(default_factory=list)
     """Seats whose person has given up."""
     ended: bool = False
-    """Whether the last person has given up, which ends the game where it stands."""
+    """Whether the game was given up where it stands: by one of two players, or by the last person."""
     undo_to: int = -1
     """The ply to go back to when all agree, -1 for no such wish."""
     undo_asked: list[str] = field(default_factory=list)
@@ -135,7 +135,7 @@ class Table:
         setup = Setup(len(wish.seats), wish.neutral_placement, wish.turn_order)
         if wish.position is not None:
             setup = _setup_of(wish.position, len(wish.seats))
-        seats = [_seat_of(text, wish.name or "You", person, wish.keep) for text in wish.seats]
+        seats = [_seat_of(text, wish.name, person, wish.keep) for text in wish.seats]
         return cls(new_id(), setup.redrawn(), seats)
 
     @classmethod
@@ -185,7 +185,7 @@ class Table:
         self._check_running()
         if seat >= len(self.seats) or self.seats[seat].kind != "open":
             raise RefusedError("this seat is taken")
-        self.seats[seat] = Seat(name=name or "Guest", holder=person, keep=keep)
+        self.seats[seat] = Seat(name=name, holder=person, keep=keep)
 
     def undo(self, person: str) -> None:
         """Take back a person's last move, at once or when everyone else at the table agrees."""
@@ -226,7 +226,7 @@ class Table:
         others = {seat.holder for seat in self.seats} - {"", person}
         self._forget_undo()
         self.resigned += mine
-        if not others:
+        if not others or len(self.seats) == 2:
             self.ended = True
             return
         for number in mine:
@@ -293,7 +293,7 @@ class Table:
     def who(self, seat: int) -> str:
         """Name who sits on a seat."""
         taken = self.seats[seat]
-        return taken.agent or taken.name or OPEN
+        return taken.agent or taken.name or ("person" if taken.holder else OPEN)
 
     @property
     def winner(self) -> int:
@@ -321,6 +321,7 @@ class Table:
             "legal": [] if over or self.shown else self._legal(),
             "owners": game.section_owners().tolist(),
             "over": over,
+            "ended": self.ended,
             "winner": self.winner,
             "resigned": self.resigned,
             "undo": self.undo_to if self.undo_asked else -1,

@@ -226,7 +226,7 @@ def test_a_game_is_downloaded_opened_again_and_replayed(ann: Person, tmp_path: P
     page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
     page.click("#back")
     page.click("#copy-position")
-    page.wait_for_function("window.copied")
+    page.wait_for_function("() => window.copied")
     position = page.evaluate("window.copied")
     assert position.startswith("9tka  players=3")
     page.click(".brand")

@@ -109,7 +109,8 @@ function ownTables(app) {
     await app.ask({ type: "discard", table });
     app.ask({ type: "hello", token: app.welcome.token });
   };
-  const name = (who) => (who.includes(":") || ["random", "maxn", "mcts", "net"].includes(who) ? agentName(who) : who);
+  const words = { person: "You", open: "open seat" };
+  const name = (who) => words[who] ?? (who.includes(":") || ["random", "maxn", "mcts", "net"].includes(who) ? agentName(who) : who);
   return h("section", { class: "card" }, h("h2", {}, "Your tables"),
     h("ul", { class: "tables" }, tables.map(({ table, who, ply, over, winner }) => h("li", {},
       h("a", { href: `/t/${table}` }, who.map((each, seat) => h("span", { class: "who" }, stoneIcon(seat), name(each)))),

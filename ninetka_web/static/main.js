@@ -8,12 +8,19 @@ import { TableView } from "./table.js";
 const main = document.getElementById("main");
 let view = null;
 let welcome = null;
+let opening = false; // whether a new table has been asked for, which is to be shown when it comes
 
 /** Everything that pages need from here. */
 const app = {
   link: null,
   /** Send a message and show why it was refused, if so. */
-  ask: (message) => app.link.say(message).catch((error) => toast(error.message)),
+  ask(message) {
+    if (["create", "upload"].includes(message.type)) opening = true;
+    return app.link.say(message).catch((error) => {
+      opening = false;
+      toast(error.message);
+    });
+  },
   get welcome() {
     return welcome;
   },
@@ -44,19 +51,22 @@ function route() {
     view?.close();
     view = null;
     app.link.say({ type: "leave" }).catch(() => {});
-    showHome(main, app);
+    app.link.say({ type: "hello", token: welcome.token }).catch(() => {}); // the answer tells of the tables as they are now
   }
 }
 
 function hear(message) {
   document.getElementById("lost").hidden = message.type !== "lost";
   if (message.type === "welcome") {
-    const first = !welcome;
     welcome = message;
-    if (first || tableInPath()) route();
+    if (tableInPath()) route();
     else showHome(main, app);
   } else if (message.type === "state") {
-    if (message.table !== tableInPath()) history.pushState(null, "", `/t/${message.table}`);
+    if (message.table !== tableInPath()) {
+      if (!opening) return; // of a table that was left just now
+      history.pushState(null, "", `/t/${message.table}`);
+    }
+    opening = false;
     if (view?.id !== message.table) {
       view?.close();
       view = new TableView(main, app, message.table);
@@ -69,7 +79,7 @@ function hear(message) {
 /** Follow links inside the page without loading it again. */
 document.addEventListener("click", (event) => {
   const anchor = event.target.closest("a");
-  if (!anchor || anchor.origin !== location.origin || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!anchor || anchor.download || anchor.origin !== location.origin || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   app.go(anchor.pathname);
 });

@@ -103,7 +103,7 @@ export class TableView {
     const { kind, agent, name } = this.state.seats[seat];
     if (this.state.you.includes(seat)) return name || "You";
     if (kind === "agent") return name ? `${agentName(agent)} for ${name}` : agentName(agent);
-    return kind === "open" ? "Open seat" : this.state.shown ? agentOrName(name) : name;
+    return kind === "open" ? "Open seat" : this.state.shown ? agentOrName(name) : name || "Guest";
   }
 
   // What is said above the board
@@ -128,7 +128,7 @@ export class TableView {
     const left = stonesLeft(position, position.toMove, state.seats.length);
     const mine = this.isMyTurn;
     const hints = {
-      neutral: mine ? "Put a neutral stone on a marked square: one in each section, none next to the edge." : "Neutral stones are being placed, one in each section.",
+      neutral: mine ? "Put a neutral stone on a marked square: one in each section." : "Neutral stones are being placed, one in each section.",
       placement: mine ? `Put one of your stones on the edge; ${left.toPlace} to go.` : `${left.toPlace} stones to go.`,
       movement: mine ? "Slide a stone with an arrow: it runs until something stops it, and stays there." : `${left.movable} ${left.movable === 1 ? "stone" : "stones"} can slide.`,
     };
@@ -136,14 +136,14 @@ export class TableView {
     const whose = mine ? (state.you.length > 1 ? `Your turn, ${COLOURS[position.toMove]}` : "Your turn")
       : open ? `Waiting for somebody to play ${COLOURS[position.toMove]}`
         : state.seats[position.toMove].agent ? (state.paused ? "Paused" : `${colour} is thinking …`) : `${names[position.toMove]}'s turn`;
-    return [whose, passed + hints[position.phase]];
+    return [whose, passed + (open ? "Send them the address of this page, or sit down yourself." : hints[position.phase])];
   }
 
   ending(passed) {
     const { state } = this;
     const scores = scoresOf(this.position.owners, state.seats.length);
     if (state.winner < 0) return ["Given up", "The game ended before anybody won."];
-    if (state.resigned.length && state.seats.length === 2 && state.legal.length === 0 && state.resigned.includes(1 - state.winner)) return [`${capital(COLOURS[state.winner])} wins`, `${capital(COLOURS[1 - state.winner])} gave up.`];
+    if (state.ended) return [`${capital(COLOURS[state.winner])} wins`, `${capital(COLOURS[1 - state.winner])} gave up.`];
     const best = scores[state.winner];
     const tied = scores.filter((score) => score === best).length > 1;
     const who = state.you.includes(state.winner) ? "You win" : `${capital(COLOURS[state.winner])} wins`;
@@ -317,7 +317,7 @@ export class TableView {
     const { state } = this;
     const record = () => this.app.link.say({ type: "record" }).then((text) => download(text), (error) => toast(error.message));
     const position = () => this.app.link.say({ type: "position", ply: this.ply }).then((text) => copy(text, "Position"), (error) => toast(error.message));
-    const canRecord = state.over && !state.from_position && !(state.resigned.length && state.winner < 0);
+    const canRecord = state.over && !state.ended && !state.from_position;
     return h("div", { class: "sharing" },
       h("p", {}, "Whoever opens this address can watch, and take an open seat."),
       h("div", { class: "buttons" }, h("input", { type: "text", readonly: true, value: location.href, "aria-label": "Address of this table", focus: (event) => event.target.select() }),
