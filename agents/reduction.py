@@ -360,7 +360,7 @@ def _decide_sections(states: States, row: int, owned: States, scratch: States) -
     while open_:
         section = lowest(open_)
         high, low = (upper >> (7 * section)) & 127, (lower >> (7 * section)) & 127
-        at_best, at_worst = (high > 32) - (high < 32), (low > 32) - (low < 32)
+        at_best, at_worst = int(high > 32) - int(high < 32), int(low > 32) - int(low < 32)
         best += at_best
         worst += at_worst
         if at_best == at_worst:

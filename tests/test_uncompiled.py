@@ -20,11 +20,14 @@ HERE = Path(__file__).parent
 def play_a_little(num_players: int) -> list[int]:
     """Play a batch and one seat against small searches; return every action."""
     told, rng = [], np.random.default_rng(num_players)
-    agents = [make_agent(spec) for spec in ("random", "maxn:depth=2,random_ties=true", "mcts:simulations=8")]
+    agents = [
+        make_agent(spec)
+        for spec in ("random", "maxn:depth=2,random_ties=true", "mcts:simulations=8", "solver:nodes=20,simulations=4")
+    ]
     envs = ninetka_v0.vector_env(2, num_players, neutral_placement="random", reward="score")
     envs.reset(seed=1)
     for ply in range(75):
-        actions = agents[0 if ply < 65 else ply % 3].act(envs.games, rng)
+        actions = agents[0 if ply < 65 else ply % 4].act(envs.games, rng)
         told += actions.tolist()
         envs.step(actions)
     env = NinetkaOneSeat(num_players, opponents="maxn:depth=1", turn_order="continue")
