@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from agents.solver import LOST, UNKNOWN, WON, solve_batch
+from ninetka_env.files import replace_file
 from ninetka_env.geometry import action_name
 from ninetka_env.notation import COLOURS, GameRecord
 from ninetka_env.rules import Phase
@@ -144,4 +145,4 @@ def save_course(analysis: Analysis, path: Path) -> None:
     axes.legend(loc="upper left", frameon=False)
     picture = BytesIO()
     figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=150)
-    path.write_bytes(picture.getvalue())
+    replace_file(path, [picture.getvalue()])
