@@ -467,6 +467,7 @@ def test_json_holds_everything(evaluation, tmp_path):
     assert set(read) == {
         "environment", "package", "settings", "games_per_lineup", "rotation", "distinct_games", "agents", "lineups",
         "matches",
+        "exact",
     }  # fmt: skip
     assert read["settings"] == {
         "agents": ["random", "random (2)", "[red]low"], "num_players": 2, "num_games": 9, "seed": 1,

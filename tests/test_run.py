@@ -171,7 +171,7 @@ def test_a_run_is_resumed_with_its_own_settings_only(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "options", "message"),
     [
-        (("imitate.round=1",), (), "rounds"),
+        (("alphazero.round=1",), (), "rounds"),
         ((), ("--resume",), "no run to resume"),
         (("algorithm=ppo", "name=none"), ("--resume",), "no run to resume"),
     ],
