@@ -6,14 +6,13 @@ Nothing here is quick, so all of it runs on threads, in steps between which it c
 from __future__ import annotations
 
 import functools
-import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from agents import maxn, mcts
+from agents.solver import Budget, Solution, solve
 from ninetka_env.game import Game
 from ninetka_env.rules import Phase
 
@@ -132,14 +131,9 @@ EXACT_SECONDS = 2.0
 """Of the exact solver for one position; what it does not know by then stays unknown."""
 
 
-def has_solver() -> bool:
-    """Tell whether the exact solver is at hand."""
-    return importlib.util.find_spec("agents.solver") is not None
-
-
 def is_solvable(game: Game) -> bool:
     """Tell whether the exact solver can say who wins a position: two players, in their movement phase."""
-    return has_solver() and game.num_players == 2 and game.phase == Phase.MOVEMENT
+    return game.num_players == 2 and game.phase == Phase.MOVEMENT
 
 
 def exact_moves(game: Game) -> dict[str, Any]:
@@ -147,7 +141,7 @@ def exact_moves(game: Game) -> dict[str, Any]:
     found = _solve(game, moves=True)
     values = {action: int(found.moves[action]) for action in game.legal_actions().tolist()}
     return {
-        "winner": int(found.winner),
+        "winner": found.winner,
         "won": [action for action, value in values.items() if value > 0],
         "lost": [action for action, value in values.items() if value < 0],
     }
@@ -155,12 +149,11 @@ def exact_moves(game: Game) -> dict[str, Any]:
 
 def exact_winner(game: Game) -> int:
     """Return the winner under perfect play, -1 if unknown."""
-    return int(_solve(game, moves=False).winner) if is_solvable(game) else -1
+    return _solve(game, moves=False).winner if is_solvable(game) else -1
 
 
-def _solve(game: Game, *, moves: bool) -> Any:
-    solver = importlib.import_module("agents.solver")
-    return solver.solve(game, solver.Budget(seconds=EXACT_SECONDS, memory_mb=128), moves=moves)
+def _solve(game: Game, *, moves: bool) -> Solution:
+    return solve(game, Budget(seconds=EXACT_SECONDS, memory_mb=128), moves=moves)
 
 
 def _rounded(shares: Shares) -> list[float]:

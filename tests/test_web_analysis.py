@@ -1,0 +1,32 @@
+"""What the table tells of a position under perfect play, against plain search to the end."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from brute import winner_by_force, winners_of_moves
+from conftest import Options, position_after
+
+from ninetka_env.rules import Phase
+from ninetka_web.analysis import exact_moves, exact_winner, is_solvable
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_exact_moves_are_those_of_plain_search(seed: int) -> None:
+    game = position_after(Options(2), seed, Phase.MOVEMENT, 26)
+    assert is_solvable(game)
+    legal = game.legal_actions()
+    winners = dict(zip(legal.tolist(), winners_of_moves(game.records, legal), strict=True))
+    told = exact_moves(game)
+    assert told["winner"] == exact_winner(game) == winner_by_force(game.records, 0)
+    assert told["won"] == [action for action, winner in winners.items() if winner == game.to_move]
+    assert told["lost"] == [action for action, winner in winners.items() if winner != game.to_move]
+
+
+@pytest.mark.parametrize(("players", "phase"), [(3, Phase.MOVEMENT), (2, Phase.PLACEMENT)])
+def test_what_cannot_be_solved_is_left_alone(players: int, phase: Phase) -> None:
+    game = position_after(Options(players), 0, phase, 4)
+    assert not is_solvable(game)
+    assert exact_winner(game) == -1
