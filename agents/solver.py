@@ -119,7 +119,7 @@ def _value_of_move(search: _Search, game: Game, action: int, winner: int) -> int
     after = game.copy()
     after.play(action)
     won_by = search.winner(after)
-    return UNKNOWN if won_by < 0 else WON if won_by == game.to_move else LOST
+    return value_for(won_by, game.to_move)
 
 
 def _margin(search: _Search, game: Game, winner: int) -> int | None:
@@ -198,6 +198,12 @@ def _solve_many(
 
 
 @jit
+def value_for(winner: int, seat: int) -> int:
+    """Return what a position is worth to a seat, given who wins it or -1."""
+    return UNKNOWN if winner < 0 else WON if winner == seat else LOST
+
+
+@jit
 def _find_first(
     games: Records, margin: int, memory: Memory, table: Table, stored: int, most: int, limit: int
 ) -> tuple[int, int, int, Table]:
@@ -261,7 +267,7 @@ def _solve_one(
         elif winner != 1 - mover:  # else every move is lost
             won_by, nodes, stored, table = find_winner(scratch[0], 0, memory, table, stored, most, limit)
             limit -= nodes
-        value = UNKNOWN if won_by < 0 else WON if won_by == mover else LOST
+        value = value_for(won_by, mover)
         if slot >= 0:
             values[SLOT_SQUARE[slot]] = value
         if slot < 0 or value == WON:
@@ -271,7 +277,7 @@ def _solve_one(
         slot = lowest(bits)
         bits &= bits - 1
     if must_pass(game) and wanted != ONLY_WINNER:
-        values[PASS] = UNKNOWN if winner < 0 else WON if winner == mover else LOST
+        values[PASS] = value_for(winner, mover)
     return winner, table
 
 

@@ -19,12 +19,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from agents.agent import check_threads
-from agents.checkpoint import Checkpoint, load_checkpoint
+from agents.checkpoint import Checkpoint
 from agents.features import make_features
 from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
 from agents.network import MASKED, Inputs, Network, Outputs, as_inputs
 from train.config import AlphaZeroSettings, TrainConfig
-from train.ppo import Log, choose_device, uses_bf16
+from train.ppo import Log, first_network, uses_bf16
 from train.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer
 from train.selfplay import (
     Samples,
@@ -113,12 +113,7 @@ def train_alphazero(
 
 def new_student(config: TrainConfig) -> Student:
     """Set a run up: fresh weights, or those to start from."""
-    device = choose_device(config)
-    torch.manual_seed(config.seed)
-    if config.start_from:
-        network = load_checkpoint(config.start_from, device)[0]
-    else:
-        network = Network(config.network.build()).to(device)
+    network = first_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=config.alphazero.learning_rate, weight_decay=0.01)
     return Student(config, network, optimizer, np.random.default_rng(config.seed))
 

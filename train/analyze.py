@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.solver import LOST, UNKNOWN, WON, solve_batch
+from agents.solver import LOST, UNKNOWN, WON, solve_batch, value_for
 from ninetka_env.files import replace_file
 from ninetka_env.geometry import action_name
 from ninetka_env.notation import COLOURS, GameRecord
@@ -78,7 +78,7 @@ def analyze(record: GameRecord, nodes: int = 2_000_000, threads: int = 0) -> Ana
     plies = []
     for place, action in enumerate(record.actions[len(record.actions) - len(games) + 1 :]):
         game, value = games[place], int(values[place, action])
-        before = UNKNOWN if winners[place] < 0 else WON if winners[place] == game.to_move else LOST
+        before = value_for(int(winners[place]), game.to_move)
         plies.append(
             PlyAnalysis(
                 ply=game.ply,

@@ -125,12 +125,7 @@ def train_ppo(
 
 def new_learner(config: TrainConfig) -> Learner:
     """Set a run up: fresh weights (or those to start from), games spread over all phases."""
-    settings, device = config.ppo, choose_device(config)
-    torch.manual_seed(config.seed)
-    if config.start_from:
-        network = load_checkpoint(config.start_from, device)[0]
-    else:
-        network = Network(config.network.build()).to(device)
+    settings, network = config.ppo, first_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     games = np.zeros(settings.games, GAME)
     games["num_players"] = np.resize(config.players, settings.games)
@@ -141,6 +136,15 @@ def new_learner(config: TrainConfig) -> Learner:
     learner.opponents = np.full(settings.games, LEARNER)
     learner.seats = np.full(settings.games, LEARNER)
     return learner
+
+
+def first_network(config: TrainConfig) -> Network:
+    """Return the network that a run begins with: fresh weights, or those to start from."""
+    device = choose_device(config)
+    torch.manual_seed(config.seed)
+    if config.start_from:
+        return load_checkpoint(config.start_from, device)[0]
+    return Network(config.network.build()).to(device)
 
 
 def choose_device(config: TrainConfig) -> torch.device:
