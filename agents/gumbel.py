@@ -4,6 +4,10 @@ Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with 
 below are theirs), with one value per seat at every node and each node maximising its mover's, as in Petosa and Balch,
 "Multiplayer AlphaZero", 2019. Values are chances to win; nothing is ever negated, so a seat that moves twice in a row
 needs no special care. Forced passes are played by the rules and have no nodes.
+
+A position is worth what the network says and what random playouts from it say, mixed as in Silver et al., "Mastering
+the game of Go with deep neural networks and tree search", Nature 2016: their errors have little to do with each other,
+and here dozens of playouts cost less than asking the network once.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import torch
 from agents.agent import Actions, check_threads, game_streams
 from agents.features import make_features
 from agents.network import Network, as_inputs
+from agents.random_agent import playout
 from ninetka_env._jit import jit, lowest, popcount
 from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw
@@ -49,6 +54,9 @@ illegal, and (N, 4) float32 chances to win per relative seat, `(seat - to_move) 
 Scales: TypeAlias = tuple[float, float]
 """c_visit and c_scale of equation 8."""
 
+Rollouts: TypeAlias = tuple[int, float]
+"""Playouts per position and their share of its value."""
+
 BITS = len(NEUTRAL_SQUARE)
 """Bits of `legal_bits` at most."""
 BATCH = 1024
@@ -60,7 +68,7 @@ _FIELDS = np.dtype(
     [
         ("legal", np.int64),  # `legal_bits` of the position, 0 if the game is over
         ("sums", np.float64, (MAX_PLAYERS,)),  # per seat, the values backed up through this node, its own first
-        ("values", np.float32, (MAX_PLAYERS,)),  # per seat, what the network says here; the winner's is 1
+        ("values", np.float32, (MAX_PLAYERS,)),  # per seat, what network and playouts say here; the winner's is 1
         ("logits", np.float32, (BITS,)),  # per legal bit, the logarithm of the network's policy
         ("children", np.int32, (BITS,)),  # per legal bit, the node that it leads to, 0 for none yet
         ("visits", np.int32),
@@ -88,14 +96,21 @@ class SearchOptions:
     """c_visit of equation 8, as in the paper."""
     value_scale: float = 1.0
     """c_scale of equation 8, as the paper has it for board games; values here are chances to win, 0..1."""
+    playouts: int = 32
+    """Random playouts from each position that the network evaluates; 0 for none."""
+    playout_share: float = 0.5
+    """What they count in its value (the paper's lambda); the rest is the network's. Without playouts, all is."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an option out of range."""
         check_count("simulations", self.simulations)
         check_count("considered", self.considered)
+        check_count("playouts", self.playouts, least=0)
         for name in ("gumbel_scale", "visit_offset", "value_scale"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}={getattr(self, name)!r}: expected a number of at least 0")
+        if not 0 <= self.playout_share <= 1:
+            raise ValueError(f"playout_share={self.playout_share!r}: expected a number from 0 to 1")
 
 
 class SearchResult(NamedTuple):
@@ -120,6 +135,8 @@ class _Trees(NamedTuple):
     """(N,) games, in which the rules play forced passes."""
     nodes: Records
     """(N, simulations + 1) NODE."""
+    streams: Streams
+    """(N,) uint64: each game's chance."""
     noise: Doubles
     """(N, BITS) float64: the roots' Gumbel noise per legal bit."""
     leaves: Records
@@ -142,8 +159,8 @@ class GumbelSearch:
             threads: at most this many threads grow trees; 0 for all that numba may use. Results do not depend on it.
         """
         self.options = options or SearchOptions()
-        self._evaluate = evaluate
-        self._threads = check_threads(threads)
+        self.evaluate = evaluate
+        self.threads = check_threads(threads)
         self._schedule = halving_schedule(self.options.considered, self.options.simulations)
         self._nodes = np.empty((0, self.options.simulations + 1), NODE)
 
@@ -153,8 +170,9 @@ class GumbelSearch:
         Args:
             games: (N,) records of dtype `ninetka_env.rules.GAME`, none of them over, of any phase and number of
                 players; not changed.
-            rng: the source of the root's noise; each game's comes from a stream of its own (see `game_streams`), so
-                what is found in a game does not depend on the others. Not touched if `gumbel_scale` is 0.
+            rng: the source of the root's noise and of the playouts; each game draws from a stream of its own (see
+                `game_streams`), so what is found in a game does not depend on the others. Not touched if there is
+                neither noise nor playout.
         """
         count = len(games)
         result, scales = _empty_result(count), (float(self.options.visit_offset), float(self.options.value_scale))
@@ -162,8 +180,9 @@ class GumbelSearch:
             return result
         games, trees = games.copy(), self._make_trees(count)
         _plant(games, trees)
-        if self.options.gumbel_scale:
-            _draw_gumbel(game_streams(games, rng), trees, float(self.options.gumbel_scale))
+        if self.options.gumbel_scale or self.options.playouts:
+            trees.streams[:] = game_streams(games, rng)
+            _draw_gumbel(trees, float(self.options.gumbel_scale))
         self._absorb(trees)
         for simulation in range(self.options.simulations):
             self._share(_descend_all, trees, self._schedule, simulation, scales)
@@ -176,16 +195,18 @@ class GumbelSearch:
         if len(self._nodes) < count:
             self._nodes = np.empty((count, self.options.simulations + 1), NODE)
         (roots, leaves), (at, rows) = np.empty((2, count), GAME), np.zeros((2, count), np.int64)
-        return _Trees(roots, self._nodes[:count], np.zeros((count, BITS)), leaves, at, rows)
+        streams, noise = np.zeros(count, np.uint64), np.zeros((count, BITS))
+        return _Trees(roots, self._nodes[:count], streams, noise, leaves, at, rows)
 
     def _absorb(self, trees: _Trees) -> None:
         """Expand each game's leaf and back its values up; finished games need no evaluation."""
         _number_unfinished(trees)
         leaves = trees.leaves[trees.rows >= 0]
-        self._share(_absorb_all, trees, *(self._evaluate(leaves) if len(leaves) else _NOTHING))
+        rollouts = (self.options.playouts, self.options.playout_share if self.options.playouts else 0.0)
+        self._share(_absorb_all, trees, *(self.evaluate(leaves) if len(leaves) else _NOTHING), rollouts)
 
     def _share(self, kernel: Callable[..., None], trees: _Trees, *arguments: object) -> None:
-        run_shared(kernel, min(self._threads, -(-len(trees.roots) // CHUNK)), trees, *arguments)
+        run_shared(kernel, min(self.threads, -(-len(trees.roots) // CHUNK)), trees, *arguments)
 
 
 def network_evaluate(network: Network, batch: int = BATCH) -> Evaluate:
@@ -255,12 +276,12 @@ def _reset_node(node: Record, game: Record, parent: int) -> None:
 
 
 @jit
-def _draw_gumbel(streams: Streams, trees: _Trees, scale: float) -> None:
+def _draw_gumbel(trees: _Trees, scale: float) -> None:
     """Draw Gumbel(0) noise, times `scale`, for the legal bits of each root."""
-    for index in range(len(streams)):
+    for index in range(len(trees.streams)):
         bits = trees.nodes[index, 0].legal
         while bits:
-            uniform = (float(draw(streams, index) >> np.uint64(11)) + 0.5) * 2.0**-53
+            uniform = (float(draw(trees.streams, index) >> np.uint64(11)) + 0.5) * 2.0**-53
             trees.noise[index, lowest(bits)] = -np.log(-np.log(uniform)) * scale
             bits &= bits - 1
 
@@ -413,8 +434,9 @@ def _softmax(legal: int, scores: Doubles) -> None:
 
 
 @jit
-def _absorb_all(control: Control, trees: _Trees, logits: Floats, values: Floats) -> None:
+def _absorb_all(control: Control, trees: _Trees, logits: Floats, values: Floats, rollouts: Rollouts) -> None:
     """Expand and back up the leaves of the games that this thread claims."""
+    scratch, wins = np.zeros(1, GAME), np.zeros(MAX_PLAYERS, np.int64)
     while True:
         first, stop = claim(control, 0, len(trees.roots), CHUNK)
         if first == stop:
@@ -423,6 +445,9 @@ def _absorb_all(control: Control, trees: _Trees, logits: Floats, values: Floats)
             leaf, row = trees.at[index], trees.rows[index]
             if row >= 0:
                 _expand(trees.leaves[index], trees.nodes[index, leaf], logits[row], values[row])
+                if rollouts[0]:
+                    _count_wins(trees.leaves[index], trees.streams, index, rollouts[0], scratch, wins)
+                    _mix_in(trees.nodes[index, leaf], wins, rollouts)
             else:
                 trees.nodes[index, leaf].values[winner_of(trees.leaves[index])] = 1.0
             _back_up(trees.nodes[index], leaf)
@@ -439,6 +464,23 @@ def _expand(game: Record, node: Record, logits: Floats, values: Floats) -> None:
         node.children[bit] = 0
     for seat in range(game.num_players):
         node.values[seat] = values[(seat - node.mover) % game.num_players]
+
+
+@jit
+def _count_wins(game: Record, streams: Streams, index: int, playouts: int, scratch: Records, wins: Ints) -> None:
+    """Play so many games out from `game`, drawing from stream `index`; write how many each seat won."""
+    wins[:] = 0
+    for _ in range(playouts):
+        scratch[0] = game
+        playout(scratch[0], streams, index)
+        wins[winner_of(scratch[0])] += 1
+
+
+@jit
+def _mix_in(node: Record, wins: Ints, rollouts: Rollouts) -> None:
+    """Let the playouts have their share of the node's values."""
+    for seat in range(MAX_PLAYERS):
+        node.values[seat] += rollouts[1] * (wins[seat] / rollouts[0] - node.values[seat])
 
 
 @jit

@@ -263,10 +263,10 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
     raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return an option that counts something as int; `ValueError` unless it is an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name}={value!r}: expected an integer of at least 1")
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Return an option that counts something as int; `ValueError` unless it is an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name}={value!r}: expected an integer of at least {least}")
     return int(value)
 
 

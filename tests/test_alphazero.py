@@ -29,8 +29,8 @@ from train.selfplay import (  # noqa: E402
 def small(**changes: object) -> TrainConfig:
     """Two rounds with playouts, two with the network, on few games of all player counts."""
     settings = {
-        "rounds": 4, "playout_rounds": 2, "games": 1, "playouts": 8, "simulations": 4, "quick_simulations": 2,
-        "full_share": 0.5, "exact_nodes": 200, "window": 2, "steps": 6, "minibatch": 32, "microbatch": 16,
+        "rounds": 4, "playout_rounds": 2, "games": 1, "playouts": 8, "simulations": 4, "leaf_playouts": 2,
+        "share": 0.5, "exact_nodes": 200, "window": 2, "steps": 6, "minibatch": 32, "microbatch": 16,
     }  # fmt: skip
     values = {
         "algorithm": "alphazero",
@@ -61,7 +61,7 @@ def searched() -> dict[str, Samples]:
     players = np.array([2, 3, 4])
     return {
         "playouts": playout_games(players, 4, 8, power=2.0),
-        "network": network_games(some_search(8), some_search(1), players, 4, value_mix=0.5),
+        "network": network_games(some_search(8), players, 4, share=1.0, value_mix=0.5),
     }
 
 
@@ -75,8 +75,8 @@ def test_samples_hold_legal_policies_and_how_each_game_ended(searched, source):
     assert (samples.values[samples.games["num_players"] == 2, 2:] == 0).all()
     for players in (2, 3, 4):
         mine = samples.games["num_players"] == players
-        phases = np.bincount(samples.games["phase"][mine])
-        assert phases[:2].tolist() == [9, 36]
+        if source == "playouts":
+            assert np.bincount(samples.games["phase"][mine])[:2].tolist() == [9, 36]
         assert len(np.unique(samples.owners[mine], axis=0)) == 1
 
 
@@ -97,16 +97,27 @@ def test_final_owners_and_winner_fit_the_last_position(searched):
 def test_searched_games_repeat_and_do_not_depend_on_threads(searched):
     players = np.array([2, 3, 4])
     assert same(searched["playouts"], playout_games(players, 4, 8, power=2.0, threads=2))
-    again = network_games(some_search(8), some_search(1), players, 4, value_mix=0.5)
+    again = network_games(some_search(8), players, 4, share=1.0, value_mix=0.5)
     assert same(searched["network"], again)
     assert not same(searched["playouts"], playout_games(players, 5, 8, power=2.0))
 
 
-def test_only_whole_searches_are_kept():
-    samples = network_games(some_search(2), some_search(1), np.full(4, 2), 0, full_share=0.25)
-    positions = len(samples.games) / (4 * 63)
-    assert 0.15 < positions < 0.35
+def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
+    samples = network_games(some_search(2), np.full(40, 3), 0, share=0.1)
+    assert 0.02 < len(samples.games) / (40 * 70) < 0.08  # a tenth of what comes after the random ply
     assert set(np.unique(samples.values)) == {0, 1}
+
+
+def test_a_network_game_ends_as_its_most_probable_moves_have_it():
+    """Positions that are kept lie after the ply up to which moves are drawn, so the rest of their game is known."""
+    search = some_search(2)
+    samples = network_games(search, np.array([2, 3, 4]), 1, share=1.0)
+    for row in np.linspace(0, len(samples.games) - 1, 12).astype(int):
+        games = samples.games[row : row + 1].copy()
+        while not (game := Game(games)).is_over:
+            game.play(int(search.evaluate(games)[0].argmax()))
+        assert samples.values[row].argmax() == game.winner()
+        assert samples.owners[row].tolist() == game.section_owners().tolist()
 
 
 def test_policy_targets_sum_to_one():

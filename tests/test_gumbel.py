@@ -37,8 +37,9 @@ def untrained() -> Network:
     return Network(NetworkConfig(width=16, blocks=1)).eval()
 
 
-def make_search(simulations=SIMULATIONS, threads=1, **options) -> GumbelSearch:
-    return GumbelSearch(network_evaluate(untrained()), SearchOptions(simulations, **options), threads)
+def make_search(simulations=SIMULATIONS, threads=1, playouts=0, **options) -> GumbelSearch:
+    options = SearchOptions(simulations, playouts=playouts, **options)
+    return GumbelSearch(network_evaluate(untrained()), options, threads)
 
 
 def records_of(games: list[Game]) -> Records:
@@ -209,7 +210,7 @@ def test_values_are_turned_from_relative_to_absolute_seats():
 
     games = records_of([position_after(Options(3), 5, Phase.PLACEMENT, plies) for plies in range(3)])
     assert games["to_move"].tolist() == [0, 1, 2]
-    result = GumbelSearch(evaluate, SearchOptions(40)).run(games, np.random.default_rng(0))
+    result = GumbelSearch(evaluate, SearchOptions(40, playouts=0)).run(games, np.random.default_rng(0))
     np.testing.assert_allclose(result.values, np.tile([1 / 6, 2 / 6, 3 / 6, 0], (3, 1)), atol=1e-6)
 
 
@@ -228,7 +229,7 @@ def test_a_forced_pass_is_searched_through():
 
 
 def test_a_batch_is_searched_like_each_game_alone():
-    games, search = mixed_games(), make_search()
+    games, search = mixed_games(), make_search(playouts=3)
     streams = game_streams(games, np.random.default_rng(0))
     together = search.run(games, GameRandom(streams.copy()))
     for i in range(len(games)):
@@ -241,7 +242,7 @@ def test_a_batch_is_searched_like_each_game_alone():
 
 def test_threads_change_nothing():
     games = mixed_games()
-    one, two = (make_search(threads=threads).run(games, np.random.default_rng(3)) for threads in (1, 2))
+    one, two = (make_search(threads=threads, playouts=3).run(games, np.random.default_rng(3)) for threads in (1, 2))
     for first, second in zip(one, two, strict=True):
         assert (first == second).all()
 
@@ -255,6 +256,42 @@ def test_chance_comes_from_the_generator_alone():
     rng = np.random.default_rng(1)
     assert (still.run(games, rng).visits == still.run(games, np.random.default_rng(2)).visits).all()
     assert rng.random() == np.random.default_rng(1).random()
+
+
+def wins_at_random(game: Game, playouts: int) -> np.ndarray:
+    """Return (4,) how often each seat wins if everyone plays at random."""
+    rng, wins = np.random.default_rng(0), np.zeros(4)
+    for _ in range(playouts):
+        playing = game.copy()
+        while not playing.is_over:
+            playing.play(int(rng.choice(playing.legal_actions())))
+        wins[playing.winner()] += 1 / playouts
+    return wins
+
+
+def only_move(players: int, seed: int) -> Game:
+    """Return a position of a random game with a single legal action, which is worth what comes after it."""
+    for game in random_positions(Options(players), seed):
+        if game.phase == Phase.MOVEMENT and len(game.legal_actions()) == 1 and game.movable().sum() > 3:
+            return game
+    raise AssertionError("no such position")
+
+
+@pytest.mark.parametrize(("players", "seed"), [(2, 725), (3, 94), (4, 10)])
+def test_playouts_have_their_share_of_a_value(players, seed):
+    game = only_move(players, seed)
+    wins = wins_at_random(game, 2000)
+    assert wins.max() < 0.8
+
+    def surely_the_mover(games):
+        return np.full((len(games), 122), -3, np.float32), np.tile(np.float32([1, 0, 0, 0]), (len(games), 1))
+
+    def values(share):
+        options = SearchOptions(1, playouts=4000, playout_share=share)
+        return GumbelSearch(surely_the_mover, options).run(game.records, np.random.default_rng(0)).values[0]
+
+    np.testing.assert_allclose(values(1.0), wins, atol=0.06)
+    np.testing.assert_allclose(values(0.25), 0.75 * values(0.0) + 0.25 * values(1.0), atol=1e-6)
 
 
 def test_gumbel_noise_samples_the_policy():
@@ -285,7 +322,15 @@ def test_few_actions_are_considered():
 
 
 @pytest.mark.parametrize(
-    "options", [{"simulations": 0}, {"considered": 0}, {"gumbel_scale": -1}, {"value_scale": float("nan")}]
+    "options",
+    [
+        {"simulations": 0},
+        {"considered": 0},
+        {"gumbel_scale": -1},
+        {"value_scale": float("nan")},
+        {"playouts": -1},
+        {"playout_share": 1.5},
+    ],
 )
 def test_wrong_options_are_named(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))}="):
@@ -298,7 +343,7 @@ def test_wrong_options_are_named(options):
 def test_the_agent_searches_without_noise():
     games = mixed_games()
     agent = NetAgent.of(untrained(), simulations=SIMULATIONS)
-    expected = make_search(gumbel_scale=0).run(games, np.random.default_rng(0)).actions.tolist()
+    expected = make_search(playouts=32, gumbel_scale=0).run(games, np.random.default_rng(1)).actions.tolist()
     assert agent.act(games, np.random.default_rng(1)).tolist() == expected
     noisy = NetAgent.of(untrained(), temperature=1.0, simulations=SIMULATIONS)
     assert noisy.act(games, np.random.default_rng(1)).tolist() != expected

@@ -128,16 +128,12 @@ def play_round(student: Student) -> Samples:
     seed = (config.seed << 32) + student.rounds * len(players)
     if student.rounds < settings.playout_rounds:
         threads = check_threads(config.threads)
-        options = (settings.playouts, settings.exploration, settings.greedy, settings.power, settings.exact_nodes)
-        return playout_games(players, seed, *options, threads=threads)
+        tree = (settings.playouts, settings.exploration, settings.greedy, settings.power, settings.exact_nodes)
+        return playout_games(players, seed, *tree, threads=threads)
     student.network.eval()
-    evaluate = network_evaluate(student.network)
-    search, quick = (
-        GumbelSearch(evaluate, SearchOptions(simulations, settings.considered))
-        for simulations in (settings.simulations, settings.quick_simulations)
-    )
-    targets = (settings.full_share, settings.value_mix, settings.exact_nodes)
-    return network_games(search, quick, players, seed, *targets)
+    options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
+    search = GumbelSearch(network_evaluate(student.network), options, check_threads(config.threads))
+    return network_games(search, players, seed, settings.share, settings.value_mix, settings.exact_nodes)
 
 
 # --- learning --------------------------------------------------------------------------------------------------------

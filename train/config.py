@@ -113,13 +113,13 @@ class AlphaZeroSettings(_Settings):
     power: Positive = 12.0
     """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
     simulations: Count = 64
-    """Simulations of the whole Gumbel search, whose findings are learned."""
+    """Simulations of the Gumbel search."""
     considered: Count = 16
     """Root actions that it considers."""
-    quick_simulations: Count = 8
-    """Simulations where a position is searched only to go on."""
-    full_share: Annotated[float, Field(gt=0, le=1)] = 0.25
-    """Chance that a position gets the whole search."""
+    leaf_playouts: Annotated[int, Field(ge=0)] = 32
+    """Random playouts from each position that it evaluates, which count half in its value."""
+    share: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Chance that a position is searched; the network's games go on by its policy alone."""
     value_mix: Fraction = 0.5
     """Share of the Gumbel search's own values in the value's target; the rest is who won."""
     exact_nodes: Annotated[int, Field(ge=0)] = 20_000

@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.features import Features
-from agents.gumbel import GumbelSearch, SearchResult
+from agents.gumbel import GumbelSearch
 from agents.mcts import NODE, grow, most_visited
 from agents.random_agent import random_action
 from ninetka_env._jit import jit
@@ -29,6 +29,10 @@ from train.truth import find_known, next_known, only_winning
 
 MAX_PLIES = 81
 """The longest game with forced passes played by the rules."""
+MAX_DRAWN = 60
+"""Plies that `network_games` draws at most; nearly all games last longer."""
+SEARCHED = 512
+"""Positions that it searches at once: enough for the network's batches, few enough for the memory of their trees."""
 
 
 class Samples(NamedTuple):
@@ -92,58 +96,50 @@ def policy_targets(visits: npt.NDArray[np.uint16], power: float) -> npt.NDArray[
 
 def network_games(
     search: GumbelSearch,
-    quick: GumbelSearch,
     players: npt.NDArray[np.int64],
     seed: int,
-    full_share: float = 1.0,
+    share: float = 0.1,
     value_mix: float = 0.0,
     exact_nodes: int = 0,
 ) -> Samples:
-    """Play whole games by the Gumbel search, all at once, and keep the positions that are solved or searched whole.
+    """Play whole games by a network's policy alone, all at once, and search some of their positions.
 
-    Only some positions get the whole search, the others are searched quickly and forgotten: a game costs less, and the
-    winner says something about more positions ("playout cap randomization": Wu, "Accelerating self-play learning in
-    Go", 2019). Solved ones need no more than the quick search.
+    Games without search cost next to nothing, so few positions of each are enough and almost every position comes with
+    a winner of its own: what "playout cap randomization" is after (Wu, "Accelerating self-play learning in Go", 2019),
+    driven further. A game draws its moves from the policy up to a random ply, for variety, and plays the most probable
+    ones from there, so that the winner says what the position was worth (as in Silver et al., 2016); only positions
+    from there on are searched and kept.
 
     Args:
-        search: the whole search.
-        quick: the one for the other positions.
+        search: the search; games are played by the policy of its network.
         players: (G,) number of players per game.
         seed: decides everything.
-        full_share: chance that a position gets the whole search.
+        share: chance that a position after the random ply is searched and kept.
         value_mix: share of the search's own values in the values to learn; the rest is who won.
         exact_nodes: of the solver per position; see `train.truth`.
     """
     count = len(players)
     games, rng = np.zeros(count, GAME), np.random.default_rng(seed)
     _begin_each(games, players, make_streams(seed, count))
-    kept, playing = [], np.arange(count)
+    drawn = rng.integers(0, MAX_DRAWN, count)
+    kept, playing, ply = [], np.arange(count), 0
     while len(playing):
-        now = games[playing]
-        known = find_known(now, exact_nodes)
-        solved = known.winners >= 0
-        whole = (rng.random(len(now)) < full_share) & ~solved
-        found = _search_some(search, quick, now, whole, rng)
-        keep = whole | solved
-        policy = only_winning(found.policy, known)
-        kept.append([array[keep] for array in (playing, now, policy, found.values, known.winners)])
-        playing = playing[_play_each(games, playing, found.actions)]
+        drawing = drawn[playing] > ply
+        keep = ~drawing & (rng.random(len(playing)) < share)
+        kept.append((playing[keep], games[playing[keep]]))
+        logits = search.evaluate(games[playing])[0]
+        logits[drawing] += rng.gumbel(size=(int(drawing.sum()), NUM_ACTIONS)).astype(np.float32)
+        playing, ply = playing[_play_each(games, playing, logits.argmax(1))], ply + 1
     endings = _Endings(np.zeros(count, np.int64), np.full((count, NUM_SECTIONS), -1, np.int8))
     _write_endings(games, endings)
-    index, positions, policy, values, winners = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    mix = np.where(winners >= 0, 0, value_mix)[:, None].astype(np.float32)
-    values = mix * values + (1 - mix) * _won(next_known(winners, index, endings.winners))
+    index, positions = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    known = find_known(positions, exact_nodes, search.threads)
+    parts = [search.run(positions[first : first + SEARCHED], rng) for first in range(0, len(positions), SEARCHED)]
+    policy = only_winning(np.concatenate([part.policy for part in parts]), known)
+    mix = np.where(known.winners >= 0, 0, value_mix)[:, None].astype(np.float32)
+    values = mix * np.concatenate([part.values for part in parts])
+    values += (1 - mix) * _won(next_known(known.winners, index, endings.winners))
     return Samples(positions, policy.astype(np.float16), values, endings.owners[index])
-
-
-def _search_some(
-    search: GumbelSearch, quick: GumbelSearch, games: Records, whole: npt.NDArray[np.bool_], rng: np.random.Generator
-) -> SearchResult:
-    """Search some positions whole and the others quickly."""
-    long, short = search.run(games[whole], rng), quick.run(games[~whole], rng)
-    order = np.argsort(np.concatenate([np.flatnonzero(whole), np.flatnonzero(~whole)]))
-    both: list[Any] = [long, short]
-    return SearchResult(*(np.concatenate(arrays)[order] for arrays in zip(*both, strict=True)))
 
 
 def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
