@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from brute import margin_by_force, winner_by_force, winners_of_moves
 from conftest import TEST_GAMES, Options, position_after, random_action
+from reference import ReferenceGame
 
 from agents.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
 from ninetka_env._jit import popcount
@@ -48,6 +49,26 @@ def test_moves_are_those_of_plain_search() -> None:
         assert values[index, legal].tolist() == expected
         assert np.count_nonzero(values[index]) == len(legal)
         assert (winner == game.to_move) == (WON in expected)
+
+
+def max_n_winner(game: ReferenceGame) -> int:
+    """Return who wins if each seat maximises its own victory, by plain recursion over the rules in plain Python."""
+    if game.is_over():
+        return game.winner()
+    winners = []
+    for action in game.legal_actions():
+        child = game.copy()
+        child.play(action)
+        winners.append(max_n_winner(child))
+    return game.to_move if game.to_move in winners else winners[0]
+
+
+def test_winners_are_those_of_the_references_max_n() -> None:
+    games = endings(max(4, TEST_GAMES // 50), 5, seed=3_000_000)
+    winners, _ = solve_batch(games, moves=False)
+    for index, winner in enumerate(winners):
+        assert winner == max_n_winner(TWO[index % 4].reference_of(Game(games[index : index + 1])))
+    assert {*winners.tolist()} == {0, 1}
 
 
 def test_margins_are_those_of_plain_search() -> None:
