@@ -78,6 +78,14 @@ def test_margins_are_those_of_plain_search() -> None:
         assert solution.margin == margin_by_force(games, index)
 
 
+def test_a_finished_game_has_its_winner_and_its_margin() -> None:
+    for seed in range(20):
+        game = position_after(TWO[seed % 4], seed, Phase.MOVEMENT, 99)
+        first, second = game.scores()
+        solution = solve(game, margin=True)
+        assert (solution.winner, solution.margin, solution.nodes) == (game.winner(), first - second, 0)
+
+
 def test_a_spent_budget_leaves_unknown_what_is_unknown() -> None:
     game = position_after(TWO[0], 1, Phase.MOVEMENT, 0)
     solution = solve(game, Budget(nodes=10))
