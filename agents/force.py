@@ -28,11 +28,13 @@ from ninetka_env.rules import (
 )
 
 Table = npt.NDArray[np.uint64]
+"""(`ENTRIES`, 2) uint64: 128 bits of hash, of which two hold the answer instead; 0, 0 is an empty entry."""
 ENTRIES = 1 << 20
 NO, YES, UNDECIDED = 0, 1, -1
 
 _MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_GOLDEN, _S29, _S32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(29), np.uint64(32)
+_GOLDEN, _S2, _S29, _S32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(2), np.uint64(29), np.uint64(32)
+_ANSWER = np.uint64(3)
 
 
 def can_force_win(game: Game, seat: int, nodes: int = 10_000_000) -> bool | None:
@@ -64,10 +66,10 @@ def _force(games: Records, seat: int, limit: int, table: Table) -> int:
             nodes += 1
             if nodes > limit:
                 return UNDECIDED
-            answer = _static_answer(game, seat)
+            answer = static_answer(game, seat)
             if answer == UNDECIDED:
-                _write_key(game, keys, level)
-                answer = _look_up(table, keys, level)
+                write_key(game, keys, level)
+                answer = look_up(table, keys, level)
             untried[level] = legal_bits(game) if answer == UNDECIDED else 0
         decisive = YES if game.to_move == seat else NO
         if answer != decisive and untried[level]:
@@ -78,16 +80,14 @@ def _force(games: Records, seat: int, limit: int, table: Table) -> int:
             level, entering = level + 1, True
             continue
         if not entering:  # all slides are tried, or one was decisive: the last answer is the position's
-            place = np.int64(keys[level, 0] & np.uint64(ENTRIES - 1))
-            table[place, 0] = keys[level, 0] ^ np.uint64(answer)
-            table[place, 1] = keys[level, 1]
+            store(table, keys, level, answer)
         if level == 0:
             return answer
         level, entering = level - 1, False
 
 
 @jit
-def _static_answer(game: Record, seat: int) -> int:
+def static_answer(game: Record, seat: int) -> int:
     """Answer where the game is over, or bounds of the final scores leave no doubt."""
     if is_over(game):
         return YES if winner_of(game) == seat else NO
@@ -105,7 +105,7 @@ def _static_answer(game: Record, seat: int) -> int:
 
 
 @jit
-def _write_key(game: Record, keys: Table, row: int) -> None:
+def write_key(game: Record, keys: Table, row: int) -> None:
     """Hash all that the rest of the game depends on."""
     one, two = np.uint64(game.to_move + 1), np.uint64(77)
     for place in range(NUM_LINES + 4 + 4 * NUM_SECTIONS):
@@ -120,13 +120,22 @@ def _write_key(game: Record, keys: Table, row: int) -> None:
         one ^= one >> _S32
         two = (two + word + _GOLDEN) * _MIX_B
         two ^= two >> _S29
-    keys[row, 0] = one & ~np.uint64(1)  # the lowest bit of an entry holds the answer
+    keys[row, 0] = one & ~_ANSWER
     keys[row, 1] = two | np.uint64(1)
 
 
 @jit
-def _look_up(table: Table, keys: Table, row: int) -> int:
-    place = np.int64(keys[row, 0] & np.uint64(ENTRIES - 1))
-    if table[place, 1] == keys[row, 1] and table[place, 0] & ~np.uint64(1) == keys[row, 0]:
-        return np.int64(table[place, 0] & np.uint64(1))  # type: ignore[return-value]
+def look_up(table: Table, keys: Table, row: int) -> int:
+    """Return the answer stored for a position, or -1."""
+    place = np.int64((keys[row, 0] >> _S2) & np.uint64(ENTRIES - 1))
+    if table[place, 1] == keys[row, 1] and table[place, 0] & ~_ANSWER == keys[row, 0]:
+        return np.int64(table[place, 0] & _ANSWER)  # type: ignore[return-value]
     return UNDECIDED
+
+
+@jit
+def store(table: Table, keys: Table, row: int, answer: int) -> None:
+    """Store the answer for a position, 0 to 3, in place of whatever was there."""
+    place = np.int64((keys[row, 0] >> _S2) & np.uint64(ENTRIES - 1))
+    table[place, 0] = keys[row, 0] | np.uint64(answer)
+    table[place, 1] = keys[row, 1]

@@ -8,6 +8,8 @@ needs no special care. Forced passes are played by the rules and have no nodes.
 A position is worth what the network says and what random playouts from it say, mixed as in Silver et al., "Mastering
 the game of Go with deep neural networks and tree search", Nature 2016: their errors have little to do with each other,
 and here dozens of playouts cost less than asking the network once.
+
+Of a two-player movement phase, `agents.proof` can tell who wins for certain: such a leaf counts as a finished game.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import torch
 from agents.agent import Actions, check_threads, game_streams
 from agents.features import make_features
 from agents.network import Network, as_inputs
+from agents.proof import Prover, forget, make_prover, proven_winner
 from agents.random_agent import playout
 from ninetka_env._jit import jit, lowest, popcount
 from ninetka_env._threads import Control, claim, run_shared
@@ -66,7 +69,7 @@ CHUNK = 8
 
 _FIELDS = np.dtype(
     [
-        ("legal", np.int64),  # `legal_bits` of the position, 0 if the game is over
+        ("legal", np.int64),  # `legal_bits` of the position, 0 if its winner is certain
         ("sums", np.float64, (MAX_PLAYERS,)),  # per seat, the values backed up through this node, its own first
         ("values", np.float32, (MAX_PLAYERS,)),  # per seat, what network and playouts say here; the winner's is 1
         ("logits", np.float32, (BITS,)),  # per legal bit, the logarithm of the network's policy
@@ -98,6 +101,8 @@ class SearchOptions:
     """c_scale of equation 8, as the paper has it for board games; values here are chances to win, 0..1."""
     playouts: int = 32
     """Random playouts from each position that the network evaluates; 0 for none."""
+    exact: int = 0
+    """With two players, most nodes to prove who wins at each leaf of the movement phase; 0 for none."""
     playout_share: float = 0.5
     """What they count in its value (the paper's lambda); the rest is the network's. Without playouts, all is."""
 
@@ -106,6 +111,7 @@ class SearchOptions:
         check_count("simulations", self.simulations)
         check_count("considered", self.considered)
         check_count("playouts", self.playouts, least=0)
+        check_count("exact", self.exact, least=0)
         for name in ("gumbel_scale", "visit_offset", "value_scale"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}={getattr(self, name)!r}: expected a number of at least 0")
@@ -144,7 +150,7 @@ class _Trees(NamedTuple):
     at: Ints
     """(N,) int64: the node of that position."""
     rows: Ints
-    """(N,) int64: where in the batch for the network it stands, -1 if it is over."""
+    """(N,) int64: where in the batch for the network it stands, -1 if its winner is certain."""
 
 
 class GumbelSearch:
@@ -185,7 +191,7 @@ class GumbelSearch:
             _draw_gumbel(trees, float(self.options.gumbel_scale))
         self._absorb(trees)
         for simulation in range(self.options.simulations):
-            self._share(_descend_all, trees, self._schedule, simulation, scales)
+            self._share(_descend_all, trees, self._schedule, simulation, scales, self.options.exact)
             self._absorb(trees)
         _report_all(games, trees, scales, result)
         return result
@@ -199,7 +205,7 @@ class GumbelSearch:
         return _Trees(roots, self._nodes[:count], streams, noise, leaves, at, rows)
 
     def _absorb(self, trees: _Trees) -> None:
-        """Expand each game's leaf and back its values up; finished games need no evaluation."""
+        """Expand each game's leaf and back its values up; where the winner is certain, it needs no evaluation."""
         _number_unfinished(trees)
         leaves = trees.leaves[trees.rows >= 0]
         rollouts = (self.options.playouts, self.options.playout_share if self.options.playouts else 0.0)
@@ -262,17 +268,17 @@ def _plant(games: Records, trees: _Trees) -> None:
         root.auto_pass = 1
         pass_over(root)
         trees.leaves[index] = trees.roots[index]
-        _reset_node(trees.nodes[index, 0], root, 0)
+        _reset_node(trees.nodes[index, 0], root, 0, -1)
 
 
 @jit
-def _reset_node(node: Record, game: Record, parent: int) -> None:
-    """Make a node of a position; the network's part is filled in when it is absorbed."""
-    node.legal = 0 if is_over(game) else legal_bits(game)
+def _reset_node(node: Record, game: Record, parent: int, winner: int) -> None:
+    """Make a node of a position; unless its winner is certain, the network's part is filled in when it is absorbed."""
+    node.legal = legal_bits(game) if winner < 0 else 0
     node.visits, node.parent, node.mover = 0, parent, game.to_move
     for seat in range(MAX_PLAYERS):
         node.sums[seat] = 0.0
-        node.values[seat] = 0.0
+        node.values[seat] = 1.0 if seat == winner else 0.0
 
 
 @jit
@@ -288,7 +294,7 @@ def _draw_gumbel(trees: _Trees, scale: float) -> None:
 
 @jit
 def _number_unfinished(trees: _Trees) -> None:
-    """Number the leaves that are not over, in `rows`."""
+    """Number the leaves whose winner is not certain, in `rows`."""
     count = 0
     for index in range(len(trees.at)):
         unfinished = trees.nodes[index, trees.at[index]].legal != 0
@@ -298,10 +304,10 @@ def _number_unfinished(trees: _Trees) -> None:
 
 @jit
 def _descend_all(
-    control: Control, trees: _Trees, schedule: npt.NDArray[np.int32], simulation: int, scales: Scales
+    control: Control, trees: _Trees, schedule: npt.NDArray[np.int32], simulation: int, scales: Scales, exact: int
 ) -> None:
     """Play down to a leaf in each game that this thread claims."""
-    scores = np.empty(BITS)
+    scores, prover = np.empty(BITS), make_prover(exact)
     while True:
         first, stop = claim(control, 0, len(trees.roots), CHUNK)
         if first == stop:
@@ -312,25 +318,34 @@ def _descend_all(
             _score(tree, 0, scales, scores)
             bit = _root_bit(tree, trees.noise[index], scores, visits)
             trees.leaves[index] = trees.roots[index]
-            trees.at[index] = _descend(trees.leaves[index], tree, bit, simulation + 1, scales, scores)
+            trees.at[index] = _descend(trees.leaves[index], tree, bit, simulation + 1, scales, scores, prover)
 
 
 @jit
-def _descend(game: Record, tree: Records, bit: int, new: int, scales: Scales, scores: Doubles) -> int:
-    """Play `bit` at the root and then whatever each node selects; return the finished or new node where that ends."""
+def _descend(game: Record, tree: Records, bit: int, new: int, scales: Scales, scores: Doubles, prover: Prover) -> int:
+    """Play `bit` at the root and then whatever each node selects; return the decided or new node where that ends."""
     index = 0
     while True:
         play_bit(game, bit)
         child = tree[index].children[bit]
         if child == 0:
             tree[index].children[bit] = new
-            _reset_node(tree[new], game, index)
+            _reset_node(tree[new], game, index, _certain_winner(game, prover))
             return new
         index = child
         if tree[index].legal == 0:
             return index
         _score(tree, index, scales, scores)
         bit = _interior_bit(tree, index, scores)
+
+
+@jit
+def _certain_winner(game: Record, prover: Prover) -> int:
+    """Return who has won, or wins for certain, -1 where that is not known."""
+    if is_over(game):
+        return winner_of(game)
+    forget(prover)  # it goes from game to game, and one must not depend on another
+    return proven_winner(game, prover)
 
 
 @jit
@@ -448,8 +463,6 @@ def _absorb_all(control: Control, trees: _Trees, logits: Floats, values: Floats,
                 if rollouts[0]:
                     _count_wins(trees.leaves[index], trees.streams, index, rollouts[0], scratch, wins)
                     _mix_in(trees.nodes[index, leaf], wins, rollouts)
-            else:
-                trees.nodes[index, leaf].values[winner_of(trees.leaves[index])] = 1.0
             _back_up(trees.nodes[index], leaf)
 
 

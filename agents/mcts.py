@@ -3,6 +3,9 @@
 Kocsis and Szepesvari, "Bandit based Monte-Carlo planning", ECML 2006; with one value per seat at every node and each
 node maximising its mover's, as in Sturtevant, "An analysis of UCT in multi-player games", CG 2008. Nothing is ever
 negated, so a seat that moves twice in a row needs no special care.
+
+With two players, slides can be proven on the way (Winands, Bjornsson and Saito, "Monte-Carlo tree search solver", CG
+2008): `agents.proof` tells who wins at a new node, if it can within some nodes, and no simulation goes below it again.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.agent import Actions, check_threads, game_streams
+from agents.proof import Prover, forget, make_prover, proven_winner
 from agents.random_agent import playout
 from ninetka_env._jit import jit
 from ninetka_env._threads import Control, claim, run_shared
@@ -45,12 +49,17 @@ NODE = np.dtype(
                 ("sibling", np.int32),
                 ("bit", np.int8),  # the action that led here, as a bit of the parent's `legal_bits`
                 ("mover", np.int8),  # the seat that played it
+                ("winner", np.int8),  # the seat that wins for certain from here on, -1 where that is not proven
             ],
             align=True,
         ),
     )
 )
 """A node of the tree. Games are not kept: each simulation plays down from the root again."""
+
+
+PATIENCE = 16
+"""Failed proofs after which a search stops to try, beyond 4 for each that succeeded: early slides are out of reach."""
 
 
 class SearchResult(NamedTuple):
@@ -60,48 +69,56 @@ class SearchResult(NamedTuple):
     """(122,) int64: simulations per action."""
     wins: npt.NDArray[np.float64]
     """(122, n) float64: share of them that each seat won; nan where there were none."""
+    winners: npt.NDArray[np.int8]
+    """(122,) int8: the seat proven to win after each action, -1 where none is."""
 
 
 class MctsAgent:
     """Plays the most visited action of a UCT search, batched over games and threads."""
 
-    def __init__(self, simulations: int = 1000, exploration: float = 0.7, threads: int = 0) -> None:
+    def __init__(self, simulations: int = 1000, exploration: float = 0.7, threads: int = 0, exact: int = 0) -> None:
         """Set the search up.
 
         Args:
             simulations: playouts per move.
             exploration: the constant c in wins / visits + c * sqrt(ln(parent's visits) / visits).
             threads: at most this many threads; 0 for all that numba may use.
+            exact: with two players, most nodes to prove who wins after each slide that is tried; 0 for none.
 
         Raises:
-            ValueError: if simulations or threads is out of range, or exploration is negative.
+            ValueError: if simulations, threads or exact is out of range, or exploration is negative.
         """
         self.name = "mcts"
         self._simulations = check_count("simulations", simulations)
         self._exploration = _check_exploration(exploration)
         self._threads = check_threads(threads)
+        self._exact = check_count("exact", exact, least=0)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `agents.agent.Agent.act`."""
         actions = np.empty(len(games), np.int64)
         threads, streams = min(self._threads, len(games)), game_streams(games, rng)
-        run_shared(_act, threads, games, streams, self._simulations, self._exploration, actions)
+        run_shared(_act, threads, games, streams, self._simulations, self._exploration, self._exact, actions)
         return actions
 
 
-def search(game: Game, simulations: int, rng: np.random.Generator, exploration: float = 0.7) -> SearchResult:
-    """Search a position that is not over and return what is known of each action.
+def search(
+    game: Game, simulations: int, rng: np.random.Generator, exploration: float = 0.7, exact: int = 0
+) -> SearchResult:
+    """Search a position that is not over and return what is known of each action; options as of `MctsAgent`.
 
     Raises:
-        ValueError: if the game is over or simulations is below 1.
+        ValueError: if the game is over or an option is out of range.
     """
     if game.is_over:
         raise ValueError("the game is over: there is nothing to search")
     nodes = np.zeros(check_count("simulations", simulations) + 1, NODE)
     visits, wins = np.zeros(NUM_ACTIONS, np.int64), np.zeros((NUM_ACTIONS, MAX_PLAYERS), np.float64)
-    _search_first(game.records, game_streams(game.records, rng), _check_exploration(exploration), nodes, visits, wins)
+    winners, streams = np.full(NUM_ACTIONS, -1, np.int8), game_streams(game.records, rng)
+    exploration, exact = _check_exploration(exploration), check_count("exact", exact, least=0)
+    _search_first(game.records, streams, exploration, exact, nodes, visits, wins, winners)
     with np.errstate(invalid="ignore"):
-        return SearchResult(visits, wins[:, : game.num_players] / visits[:, None])
+        return SearchResult(visits, wins[:, : game.num_players] / visits[:, None], winners)
 
 
 def _check_exploration(exploration: float) -> float:
@@ -115,28 +132,42 @@ def _search_first(
     games: Records,
     streams: Streams,
     exploration: float,
+    exact: int,
     nodes: Records,
     visits: npt.NDArray[np.int64],
     wins: npt.NDArray[np.float64],
+    winners: npt.NDArray[np.int8],
 ) -> None:
     """Search game 0 and write what the root's children know."""
-    grow(games[0], streams, 0, exploration, nodes, np.zeros(1, GAME))
+    grow(games[0], streams, 0, exploration, nodes, np.zeros(1, GAME), make_prover(exact))
     child = nodes[0].child
     if must_pass(games[0]):
         visits[PASS] = nodes[0].visits
         wins[PASS] = nodes[0].wins
+        winners[PASS] = nodes[0].winner
         return
     while child:
         action = bit_action(games[0], nodes[child].bit)
         visits[action] = nodes[child].visits
         wins[action] = nodes[child].wins
+        winners[action] = nodes[child].winner
         child = nodes[child].sibling
 
 
 @jit
-def grow(root: Record, streams: Streams, index: int, exploration: float, nodes: Records, scratch: Records) -> None:
-    """Grow a tree of `len(nodes) - 1` simulations from `root`, drawing from stream `index`."""
+def grow(
+    root: Record,
+    streams: Streams,
+    index: int,
+    exploration: float,
+    nodes: Records,
+    scratch: Records,
+    prover: Prover,
+) -> None:
+    """Grow a tree of `len(nodes) - 1` simulations from `root`, fewer if it is proven, drawing from stream `index`."""
     game = scratch[0]
+    failures = 0
+    forget(prover)
     _reset_node(nodes[0], root, 0, 0, 0)
     for new in range(1, len(nodes)):
         scratch[0] = root
@@ -144,7 +175,7 @@ def grow(root: Record, streams: Streams, index: int, exploration: float, nodes: 
         pass_over(game)
         if new == 1:
             nodes[0].untried = legal_bits(game)
-        leaf = _play_down(game, nodes, exploration)
+        leaf, winner = _play_down(game, nodes, exploration), -1
         if nodes[leaf].untried:
             bit, mover = draw_bit(streams, index, nodes[leaf].untried), game.to_move
             nodes[leaf].untried &= ~(1 << bit)
@@ -153,8 +184,17 @@ def grow(root: Record, streams: Streams, index: int, exploration: float, nodes: 
             nodes[new].sibling = nodes[leaf].child
             nodes[leaf].child = new
             leaf = new
-        playout(game, streams, index)
-        _back_up(nodes, leaf, winner_of(game))
+            if failures <= PATIENCE:
+                winner = proven_winner(game, prover)
+                failures += 1 if winner < 0 else -4
+        if winner < 0:
+            playout(game, streams, index)
+            _back_up(nodes, leaf, winner_of(game))
+        else:
+            _back_up(nodes, leaf, winner)
+            _back_up_proof(nodes, leaf, winner)
+            if nodes[0].winner >= 0:
+                return
 
 
 @jit
@@ -164,7 +204,7 @@ def _reset_node(node: Record, game: Record, parent: int, bit: int, mover: int) -
     for seat in range(MAX_PLAYERS):
         node.wins[seat] = 0
     node.parent, node.child, node.sibling = parent, 0, 0
-    node.bit, node.mover = bit, mover
+    node.bit, node.mover, node.winner = bit, mover, -1
 
 
 @jit
@@ -179,7 +219,10 @@ def _play_down(game: Record, nodes: Records, exploration: float) -> int:
 
 @jit
 def _best_child(nodes: Records, index: int, exploration: float) -> int:
-    """Return the child with the highest upper confidence bound for the seat that moves to it."""
+    """Return the child with the highest upper confidence bound for the seat that moves to it.
+
+    Children that are proven are left out: below a node that is not, they are lost.
+    """
     log_visits = np.log(nodes[index].visits)
     best, highest = 0, -1.0
     child = nodes[index].child
@@ -187,7 +230,7 @@ def _best_child(nodes: Records, index: int, exploration: float) -> int:
         node = nodes[child]
         weight = 1.0 / node.visits
         bound = node.wins[node.mover] * weight + exploration * np.sqrt(log_visits * weight)
-        if bound > highest:
+        if bound > highest and node.winner < 0:
             best, highest = child, bound
         child = node.sibling
     return best
@@ -206,28 +249,68 @@ def _back_up(nodes: Records, leaf: int, winner: int) -> None:
 
 
 @jit
+def _back_up_proof(nodes: Records, leaf: int, winner: int) -> None:
+    """Note who wins for certain at the leaf, and at every node above it that this decides, of two players."""
+    nodes[leaf].winner = winner
+    while leaf:
+        parent = nodes[leaf].parent
+        if nodes[leaf].mover != winner and not _all_lost(nodes, parent):
+            return
+        nodes[parent].winner = winner
+        leaf = parent
+
+
+@jit
+def _all_lost(nodes: Records, index: int) -> bool:
+    """Tell whether every action of a node is tried and proven; it is lost then, since one that wins proves the node."""
+    child = nodes[index].child
+    while child and nodes[child].winner >= 0:
+        child = nodes[child].sibling
+    return nodes[index].untried == 0 and child == 0
+
+
+@jit
 def most_visited(game: Record, nodes: Records) -> int:
-    """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest."""
+    """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest.
+
+    One that is proven to win comes before all others, one that is proven to lose after them.
+    """
     if must_pass(game):
         return PASS
     best = child = nodes[0].child
     while child:
         one, other = nodes[child], nodes[best]
-        if (one.visits, one.wins[one.mover], -one.bit) > (other.visits, other.wins[other.mover], -other.bit):
+        if _rank(one) > _rank(other):
             best = child
         child = one.sibling
     return bit_action(game, nodes[best].bit)
 
 
 @jit
+def _rank(node: Record) -> tuple[int, int, int, int]:
+    """Return what `most_visited` compares."""
+    proven = 0 if node.winner < 0 else 1 if node.winner == node.mover else -1
+    return proven, node.visits, node.wins[node.mover], -node.bit
+
+
+@jit
 def _act(
-    control: Control, games: Records, streams: Streams, simulations: int, exploration: float, actions: Actions
+    control: Control,
+    games: Records,
+    streams: Streams,
+    simulations: int,
+    exploration: float,
+    exact: int,
+    actions: Actions,
 ) -> None:
     """Choose actions for the games that this thread claims."""
     nodes, scratch = np.zeros(simulations + 1, NODE), np.zeros(1, GAME)
+    prover, nobody = make_prover(exact), make_prover(0)
     while True:
         index, stop = claim(control, 0, len(games), 1)
         if index == stop:
             return
-        grow(games[index], streams, index, exploration, nodes, scratch)
+        grow(games[index], streams, index, exploration, nodes, scratch, prover)
+        if nodes[0].winner >= 0 and nodes[0].winner != nodes[nodes[0].child].mover:  # lost: set the opponent problems
+            grow(games[index], streams, index, exploration, nodes, scratch, nobody)
         actions[index] = most_visited(games[index], nodes)

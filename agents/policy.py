@@ -22,7 +22,13 @@ class NetAgent:
     """Plays a network's most probable action, draws from its policy, or searches first."""
 
     def __init__(
-        self, path: str = "", temperature: float = 0.0, threads: int = 0, simulations: int = 0, playouts: int = 32
+        self,
+        path: str = "",
+        temperature: float = 0.0,
+        threads: int = 0,
+        simulations: int = 0,
+        playouts: int = 32,
+        exact: int = 0,
     ) -> None:
         """Load a network onto the GPU if there is one, else onto the CPU.
 
@@ -33,6 +39,7 @@ class NetAgent:
             threads: at most this many CPU threads; 0 leaves torch's setting alone.
             simulations: of the search before each move (see `agents.gumbel`); 0 plays without search.
             playouts: random ones from each position that the search evaluates; 0 trusts the network alone.
+            exact: with two players, most nodes to prove who wins at a leaf of the search; 0 for none.
 
         Raises:
             ValueError: if the checkpoint is no good, or an option is out of range.
@@ -43,7 +50,7 @@ class NetAgent:
             raise ValueError(f"threads={threads!r}: expected an integer of at least 0")
         if threads:
             torch.set_num_threads(threads)
-        options = _search_options(simulations, temperature, playouts)
+        options = _search_options(simulations, temperature, playouts, exact)
         self.name = "net"
         self.temperature = temperature
         self.network = load_checkpoint(path or best_shipped(), best_device())[0]
@@ -51,10 +58,16 @@ class NetAgent:
 
     @classmethod
     def of(
-        cls, network: Network, temperature: float = 0.0, name: str = "net", simulations: int = 0, playouts: int = 32
+        cls,
+        network: Network,
+        temperature: float = 0.0,
+        name: str = "net",
+        simulations: int = 0,
+        playouts: int = 32,
+        exact: int = 0,
     ) -> NetAgent:
         """Make an agent of a network at hand."""
-        options = _search_options(simulations, temperature, playouts)
+        options = _search_options(simulations, temperature, playouts, exact)
         agent = cls.__new__(cls)
         agent.name, agent.temperature, agent.network = name, temperature, network
         agent._search = GumbelSearch(network_evaluate(network), options) if options else None
@@ -70,11 +83,15 @@ class NetAgent:
         return np.asarray(scores.argmax(1), np.int64)
 
 
-def _search_options(simulations: int, temperature: float, playouts: int) -> SearchOptions | None:
+def _search_options(simulations: int, temperature: float, playouts: int, exact: int) -> SearchOptions | None:
     """Return how to search before a move, None for not at all."""
     if simulations < 0:
         raise ValueError(f"simulations={simulations!r}: expected an integer of at least 0")
-    return SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts) if simulations else None
+    if exact and not simulations:
+        raise ValueError(f"exact={exact!r}: proofs are for the leaves of a search, which needs simulations")
+    if not simulations:
+        return None
+    return SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
 
 
 def best_device() -> torch.device:

@@ -13,6 +13,8 @@ search of 1e9 look-ups, each against 4 entries, the chance of any false hit is 4
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -37,7 +39,7 @@ from agents.reduction import (
 )
 from ninetka_env._jit import jit, lowest
 from ninetka_env.geometry import NUM_SLOTS, frozen
-from ninetka_env.rules import Record
+from ninetka_env.rules import MOVEMENT, Record
 
 Table = npt.NDArray[np.uint64]
 """(entries, 2) uint64: per entry the key, and packed numbers: proof, disproof, work, check. 0, 0 is an empty entry."""
@@ -172,8 +174,8 @@ def find_winner(
 ) -> tuple[int, int, int, Table]:
     """Solve a two-player movement phase; with a margin, seat 0 wins if it leads by more than so many sections.
 
-    Arguments are those of `prove`. Returns the winning seat, -1 if it is not known after `limit` nodes, then what
-    `prove` returns.
+    The game may be over. Arguments are those of `prove`. Returns the winning seat, -1 if it is not known after `limit`
+    nodes, then what `prove` returns.
     """
     states, _, numbers = memory
     owned, scratch = np.zeros(9, np.int64), np.zeros(SCRATCH, np.int64)
@@ -184,6 +186,37 @@ def find_winner(
         return (-1 if verdict == UNDECIDED else 0 if verdict == FIRST_WINS else 1), 0, stored, table
     nodes, stored, table = prove(memory, owned, table, stored, most, limit)
     return (0 if numbers[0, 0] == 0 else 1 if numbers[0, 1] == 0 else -1), nodes, stored, table
+
+
+class Prover(NamedTuple):
+    """What proves positions on the way of another search."""
+
+    limit: int
+    """Most nodes to visit per position; 0 to prove nothing."""
+    memory: Memory
+    table: Table
+
+
+@jit
+def make_prover(limit: int) -> Prover:
+    """Return a prover, for one thread."""
+    return Prover(limit, make_memory(), make_table())
+
+
+@jit
+def proven_winner(game: Record, prover: Prover) -> int:
+    """Return who wins for certain in a two-player movement phase, -1 for whatever is not proven within the limit."""
+    if prover.limit == 0 or game.num_players != 2 or game.phase != MOVEMENT:
+        return -1
+    table = prover.table
+    return find_winner(game, 0, prover.memory, table, 0, len(table), prover.limit)[0]
+
+
+@jit
+def forget(prover: Prover) -> None:
+    """Empty the table, so that later answers do not depend on what was asked before."""
+    if prover.limit:
+        prover.table[:] = 0
 
 
 @jit

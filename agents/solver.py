@@ -23,7 +23,7 @@ from ninetka_env._jit import jit, lowest
 from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.game import Game, check_count
 from ninetka_env.geometry import NUM_ACTIONS, NUM_SECTIONS, PASS, SLOT_SQUARE
-from ninetka_env.rules import GAME, MOVEMENT, Record, Records, is_over, must_pass, play_bit, winner_of
+from ninetka_env.rules import GAME, MOVEMENT, Record, Records, must_pass, play_bit
 
 WON, UNKNOWN, LOST = 1, 0, -1
 """Values of moves, for the seat that makes them."""
@@ -207,8 +207,6 @@ def value_for(winner: int, seat: int) -> int:
 def _find_first(
     games: Records, margin: int, memory: Memory, table: Table, stored: int, most: int, limit: int
 ) -> tuple[int, int, int, Table]:
-    if is_over(games[0]):
-        return winner_of(games[0]), 0, stored, table
     return find_winner(games[0], margin, memory, table, stored, most, limit)
 
 
@@ -262,9 +260,7 @@ def _solve_one(
         if slot >= 0:
             play_bit(scratch[0], slot)
         won_by, nodes = winner, 0
-        if is_over(scratch[0]):
-            won_by = winner_of(scratch[0])
-        elif winner != 1 - mover:  # else every move is lost
+        if winner != 1 - mover:  # else every move is lost
             won_by, nodes, stored, table = find_winner(scratch[0], 0, memory, table, stored, most, limit)
             limit -= nodes
         value = value_for(won_by, mover)

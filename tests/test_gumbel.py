@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from brute import winners_of_moves  # noqa: E402
 from conftest import Options, position_after, random_position, random_positions  # noqa: E402
 
 from agents.agent import GameRandom, game_streams  # noqa: E402
@@ -154,6 +155,76 @@ def test_the_endings_hold_what_makes_them_hard():
     for players in (2, 3, 4):
         assert any(ending.fools_flipping for ending in endings(players))
     assert any(ending.moves_twice for ending in endings(3))
+
+
+# With proofs
+
+
+@functools.cache
+def two_player_endings(stones: int) -> Records:
+    """Positions of random games as soon as at most so many stones can slide, with and without automatic passes."""
+    found = []
+    for seed in range(16):
+        for game in random_positions(Options(2, auto_pass=bool(seed % 2)), seed):
+            if game.phase == Phase.MOVEMENT and game.movable().sum() <= stones:
+                found += [] if game.is_over else [game.copy()]
+                break
+    return records_of(found)
+
+
+def test_proofs_tell_who_wins_after_each_slide():
+    """As many simulations as slides, each tried once, and proofs enough for all: the search is right at once."""
+    games, asked = two_player_endings(12), []
+
+    def count(positions):
+        asked.append(len(positions))
+        return network_evaluate(untrained())(positions)
+
+    options = SearchOptions(18, considered=18, gumbel_scale=0, playouts=0, exact=10_000)
+    result = GumbelSearch(count, options).run(games, np.random.default_rng(0))
+    assert asked == [len(games)]  # the roots, and no leaf any more
+    for index in range(len(games)):
+        game = Game(games[index : index + 1])
+        legal = game.legal_actions()
+        truth = np.array(winners_of_moves(game.records, legal))
+        assert set(result.visits[index].nonzero()[0]) == set(legal)
+        if game.to_move in truth:
+            assert truth[legal == result.actions[index]] == game.to_move
+        if len(legal) == 1 or (truth == truth[0]).all():
+            assert result.values[index, truth[0]] == pytest.approx(1)
+
+
+def test_whatever_the_budget_proofs_only_help():
+    games = two_player_endings(8)
+    for exact in (1, 20):
+        result = make_search(64, gumbel_scale=0, exact=exact).run(games, np.random.default_rng(0))
+        assert (result.visits.sum(1) == 64).all()
+        for index in range(len(games)):
+            game = Game(games[index : index + 1])
+            truth = np.array(winners_of_moves(game.records, legal := game.legal_actions()))
+            assert game.to_move not in truth or truth[legal == result.actions[index]] == game.to_move
+
+
+def test_proofs_depend_on_nothing_but_the_game():
+    games = records_of([position_after(Options(2), seed, Phase.MOVEMENT, 8) for seed in range(20)])
+    search = make_search(exact=20)
+    streams = game_streams(games, np.random.default_rng(0))
+    one = search.run(games, GameRandom(streams.copy()))
+    two = make_search(threads=2, exact=20).run(games, GameRandom(streams.copy()))
+    assert all((first == second).all() for first, second in zip(one, two, strict=True))
+    plain = make_search().run(games, GameRandom(streams.copy()))
+    assert (one.values != plain.values).any()
+    for i in (0, 7, 19):
+        alone = search.run(games[i : i + 1], GameRandom(streams[i : i + 1].copy()))
+        assert (alone.visits[0] == one.visits[i]).all()
+    more = games_of_more_players()
+    exact, plain = (make_search(exact=nodes).run(more, np.random.default_rng(0)) for nodes in (20, 0))
+    assert all((first == second).all() for first, second in zip(exact, plain, strict=True))
+
+
+def games_of_more_players() -> Records:
+    games = mixed_games()
+    return games[games["num_players"] > 2]
 
 
 # What every search keeps to
@@ -329,6 +400,7 @@ def test_few_actions_are_considered():
         {"gumbel_scale": -1},
         {"value_scale": float("nan")},
         {"playouts": -1},
+        {"exact": -1},
         {"playout_share": 1.5},
     ],
 )
@@ -349,3 +421,12 @@ def test_the_agent_searches_without_noise():
     assert noisy.act(games, np.random.default_rng(1)).tolist() != expected
     with pytest.raises(ValueError, match="simulations=-1"):
         NetAgent.of(untrained(), simulations=-1)
+
+
+def test_the_agent_proves_if_it_searches():
+    games = two_player_endings(12)
+    agent = NetAgent.of(untrained(), simulations=SIMULATIONS, exact=50)
+    result = make_search(playouts=32, gumbel_scale=0, exact=50).run(games, np.random.default_rng(1))
+    assert agent.act(games, np.random.default_rng(1)).tolist() == result.actions.tolist()
+    with pytest.raises(ValueError, match="needs simulations"):
+        NetAgent.of(untrained(), exact=50)

@@ -7,6 +7,7 @@ import functools
 import numba
 import numpy as np
 import pytest
+from brute import winners_of_moves
 from conftest import ALL_OPTIONS, Options, board_of, position_after, random_positions
 
 from agents import make_agent
@@ -265,6 +266,80 @@ def test_it_beats_random_play(num_players, at_least):
     assert (winners == seats).sum() >= at_least
 
 
+# With proofs
+
+
+def two_player_endings(most=12):
+    for seed in range(40):
+        auto_pass = bool(seed % 2)
+        for game in random_positions(Options(2, auto_pass=auto_pass), seed):
+            if game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= most:
+                yield game.copy()
+                break
+    yield Options(2).from_board(board_of(TWICE[2]), 1)
+
+
+@compiled
+@pytest.mark.parametrize("exact", [1, 100])
+def test_what_a_search_proves_is_what_plain_search_finds(exact):
+    proven = guessed = 0
+    for game in two_player_endings():
+        legal = game.legal_actions()
+        truth = winners_of_moves(game.records, legal)
+        result = search(game, 300, np.random.default_rng(0), exact=exact)
+        assert all(winner in (-1, true) for winner, true in zip(result.winners[legal], truth, strict=True))
+        assert (np.delete(result.winners, legal) == -1).all()
+        proven += np.count_nonzero(result.winners[legal] >= 0)
+        guessed += result.visits.sum() == 300
+        action = MctsAgent(300, exact=exact).act(game.records, np.random.default_rng(0))[0]
+        assert action in legal
+        if game.to_move in truth:
+            assert truth[legal.tolist().index(action)] == game.to_move
+    assert proven > 100
+    assert guessed <= 8
+
+
+@compiled
+def test_a_proof_ends_the_search_and_decides_the_move():
+    """A slide that is proven to win is played though others have more visits, one that loses is not."""
+    against_visits = 0
+    for game in two_player_endings():
+        result = search(game, 300, np.random.default_rng(0), exact=1)
+        legal = game.legal_actions()
+        winners = result.winners[legal]
+        decided = game.to_move in winners or -1 not in winners
+        assert decided or result.visits.sum() == 300
+        action = MctsAgent(300, exact=1).act(game.records, np.random.default_rng(0))[0]
+        if game.to_move in winners:
+            assert result.winners[action] == game.to_move
+            against_visits += action != most_visited(game, result)
+        elif -1 in winners:
+            assert result.winners[action] == -1
+    assert against_visits
+
+
+@compiled
+def test_a_lost_position_is_played_as_without_proofs():
+    """The lost mover's slides are all alike to the proof, so it goes by how the opponent fares at random."""
+    found = 0
+    for game in two_player_endings(most=8):
+        truth = winners_of_moves(game.records, game.legal_actions())
+        if game.to_move not in truth and len(truth) > 2 and PASS not in game.legal_actions():
+            found += 1
+            plain = search(game, 2000, np.random.default_rng(1))
+            action = MctsAgent(2000, exact=200).act(game.records, np.random.default_rng(2))[0]
+            assert plain.visits[action] >= 0.8 * plain.visits.max()
+    assert found >= 3
+
+
+@pytest.mark.parametrize("num_players", [3, 4])
+def test_of_more_players_nothing_is_proven(num_players):
+    game = position_after(Options(num_players), 0, Phase.MOVEMENT, 20)
+    plain, exact = (search(game, 100, np.random.default_rng(0), exact=exact) for exact in (0, 50))
+    assert plain.visits.tolist() == exact.visits.tolist()
+    assert (exact.winners == -1).all()
+
+
 # What cannot be searched
 
 
@@ -288,6 +363,14 @@ def test_exploration_is_a_finite_number_of_at_least_0(exploration):
         MctsAgent(exploration=exploration)
     with pytest.raises(ValueError, match=r"exploration=.*at least 0"):
         search(Game.new(2), 1, np.random.default_rng(0), exploration)
+
+
+@pytest.mark.parametrize("exact", [-1, 1.5, True, None])
+def test_nodes_of_proofs_are_counted(exact):
+    with pytest.raises(ValueError, match=r"exact=.*at least 0"):
+        MctsAgent(exact=exact)
+    with pytest.raises(ValueError, match=r"exact=.*at least 0"):
+        search(Game.new(2), 1, np.random.default_rng(0), exact=exact)
 
 
 @pytest.mark.parametrize("threads", [-1, 1.5, True, None])

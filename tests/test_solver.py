@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from brute import margin_by_force, winner_by_force, winners_of_moves
 from conftest import TEST_GAMES, Options, position_after, random_action
+from reference import ReferenceGame
 
 from agents.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
 from ninetka_env._jit import popcount
@@ -50,11 +51,39 @@ def test_moves_are_those_of_plain_search() -> None:
         assert (winner == game.to_move) == (WON in expected)
 
 
+def max_n_winner(game: ReferenceGame) -> int:
+    """Return who wins if each seat maximises its own victory, by plain recursion over the rules in plain Python."""
+    if game.is_over():
+        return game.winner()
+    winners = []
+    for action in game.legal_actions():
+        child = game.copy()
+        child.play(action)
+        winners.append(max_n_winner(child))
+    return game.to_move if game.to_move in winners else winners[0]
+
+
+def test_winners_are_those_of_the_references_max_n() -> None:
+    games = endings(max(4, TEST_GAMES // 50), 5, seed=3_000_000)
+    winners, _ = solve_batch(games, moves=False)
+    for index, winner in enumerate(winners):
+        assert winner == max_n_winner(TWO[index % 4].reference_of(Game(games[index : index + 1])))
+    assert {*winners.tolist()} == {0, 1}
+
+
 def test_margins_are_those_of_plain_search() -> None:
     games = endings(TEST_GAMES // 20, 8, seed=2_000_000)
     for index in range(len(games)):
         solution = solve(Game(games[index : index + 1]), margin=True, moves=False)
         assert solution.margin == margin_by_force(games, index)
+
+
+def test_a_finished_game_has_its_winner_and_its_margin() -> None:
+    for seed in range(20):
+        game = position_after(TWO[seed % 4], seed, Phase.MOVEMENT, 99)
+        first, second = game.scores()
+        solution = solve(game, margin=True)
+        assert (solution.winner, solution.margin, solution.nodes) == (game.winner(), first - second, 0)
 
 
 def test_a_spent_budget_leaves_unknown_what_is_unknown() -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from agents.features import Features
 from agents.gumbel import GumbelSearch
 from agents.mcts import NODE, grow, most_visited
+from agents.proof import make_prover
 from agents.random_agent import random_action
 from ninetka_env._jit import jit
 from ninetka_env._threads import Control, claim, run_shared
@@ -389,6 +390,7 @@ def _play_searching(
 ) -> None:
     """Play the games that this thread claims."""
     nodes, scratch, now = np.zeros(simulations + 1, NODE), np.zeros(1, GAME), np.zeros(1, GAME)
+    prover = make_prover(0)
     while True:
         index, stop = claim(control, 0, len(games), 1)
         if index == stop:
@@ -396,7 +398,7 @@ def _play_searching(
         begin(now, 0, players[index], 0, 0, 1, streams)
         game, ply = now[0], 0
         while not is_over(game):
-            grow(game, streams, index, exploration, nodes, scratch)
+            grow(game, streams, index, exploration, nodes, scratch, prover)
             games[index, ply] = game
             _write_visits(now, nodes, visits[index, ply])
             if draw_below(streams, index, 1 << 20) < greedy * (1 << 20):

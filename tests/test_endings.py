@@ -1,0 +1,96 @@
+"""Exact max^n against a search that leaves nothing out, and against who can force a win."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import TEST_GAMES, Options, position_after, random_action
+
+from agents.endings import solve_max_n
+from agents.force import can_force_win
+from agents.solver import solve
+from ninetka_env.game import Game
+from ninetka_env.geometry import PASS
+from ninetka_env.rules import Phase
+
+
+def endings(num_players: int, count: int, stones: int) -> list[Game]:
+    """Return positions of random games as soon as at most so many stones can slide."""
+    found = []
+    for seed in range(count):
+        options = Options(num_players, turn_order=("restart", "continue")[seed // 2 % 2], auto_pass=bool(seed % 2))
+        game, rng = position_after(options, seed, Phase.MOVEMENT, 12), np.random.default_rng(seed)
+        while int(game.movable().sum()) > stones:
+            game.play(random_action(game, rng))
+        found.append(game)
+    return found
+
+
+def after(game: Game, action: int) -> Game:
+    child = game.copy()
+    child.play(action)
+    return child
+
+
+def winner_of(game: Game) -> int:
+    """Answer by the definition."""
+    if game.is_over:
+        return game.winner()
+    winners = [winner_of(after(game, int(action))) for action in game.legal_actions()]
+    return game.to_move if game.to_move in winners else winners[0]
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_answers_are_those_of_the_definition(num_players: int) -> None:
+    seen = set()
+    for game in endings(num_players, max(5, TEST_GAMES // 50), 5):
+        found, legal = solve_max_n(game), game.legal_actions()
+        assert found.winner == winner_of(game)
+        assert found.winners[legal].tolist() == [winner_of(after(game, int(action))) for action in legal]
+        assert (np.delete(found.winners, legal) == -1).all()
+        seen |= {found.winner, PASS if PASS in legal else -1}
+    assert seen >= {*range(num_players), PASS} or TEST_GAMES < 2000
+
+
+@pytest.mark.parametrize("num_players", [2, 3, 4])
+def test_who_can_force_a_win_wins(num_players: int) -> None:
+    forced = 0
+    for game in endings(num_players, max(5, TEST_GAMES // 100), 10):
+        winner = solve_max_n(game).winner
+        for seat in range(num_players):
+            can = can_force_win(game, seat)
+            forced += bool(can)
+            assert not can or winner == seat
+            assert can or winner != seat or num_players > 2
+    assert forced >= 3
+
+
+def test_of_two_players_it_is_the_solvers_answer() -> None:
+    for game in endings(2, max(5, TEST_GAMES // 100), 11):
+        found, solution = solve_max_n(game), solve(game)
+        assert found.winner == solution.winner
+        legal = game.legal_actions()
+        assert ((found.winners[legal] == game.to_move) == (solution.moves[legal] == 1)).all()
+
+
+def test_a_spent_budget_leaves_unknown_what_is_unknown() -> None:
+    cut = 0
+    for game in endings(3, 10, 9):
+        truth = solve_max_n(game)
+        for nodes in (1, 5, 50, 500):
+            found = solve_max_n(game, nodes)
+            assert found.nodes <= nodes
+            assert found.winner in (-1, truth.winner)
+            assert ((found.winners == -1) | (found.winners == truth.winners)).all()
+            cut += found.winner < 0
+        assert solve_max_n(game, truth.nodes)[:1] == truth[:1]
+    assert cut
+
+
+def test_finished_games_have_their_winner_and_wrong_questions_are_refused() -> None:
+    over = position_after(Options(3), 0, Phase.MOVEMENT, 99)
+    assert solve_max_n(over).winner == over.winner()
+    with pytest.raises(ValueError, match="nodes=0"):
+        solve_max_n(over, 0)
+    with pytest.raises(ValueError, match="PLACEMENT"):
+        solve_max_n(position_after(Options(3), 0, Phase.PLACEMENT, 0))
