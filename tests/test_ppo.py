@@ -22,7 +22,7 @@ from train.ppo import (  # noqa: E402
     sample,
     train_ppo,
 )
-from train.selfplay import own_decision_targets, owner_targets, roll_seats  # noqa: E402
+from train.rollout import own_decision_targets, owner_targets, roll_seats  # noqa: E402
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.yaml"))
 

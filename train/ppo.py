@@ -2,7 +2,7 @@
 
 Every seat of every game is played by the learner (or, in the league's games, one seat), so a rollout of T plies of B
 games holds T * B decisions. A seat's trajectory is its own successive decisions; see
-`train.selfplay.own_decision_targets`.
+`train.rollout.own_decision_targets`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ninetka_env.geometry import MAX_PLAYERS
 from ninetka_env.rules import GAME, Records
 from train.config import PPOSettings, TrainConfig
 from train.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer
-from train.selfplay import Rollout, advance, own_decision_targets, owner_targets, roll_seats, start_games
+from train.rollout import Rollout, advance, own_decision_targets, owner_targets, roll_seats, start_games
 
 Log = dict[str, float]
 LEARNER = -1
