@@ -108,6 +108,15 @@ def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
     assert set(np.unique(samples.values)) == {0, 1}
 
 
+def test_games_without_a_searched_position_are_passed_over():
+    nothing = network_games(some_search(2), np.array([2, 3]), 0, share=1e-9)
+    assert [len(array) for array in nothing] == [0, 0, 0, 0]
+    something = network_games(some_search(2), np.array([2, 3]), 0, share=1.0)
+    assert set(draw([nothing, something], 50, np.random.default_rng(0))) <= set(range(len(something.games)))
+    with pytest.raises(ValueError, match=r"alphazero\.share"):
+        draw([nothing], 1, np.random.default_rng(0))
+
+
 def test_a_network_game_ends_as_its_most_probable_moves_have_it():
     """Positions that are kept lie after the ply up to which moves are drawn, so the rest of their game is known."""
     search = some_search(2)

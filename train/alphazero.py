@@ -172,9 +172,16 @@ def _set_learning_rate(student: Student, step: int) -> None:
 
 
 def draw(window: list[Samples], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw (count,) int64 numbers of positions: every round alike, however many positions it has."""
+    """Draw (count,) int64 numbers of positions: every round alike, however many positions it has.
+
+    Raises:
+        ValueError: if there are none.
+    """
     sizes = np.array([len(samples.games) for samples in window])
-    rounds = rng.integers(0, len(window), count)
+    filled = np.flatnonzero(sizes)
+    if not len(filled):
+        raise ValueError("no position was searched in these games: alphazero.games or alphazero.share is too small")
+    rounds = filled[rng.integers(0, len(filled), count)]
     return (sizes.cumsum() - sizes)[rounds] + rng.integers(0, sizes[rounds])
 
 

@@ -133,7 +133,8 @@ def network_games(
     _write_endings(games, endings)
     index, positions = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     known = find_known(positions, exact_nodes, search.threads)
-    parts = [search.run(positions[first : first + SEARCHED], rng) for first in range(0, len(positions), SEARCHED)]
+    firsts = range(0, max(1, len(positions)), SEARCHED)
+    parts = [search.run(positions[first : first + SEARCHED], rng) for first in firsts]
     policy = only_winning(np.concatenate([part.policy for part in parts]), known)
     mix = np.where(known.winners >= 0, 0, value_mix)[:, None].astype(np.float32)
     values = mix * np.concatenate([part.values for part in parts])
