@@ -39,6 +39,13 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+MIDDLE_OF_HIT = """number => {
+    const hits = document.querySelectorAll(".hit"), box = hits[number % hits.length].getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+}"""
+"""Found in one step, since the board may be drawn anew between two."""
+
+
 class Person:
     """Someone before a browser of their own."""
 
@@ -79,11 +86,8 @@ class Person:
 
     def click(self, number: int = 0) -> None:
         """Click on a legal square and wait until the board shows it."""
-        hits = self.page.locator(".hit")
-        box = hits.nth(number % hits.count()).bounding_box()
-        assert box
         with self.moving():
-            self.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            self.page.mouse.click(*self.page.evaluate(MIDDLE_OF_HIT, number))
 
     def press(self, *keys: str) -> None:
         with self.moving():
