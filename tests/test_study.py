@@ -47,8 +47,26 @@ def test_the_study_counts_what_was_played(few_agents):
     assert found.blunders["random"].count == sum(part.blunders.sum() for part in decisions)
     assert found.blunders["random"].total == sum(part.won.sum() for part in decisions)
     assert found.unsolved["random"].total == sum(len(part.games) for part in decisions)
-    late = [(part.winning / part.legal)[part.won & (part.slides == 16)] for part in decisions]
-    assert found.winning["random"][16] == pytest.approx(np.concatenate(late).mean())
+    for slides in (4, 16):
+        told, shares, won = 0, [], 0
+        for part in decisions:
+            for row in np.flatnonzero(part.won & (part.slides == slides)):
+                won += 1
+                if part.complete[row]:
+                    told += 1
+                    shares.append(part.winning[row] / part.legal[row])
+        assert (found.complete["random"][slides].count, found.complete["random"][slides].total) == (told, won)
+        assert found.winning["random"][slides] == (pytest.approx(np.mean(shares)) if shares else None)
+
+
+def test_moves_that_were_not_solved_are_no_losing_ones():
+    """With few nodes, early positions are told by halves; a won one whose moves are all told has one that wins."""
+    results = play_games([make_agent("random")], 2, 3, seed=7)
+    decisions = find_decisions(results, 2000, moves=True)
+    assert not decisions.complete[decisions.slides == 0].any()
+    assert decisions.complete[decisions.slides > 20].all()
+    assert (decisions.winning[decisions.complete & decisions.won] > 0).all()
+    assert not find_decisions(results, 2000).complete.any()
 
 
 def test_the_command_writes_a_page_a_picture_and_the_figures(few_agents, tmp_path):

@@ -39,6 +39,8 @@ class Decisions:
     """(N,) int8 value of the move that was played: `WON`, `LOST` or `UNKNOWN`, for the mover."""
     winning: npt.NDArray[np.int64]
     """(N,) how many moves are known to win; 0 unless asked for."""
+    complete: npt.NDArray[np.bool_]
+    """(N,) the value of every move is known; false unless asked for."""
     legal: npt.NDArray[np.int64]
     """(N,) how many moves there were."""
 
@@ -91,6 +93,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
         winners=winners,
         played=np.where(after < 0, UNKNOWN, np.where(after == movers, WON, LOST)).astype(np.int8),
         winning=(values == WON).sum(1),
+        complete=(values != UNKNOWN).sum(1) == legal,
         legal=legal,
     )
 

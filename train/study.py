@@ -34,7 +34,7 @@ AGENTS = (
 )
 """Whose movement decisions are judged."""
 ORDERS = ("restart", "continue")
-SLIDES = (0, 2, 4, 8, 12, 16, 20)
+SLIDES = (2, 4, 8, 12, 16, 20)
 """Slides made, where winning moves are counted."""
 FIRST_NODES, NODES = 2_000_000, 50_000
 """Nodes per position that the solver may visit: at the first slide, at any decision."""
@@ -73,7 +73,9 @@ class Study:
     solved: dict[str, dict[str, Proportion]]
     """By placer and turn order: first slides that were solved."""
     winning: dict[str, dict[int, float | None]]
-    """By placer and slides made: mean share of the moves of won positions that win."""
+    """By placer and slides made: mean share of the moves that win, in won positions whose moves are all solved."""
+    complete: dict[str, dict[int, Proportion]]
+    """By placer and slides made: won positions whose moves are all solved."""
     blunders: dict[str, Proportion]
     """By agent: won decisions that gave the win away; both turn orders."""
     unsolved: dict[str, Proportion]
@@ -101,7 +103,8 @@ def study(games: int = 50, seed: int = 0, progress: Callable[[str], None] = lamb
         seed=seed,
         second_wins=second,
         solved=solved,
-        winning={spec: _winning_moves(decisions[spec]) for spec in PLACERS},
+        winning={spec: {slides: _winning_moves(decisions[spec], slides) for slides in SLIDES} for spec in PLACERS},
+        complete={spec: {slides: _complete(decisions[spec], slides) for slides in SLIDES} for spec in PLACERS},
         blunders={spec: _share(decisions[spec], "blunders", "won") for spec in AGENTS},
         unsolved={spec: _share(decisions[spec], "unknown", "legal") for spec in AGENTS},
     )
@@ -125,13 +128,15 @@ def _first_slides(played: dict[str, Results]) -> tuple[dict[str, Proportion], di
     return second, solved
 
 
-def _winning_moves(parts: Sequence[Decisions]) -> dict[int, float | None]:
-    found: dict[int, float | None] = {}
-    for slides in SLIDES:
-        shares = [(part.winning / part.legal)[part.won & (part.slides == slides)] for part in parts]
-        together = np.concatenate(shares)
-        found[slides] = float(together.mean()) if len(together) else None
-    return found
+def _winning_moves(parts: Sequence[Decisions], slides: int) -> float | None:
+    chosen = [part.won & part.complete & (part.slides == slides) for part in parts]
+    shares = np.concatenate([(part.winning / part.legal)[rows] for part, rows in zip(parts, chosen, strict=True)])
+    return float(shares.mean()) if len(shares) else None
+
+
+def _complete(parts: Sequence[Decisions], slides: int) -> Proportion:
+    chosen = np.concatenate([part.complete[part.won & (part.slides == slides)] for part in parts])
+    return Proportion.of(int(chosen.sum()), len(chosen))
 
 
 def _share(parts: Sequence[Decisions], counted: str, of: str) -> Proportion:
@@ -157,7 +162,7 @@ def page(found: Study, picture_name: str) -> str:
         for spec in PLACERS
     ]
     winning = [
-        (spec, *("-" if share is None else f"{100 * share:.0f}" for share in found.winning[spec].values()))
+        (spec, *(_winning_cell(found.winning[spec][slides], found.complete[spec][slides]) for slides in SLIDES))
         for spec in PLACERS
     ]
     blunders = [
@@ -187,7 +192,9 @@ def page(found: Study, picture_name: str) -> str:
             "",
             "## How many moves keep a win",
             "",
-            "Mean share of the legal moves that win, in positions that the mover wins, by slides made before, %:",
+            "Mean share of the legal moves that win, in positions that the mover wins, by slides made before, %; in "
+            "brackets, in how many of these positions every move could be solved: only they count, and early on they "
+            "are the easier ones.",
             "",
             *_table(("played by", *map(str, SLIDES)), winning),
             "",
@@ -200,6 +207,10 @@ def page(found: Study, picture_name: str) -> str:
             "",
         ]
     )
+
+
+def _winning_cell(share: float | None, complete: Proportion) -> str:
+    return "-" if share is None else f"{100 * share:.0f} ({complete.count} of {complete.total})"
 
 
 def _least(solved: dict[str, Proportion]) -> str:
