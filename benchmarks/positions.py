@@ -1,6 +1,7 @@
 """Starts of two-player movement phases, kept for `benchmarks.solver`: `python -m benchmarks.positions` makes them anew.
 
-Each source has 200 games: both seats place their stones by the same agent; in every second one seat 1 opens each phase.
+Each source has 200 games: neutral stones lie at random, so that agents without chance differ too, and both seats place
+theirs by the same agent; in every second game seat 1 opens each phase.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from agents import make_agent
 from ninetka_env.game import Game
+from ninetka_env.geometry import NUM_NEUTRALS
 from ninetka_env.rules import Records
 
 SOURCES = {"random": "random", "MaxN": "maxn", "UCT": "mcts:simulations=2000", "net": "net"}
@@ -38,13 +40,13 @@ def _played(index: int, actions: npt.NDArray[np.uint8]) -> Game:
 
 
 def make_starts(spec: str, seed: int) -> npt.NDArray[np.uint8]:
-    """Let an agent place all stones; return its actions, (`GAMES`, `PLIES`) uint8."""
-    agent, rng = make_agent(spec), np.random.default_rng(seed)
+    """Let an agent place the seats' stones; return all actions, (`GAMES`, `PLIES`) uint8."""
+    chance, agent, rng = make_agent("random"), make_agent(spec), np.random.default_rng(seed)
     games = [_new_game(index) for index in range(GAMES)]
     actions = np.zeros((GAMES, PLIES), np.uint8)
     for ply in range(PLIES):
         records: Records = np.concatenate([game.records for game in games])
-        actions[:, ply] = agent.act(records, rng)
+        actions[:, ply] = (chance if ply < NUM_NEUTRALS else agent).act(records, rng)
         for game, action in zip(games, actions[:, ply], strict=True):
             game.play(int(action))
     return actions
