@@ -61,6 +61,17 @@ def _explain(message: object) -> str:
     return str(message)
 
 
+@contextmanager
+def _failing(what: str, extras: str = "train") -> Iterator[None]:
+    """End the command with an error message if `what` lacks a package, is given something wrong or cannot write."""
+    try:
+        yield
+    except ImportError as error:
+        _fail(f"{what} need {error.name}: pip install 'ninetka-env[{extras}]'")
+    except (ValueError, OSError) as error:
+        _fail(error)
+
+
 def _integer(text: str) -> int:
     try:
         return int(text)
@@ -115,15 +126,11 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, such as runs/quick; may be going on.")],
 ) -> None:
     """Show how a run went: tables here, report.png and report.html in its folder."""
-    from train.run_report import print_run, write_report
+    with _failing("reports"):
+        from train.run_report import print_run, write_report
 
-    try:
         write_report(folder)
         print_run(folder)
-    except ImportError as error:
-        _fail(f"reports need {error.name}: pip install 'ninetka-env[train]'")
-    except (ValueError, OSError) as error:
-        _fail(error)
 
 
 @app.command()
@@ -133,7 +140,7 @@ def study(
     seed: Annotated[int, _integer_option("--seed", help="Decides every game.")] = 0,
 ) -> None:
     """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json. Takes half an hour."""
-    try:
+    with _failing("studies"):
         import train.study as module
         from ninetka_env.files import check_writable
 
@@ -141,10 +148,6 @@ def study(
         check_writable(path.with_suffix(".md"))
         found = module.study(games, seed, lambda what: typer.echo(what, err=True))
         module.write_study(found, path)
-    except ImportError as error:
-        _fail(f"the study needs {error.name}: pip install 'ninetka-env[train]'")
-    except (ValueError, OSError) as error:
-        _fail(error)
     typer.echo(f"wrote {path.with_suffix('.md')}, .png and .json")
 
 
@@ -154,17 +157,13 @@ def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],
 ) -> None:
     """Write a trained network into an ONNX file."""
-    try:
+    with _failing("exports", "train,onnx"):
         from agents.checkpoint import load_checkpoint
         from agents.export import export_onnx
         from ninetka_env.files import check_writable
 
         check_writable(file)
         export_onnx(load_checkpoint(checkpoint)[0], file)
-    except ImportError as error:
-        _fail(f"exports need {error.name}: pip install 'ninetka-env[train,onnx]'")
-    except (ValueError, OSError) as error:
-        _fail(error)
     typer.echo(f"wrote {file}")
 
 

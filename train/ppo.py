@@ -28,7 +28,7 @@ from ninetka_env.chance import Streams, make_streams
 from ninetka_env.geometry import MAX_PLAYERS
 from ninetka_env.rules import GAME, Records
 from train.config import PPOSettings, TrainConfig
-from train.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer
+from train.resume import keep_checkpoint, newest_checkpoint, numbered_parts, optimizer_tensors, restore_optimizer
 from train.rollout import Rollout, advance, own_decision_targets, owner_targets, roll_seats, start_games
 
 Log = dict[str, float]
@@ -378,14 +378,8 @@ def _set_state(learner: Learner, state: dict[str, Tensor]) -> None:
     learner.games[:] = state["games"].numpy().view(GAME)[:, 0]
     learner.streams[:] = state["streams"].numpy().view(np.uint64)
     restore_optimizer(learner.optimizer, state)
-    past: dict[int, dict[str, Tensor]] = {}
-    for name, value in state.items():
-        kind, _, rest = name.partition(".")
-        if kind == "league":
-            index, _, key = rest.partition(".")
-            past.setdefault(int(index), {})[key] = value
     learner.league = []
-    for _, weights in sorted(past.items()):
+    for weights in numbered_parts(state, "league").values():
         network = Network(learner.network.config).to(learner.network.device).eval()
         network.load_state_dict(weights)
         learner.league.append(network)

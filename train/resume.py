@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -53,10 +52,15 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
     """Put back what `optimizer_tensors` returned; other tensors in `state` are left alone."""
-    slots: dict[int, dict[str, Any]] = {}
-    for name, value in state.items():
-        kind, _, rest = name.partition(".")
-        if kind == "optimizer":
-            index, _, key = rest.partition(".")
-            slots.setdefault(int(index), {})[key] = value
+    slots = numbered_parts(state, "optimizer")
     optimizer.load_state_dict({"state": slots, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def numbered_parts(state: Mapping[str, Tensor], kind: str) -> dict[int, dict[str, Tensor]]:
+    """Return the tensors that are called `kind.<number>.<name>`, by number and name, in order of the numbers."""
+    parts: dict[int, dict[str, Tensor]] = {}
+    for key, value in state.items():
+        if key.startswith(f"{kind}."):
+            number, _, name = key.removeprefix(f"{kind}.").partition(".")
+            parts.setdefault(int(number), {})[name] = value
+    return dict(sorted(parts.items()))
