@@ -24,7 +24,7 @@ from ninetka_env.files import replace_files
 
 ENVIRONMENT = "ninetka_v0"
 """The version of the environment whose actions, rules and features the weights belong to."""
-FORMAT = 1
+FORMAT = 2
 """Raised when features or layers change so that older weights no longer mean the same."""
 FOLDER = Path(__file__).parent / "checkpoints"
 """Where the shipped networks are."""

@@ -133,6 +133,15 @@ def _pools(tokens: Tensor) -> tuple[Tensor, Tensor]:
     return tokens.sum(1) / tokens.shape[1], most
 
 
+def _expected_scores(owner_logits: Tensor) -> Tensor:
+    """Return (B, 10) mean and variance of how many sections each relative seat, and nobody, will own.
+
+    Sections decide who wins: without this short way, values hardly learned to count what the owners' head foresees.
+    """
+    owners = owner_logits.softmax(-1)
+    return torch.cat([owners.sum(1), (owners * (1 - owners)).sum(1)], -1)
+
+
 class _Block(nn.Module):
     """A residual step of all tokens: what a slot knows, its opposite slot, related slots, the pools over all slots."""
 
@@ -200,8 +209,8 @@ class Network(nn.Module):
         self.neutral_out = nn.Linear(NEUTRAL_WIDTH, 1)
         self.section_mix = nn.Linear(4 * width, width)
         self.owner = nn.Linear(width, OWNERS)
-        self.value_hidden = nn.Linear(5 * width, width)
-        self.value = nn.Linear(width, MAX_PLAYERS)
+        self.value_hidden = nn.Linear(5 * width + 2 * OWNERS, width)
+        self.value = nn.Linear(width + 2 * OWNERS, MAX_PLAYERS)
         for layer in (self.policy, self.neutral_out, self.owner, self.value):
             nn.init.normal_(layer.weight, std=0.1 / math.sqrt(width))
             nn.init.zeros_(layer.bias)
@@ -225,12 +234,14 @@ class Network(nn.Module):
         batch, width = whole.shape
         news = torch.matmul(self.table_spread.to(slots.dtype), slots).view(batch, NUM_SECTIONS, 3 * width)
         sections = functional.relu(self.section_mix(torch.cat([sections, news], -1)))
-        pools = torch.cat([*_pools(slots), *_pools(sections), whole], -1)
-        value_logits = self.value(functional.relu(self.value_hidden(pools))).float()
+        owner_logits = self.owner(sections).float()
+        scores = _expected_scores(owner_logits).to(whole.dtype)
+        pools = torch.cat([*_pools(slots), *_pools(sections), whole, scores], -1)
+        value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pools)), scores], -1)).float()
         return Outputs(
             self._policy_logits(slots, sections, inputs.mask),
             value_logits.masked_fill(self._absent(inputs.globals), MASKED),
-            self.owner(sections).float(),
+            owner_logits,
         )
 
     def _embed(self, layer: nn.Linear, features: Tensor, scale: Tensor) -> Tensor:
