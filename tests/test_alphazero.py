@@ -30,7 +30,8 @@ def small(**changes: object) -> TrainConfig:
     """Two rounds with playouts, two with the network, on few games of all player counts."""
     settings = {
         "rounds": 4, "playout_rounds": 2, "games": 1, "playouts": 8, "simulations": 4, "leaf_playouts": 2,
-        "share": 0.5, "exact_nodes": 200, "window": 2, "steps": 6, "minibatch": 32, "microbatch": 16,
+        "share": 0.4, "value_share": 0.1, "exact_nodes": 200, "window": 2, "steps": 6, "minibatch": 32,
+        "microbatch": 16,
     }  # fmt: skip
     values = {
         "algorithm": "alphazero",
@@ -106,6 +107,25 @@ def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
     samples = network_games(some_search(2), np.full(40, 3), 0, share=0.1)
     assert 0.02 < len(samples.games) / (40 * 70) < 0.08  # a tenth of what comes after the random ply
     assert set(np.unique(samples.values)) == {0, 1}
+
+
+def test_positions_that_were_not_searched_teach_their_value_alone():
+    samples = network_games(some_search(2), np.full(40, 3), 0, share=0.1, value_share=0.3)
+    searched = samples.policy.any(1)
+    assert 0.15 < searched.mean() < 0.35
+    assert set(np.unique(samples.values)) == {0, 1}
+    network, settings = Network(NetworkConfig(width=8, blocks=1)), small().alphazero
+
+    def parts(chosen: np.ndarray) -> torch.Tensor:
+        examples = make_examples(Samples(*(array[chosen] for array in samples)))
+        return losses(network(examples.inputs), examples, settings)[1]
+
+    policy, value = [0, 3], [1, 2]
+    everything, some, none = parts(np.full(len(searched), True)), parts(searched), parts(~searched)
+    torch.testing.assert_close(everything[policy], some[policy])
+    assert none[policy].tolist() == [0, 0]
+    share = searched.mean()
+    torch.testing.assert_close(everything[value], share * some[value] + (1 - share) * none[value])
 
 
 def test_games_without_a_searched_position_are_passed_over():

@@ -45,7 +45,7 @@ def test_targets_are_those_of_plain_search(source):
     if source == "playouts":
         samples: Samples = playout_games(PLAYERS, 3, 8, power=2.0, exact_nodes=20_000)
     else:
-        samples = network_games(some_search(4), PLAYERS, 3, 1.0, 0.5, exact_nodes=20_000)
+        samples = network_games(some_search(4), PLAYERS, 3, share=1.0, value_mix=0.5, exact_nodes=20_000)
     games = samples.games
     small = [popcount(int(np.bitwise_or.reduce(game["movable"]))) <= 9 for game in games]
     endings = np.flatnonzero((games["num_players"] == 2) & (games["phase"] == Phase.MOVEMENT) & small)

@@ -46,7 +46,7 @@ class Examples:
 
     inputs: Inputs
     policy: Tensor
-    """(N, 122) float32, summing to 1."""
+    """(N, 122) float32, summing to 1; all 0 where nothing was searched."""
     values: Tensor
     """(N, 4) float32, summing to 1."""
     owners: Tensor
@@ -133,7 +133,8 @@ def play_round(student: Student) -> Samples:
     student.network.eval()
     options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
     search = GumbelSearch(network_evaluate(student.network), options, check_threads(config.threads))
-    return network_games(search, players, seed, settings.share, settings.value_mix, settings.exact_nodes)
+    kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes)
+    return network_games(search, players, seed, *kept)
 
 
 # --- learning --------------------------------------------------------------------------------------------------------
@@ -206,10 +207,12 @@ def make_examples(samples: Samples, device: torch.device | str = "cpu") -> Examp
 
 def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings) -> tuple[Tensor, Tensor]:
     """Return the loss to be lowered, and (4,) float32 what it is made of, detached; see `LOSSES`."""
-    policy = -(examples.policy * outputs.logits.log_softmax(-1)).sum(-1).mean()
+    searched = examples.policy.sum(-1) > 0
+    among = searched.sum().clamp(min=1)
+    policy = -(examples.policy * outputs.logits.log_softmax(-1)).sum() / among
     value = -(examples.values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1).mean()
     owner = functional.cross_entropy(outputs.owner_logits.flatten(0, 1), examples.owners.flatten())
-    agreement = (outputs.logits.argmax(-1) == examples.policy.argmax(-1)).float().mean()
+    agreement = ((outputs.logits.argmax(-1) == examples.policy.argmax(-1)) & searched).sum() / among
     total = policy + value + settings.owner_weight * owner
     return total, torch.stack([policy, value, owner, agreement]).detach()
 

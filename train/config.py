@@ -117,9 +117,11 @@ class AlphaZeroSettings(_Settings):
     considered: Count = 16
     """Root actions that it considers."""
     leaf_playouts: Annotated[int, Field(ge=0)] = 32
-    """Random playouts from each position that it evaluates, which count half in its value."""
+    """Playouts of a tree search from each position that it evaluates, which count half in its value."""
     share: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Chance that a position is searched; the network's games go on by its policy alone."""
+    value_share: Fraction = 0.2
+    """Chance that one is kept without search, to learn from how its game ended."""
     value_mix: Fraction = 0.5
     """Share of the Gumbel search's own values in the value's target; the rest is who won."""
     exact_nodes: Annotated[int, Field(ge=0)] = 20_000
@@ -146,7 +148,7 @@ class TrainConfig(_Settings):
     algorithm: Literal["ppo", "alphazero"] = "ppo"
     """How to learn: self-play with PPO, or from searched games."""
     players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1)] = (2,)
-    """Player counts to learn, all in one network."""
+    """Player counts to learn, all in one network; one that is named twice gets twice the games."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Decides weights, games and the order of learning."""
     threads: Annotated[int, Field(ge=0)] = 0

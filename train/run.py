@@ -163,6 +163,6 @@ def _matches(network: Network, config: TrainConfig, games: int, number: int, pha
     pairs: list[tuple[Agent, Agent]] = [(net, make_agent(opponent)) for opponent in OPPONENTS]
     if phases:
         pairs += [(ByPhase(net, maxn), maxn), (ByPhase(maxn, net), maxn)]
-    for players in config.players:
+    for players in sorted(set(config.players)):
         for pair in pairs:
             yield play_games(pair, players, games, seed=(config.seed << 8) + number)

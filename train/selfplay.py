@@ -40,7 +40,7 @@ class Samples(NamedTuple):
     games: Records
     """(N,) records, none of them over."""
     policy: npt.NDArray[np.float16]
-    """(N, 122) float16: what the search would play, summing to 1."""
+    """(N, 122) float16: what the search would play, summing to 1; all 0 where nothing was searched."""
     values: npt.NDArray[np.float32]
     """(N, 4) float32: chance to win per seat, summing to 1."""
     owners: npt.NDArray[np.int8]
@@ -75,7 +75,7 @@ def playout_games(
     count = len(players)
     games = np.zeros((count, MAX_PLIES), GAME)
     visits = np.zeros((count, MAX_PLIES, NUM_ACTIONS), np.uint16)
-    endings = _Endings(np.zeros(count, np.int64), np.full((count, NUM_SECTIONS), -1, np.int8))
+    endings = _no_endings(count)
     lengths = np.zeros(count, np.int64)
     arguments = (players, simulations, exploration, greedy, make_streams(seed, count), games, visits, endings, lengths)
     run_shared(_play_searching, threads, *arguments)
@@ -98,6 +98,7 @@ def network_games(
     players: npt.NDArray[np.int64],
     seed: int,
     share: float = 0.1,
+    value_share: float = 0.0,
     value_mix: float = 0.0,
     exact_nodes: int = 0,
 ) -> Samples:
@@ -107,13 +108,14 @@ def network_games(
     a winner of its own: what "playout cap randomization" is after (Wu, "Accelerating self-play learning in Go", 2019),
     driven further. A game draws its moves from the policy up to a random ply, for variety, and plays the most probable
     ones from there, so that the winner says what the position was worth (as in Silver et al., 2016); only positions
-    from there on are searched and kept.
+    from there on are kept.
 
     Args:
         search: the search; games are played by the policy of its network.
         players: (G,) number of players per game.
         seed: decides everything.
-        share: chance that a position after the random ply is searched and kept.
+        share: chance that a position after the random ply is searched.
+        value_share: chance that one is kept without search, to learn how its game ended and nothing else.
         value_mix: share of the search's own values in the values to learn; the rest is who won.
         exact_nodes: of the solver per position; see `train.truth`.
     """
@@ -124,22 +126,31 @@ def network_games(
     kept, playing, ply = [], np.arange(count), 0
     while len(playing):
         drawing = drawn[playing] > ply
-        keep = ~drawing & (rng.random(len(playing)) < share)
-        kept.append((playing[keep], games[playing[keep]]))
+        lot = np.where(drawing, np.inf, rng.random(len(playing)))
+        keep = lot < share + value_share
+        kept.append((playing[keep], games[playing[keep]], lot[keep] < share))
         logits = search.evaluate(games[playing])[0]
         logits[drawing] += rng.gumbel(size=(int(drawing.sum()), NUM_ACTIONS)).astype(np.float32)
         playing, ply = playing[_play_each(games, playing, logits.argmax(1))], ply + 1
-    endings = _Endings(np.zeros(count, np.int64), np.full((count, NUM_SECTIONS), -1, np.int8))
+    endings = _no_endings(count)
     _write_endings(games, endings)
-    index, positions = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    known = find_known(positions, exact_nodes, search.threads)
-    firsts = range(0, max(1, len(positions)), SEARCHED)
-    parts = [search.run(positions[first : first + SEARCHED], rng) for first in firsts]
-    policy = only_winning(np.concatenate([part.policy for part in parts]), known)
-    mix = np.where(known.winners >= 0, 0, value_mix)[:, None].astype(np.float32)
-    values = mix * np.concatenate([part.values for part in parts])
-    values += (1 - mix) * _won(next_known(known.winners, index, endings.winners))
-    return Samples(positions, policy.astype(np.float16), values, endings.owners[index])
+    index, positions, searched = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    known = find_known(positions[searched], exact_nodes, search.threads)
+    found = _search(search, positions[searched], rng)
+    policy, winners = np.zeros((len(positions), NUM_ACTIONS), np.float16), np.full(len(positions), -1, np.int8)
+    policy[searched], winners[searched] = only_winning(found[0], known), known.winners
+    values, mixed = _won(next_known(winners, index, endings.winners)), searched & (winners < 0)
+    values[mixed] += np.float32(value_mix) * (found[1][known.winners < 0] - values[mixed])
+    return Samples(positions, policy, values, endings.owners[index])
+
+
+def _search(
+    search: GumbelSearch, games: Records, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return the improved policies and the values of positions, searched some at a time."""
+    firsts = range(0, max(1, len(games)), SEARCHED)
+    parts = [search.run(games[first : first + SEARCHED], rng) for first in firsts]
+    return np.concatenate([part.policy for part in parts]), np.concatenate([part.values for part in parts])
 
 
 def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
@@ -185,6 +196,11 @@ class _Endings(NamedTuple):
     """(G,) int64 seats."""
     owners: npt.NDArray[np.int8]
     """(G, 9) int8 seats, -1 for nobody."""
+
+
+def _no_endings(count: int) -> _Endings:
+    """Return room for how so many games end."""
+    return _Endings(np.zeros(count, np.int64), np.full((count, NUM_SECTIONS), -1, np.int8))
 
 
 def _won(winners: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
