@@ -5,9 +5,10 @@ below are theirs), with one value per seat at every node and each node maximisin
 "Multiplayer AlphaZero", 2019. Values are chances to win; nothing is ever negated, so a seat that moves twice in a row
 needs no special care. Forced passes are played by the rules and have no nodes.
 
-A position is worth what the network says and what random playouts from it say, mixed as in Silver et al., "Mastering
-the game of Go with deep neural networks and tree search", Nature 2016: their errors have little to do with each other,
-and here dozens of playouts cost less than asking the network once.
+A position is worth what the network says and what playouts from it say, mixed as in Silver et al., "Mastering the game
+of Go with deep neural networks and tree search", Nature 2016: their errors have little to do with each other, and here
+dozens of playouts cost less than asking the network once. The playouts of a position are those of a small tree search
+(see `agents.mcts`): slides are won by reading ahead, for which simulations that each ask the network are too few.
 
 Of a two-player movement phase, `agents.proof` can tell who wins for certain: such a leaf counts as a finished game.
 """
@@ -23,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from agents import mcts
 from agents.agent import Actions, check_threads, game_streams
 from agents.features import make_features
 from agents.network import Network, as_inputs
 from agents.proof import Prover, forget, make_prover, proven_winner
-from agents.random_agent import playout
 from ninetka_env._jit import jit, lowest, popcount
 from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw
@@ -60,6 +61,8 @@ Scales: TypeAlias = tuple[float, float]
 Rollouts: TypeAlias = tuple[int, float]
 """Playouts per position and their share of its value."""
 
+EXPLORATION = 0.7
+"""The exploration constant of the tree searches from the leaves."""
 BITS = len(NEUTRAL_SQUARE)
 """Bits of `legal_bits` at most."""
 BATCH = 1024
@@ -99,12 +102,12 @@ class SearchOptions:
     """c_visit of equation 8, as in the paper."""
     value_scale: float = 1.0
     """c_scale of equation 8, as the paper has it for board games; values here are chances to win, 0..1."""
-    playouts: int = 32
-    """Random playouts from each position that the network evaluates; 0 for none."""
-    exact: int = 0
-    """With two players, most nodes to prove who wins at each leaf of the movement phase; 0 for none."""
+    playouts: int = 128
+    """Playouts of the tree search from each position that the network evaluates; 0 for none."""
     playout_share: float = 0.5
     """What they count in its value (the paper's lambda); the rest is the network's. Without playouts, all is."""
+    exact: int = 0
+    """With two players, most nodes to prove who wins at each leaf of the movement phase; 0 for none."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an option out of range."""
@@ -451,7 +454,7 @@ def _softmax(legal: int, scores: Doubles) -> None:
 @jit
 def _absorb_all(control: Control, trees: _Trees, logits: Floats, values: Floats, rollouts: Rollouts) -> None:
     """Expand and back up the leaves of the games that this thread claims."""
-    scratch, wins = np.zeros(1, GAME), np.zeros(MAX_PLAYERS, np.int64)
+    nodes, scratch, prover = np.zeros(rollouts[0] + 1, mcts.NODE), np.zeros(1, GAME), make_prover(0)
     while True:
         first, stop = claim(control, 0, len(trees.roots), CHUNK)
         if first == stop:
@@ -461,8 +464,8 @@ def _absorb_all(control: Control, trees: _Trees, logits: Floats, values: Floats,
             if row >= 0:
                 _expand(trees.leaves[index], trees.nodes[index, leaf], logits[row], values[row])
                 if rollouts[0]:
-                    _count_wins(trees.leaves[index], trees.streams, index, rollouts[0], scratch, wins)
-                    _mix_in(trees.nodes[index, leaf], wins, rollouts)
+                    mcts.grow(trees.leaves[index], trees.streams, index, EXPLORATION, nodes, scratch, prover)
+                    _mix_in(trees.nodes[index, leaf], nodes[0], rollouts[1])
             _back_up(trees.nodes[index], leaf)
 
 
@@ -480,20 +483,10 @@ def _expand(game: Record, node: Record, logits: Floats, values: Floats) -> None:
 
 
 @jit
-def _count_wins(game: Record, streams: Streams, index: int, playouts: int, scratch: Records, wins: Ints) -> None:
-    """Play so many games out from `game`, drawing from stream `index`; write how many each seat won."""
-    wins[:] = 0
-    for _ in range(playouts):
-        scratch[0] = game
-        playout(scratch[0], streams, index)
-        wins[winner_of(scratch[0])] += 1
-
-
-@jit
-def _mix_in(node: Record, wins: Ints, rollouts: Rollouts) -> None:
-    """Let the playouts have their share of the node's values."""
+def _mix_in(node: Record, root: Record, share: float) -> None:
+    """Let the playouts counted at the root of a tree search have their share of the node's values."""
     for seat in range(MAX_PLAYERS):
-        node.values[seat] += rollouts[1] * (wins[seat] / rollouts[0] - node.values[seat])
+        node.values[seat] += share * (root.wins[seat] / root.visits - node.values[seat])
 
 
 @jit

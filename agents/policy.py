@@ -27,7 +27,7 @@ class NetAgent:
         temperature: float = 0.0,
         threads: int = 0,
         simulations: int = 0,
-        playouts: int = 32,
+        playouts: int = 128,
         exact: int = 0,
     ) -> None:
         """Load a network onto the GPU if there is one, else onto the CPU.
@@ -38,7 +38,7 @@ class NetAgent:
                 With a search, it scales the Gumbel noise at the root.
             threads: at most this many CPU threads; 0 leaves torch's setting alone.
             simulations: of the search before each move (see `agents.gumbel`); 0 plays without search.
-            playouts: random ones from each position that the search evaluates; 0 trusts the network alone.
+            playouts: of a tree search from each position that the search evaluates; 0 trusts the network alone.
             exact: with two players, most nodes to prove who wins at a leaf of the search; 0 for none.
 
         Raises:
@@ -63,7 +63,7 @@ class NetAgent:
         temperature: float = 0.0,
         name: str = "net",
         simulations: int = 0,
-        playouts: int = 32,
+        playouts: int = 128,
         exact: int = 0,
     ) -> NetAgent:
         """Make an agent of a network at hand."""

@@ -111,7 +111,7 @@ def network_ms(network: Network, count: int, repeats: int) -> float:
     return 1e3 * float(np.median(taken[3:])) / count
 
 
-def forward_share(network: Network) -> float:
+def forward_share(network: Network, options: SearchOptions) -> float:
     """Return the share of a Gumbel search's time, over games in lockstep, that the network's evaluation takes."""
     inside = 0.0
 
@@ -125,7 +125,8 @@ def forward_share(network: Network) -> float:
 
     timed = Timed(network.config)
     timed.load_state_dict(network.state_dict())
-    search, games = GumbelSearch(network_evaluate(timed.eval()), SearchOptions(SIMULATIONS)), positions(GAMES)
+    search = GumbelSearch(network_evaluate(timed.eval()), options, torch.get_num_threads())
+    games = positions(GAMES)
     search.run(games, np.random.default_rng(0))
     inside, begin = 0.0, time.perf_counter()
     for seed in range(3):
@@ -146,8 +147,11 @@ def rows() -> Iterator[Row]:
     yield Row("a move of the network alone, one game", "ms", network_ms(network, 1, 50), target=5, lower_is_better=True)
     what = f"the same, {GAMES} games at once, per game"
     yield Row(what, "ms", network_ms(network, GAMES, 10), target=0.3, lower_is_better=True)
-    what = f"Gumbel search, {SIMULATIONS} simulations, {GAMES} games: share of the time in the network"
-    yield Row(what, "%", 100 * forward_share(network), target=80)
+    what = f"Gumbel search, {SIMULATIONS} simulations, {GAMES} games, no playouts: share of the time in the network"
+    yield Row(what, "%", 100 * forward_share(network, SearchOptions(SIMULATIONS, playouts=0)), target=80)
+    options = SearchOptions(SIMULATIONS)
+    what = f"the same with {options.playouts} playouts from each leaf"
+    yield Row(what, "%", 100 * forward_share(network, options))
 
 
 if __name__ == "__main__":
