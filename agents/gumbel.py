@@ -61,8 +61,6 @@ Scales: TypeAlias = tuple[float, float]
 Rollouts: TypeAlias = tuple[int, float]
 """Playouts per position and their share of its value."""
 
-EXPLORATION = 0.7
-"""The exploration constant of the tree searches from the leaves."""
 BITS = len(NEUTRAL_SQUARE)
 """Bits of `legal_bits` at most."""
 BATCH = 1024
@@ -464,7 +462,7 @@ def _absorb_all(control: Control, trees: _Trees, logits: Floats, values: Floats,
             if row >= 0:
                 _expand(trees.leaves[index], trees.nodes[index, leaf], logits[row], values[row])
                 if rollouts[0]:
-                    mcts.grow(trees.leaves[index], trees.streams, index, EXPLORATION, nodes, scratch, prover)
+                    mcts.grow(trees.leaves[index], trees.streams, index, mcts.EXPLORATION, nodes, scratch, prover)
                     _mix_in(trees.nodes[index, leaf], nodes[0], rollouts[1])
             _back_up(trees.nodes[index], leaf)
 

@@ -58,6 +58,8 @@ NODE = np.dtype(
 """A node of the tree. Games are not kept: each simulation plays down from the root again."""
 
 
+EXPLORATION = 0.7
+"""The usual exploration constant c: see `MctsAgent`."""
 PATIENCE = 16
 """Failed proofs after which a search stops to try, beyond 4 for each that succeeded: early slides are out of reach."""
 
@@ -76,7 +78,9 @@ class SearchResult(NamedTuple):
 class MctsAgent:
     """Plays the most visited action of a UCT search, batched over games and threads."""
 
-    def __init__(self, simulations: int = 1000, exploration: float = 0.7, threads: int = 0, exact: int = 0) -> None:
+    def __init__(
+        self, simulations: int = 1000, exploration: float = EXPLORATION, threads: int = 0, exact: int = 0
+    ) -> None:
         """Set the search up.
 
         Args:
@@ -103,7 +107,7 @@ class MctsAgent:
 
 
 def search(
-    game: Game, simulations: int, rng: np.random.Generator, exploration: float = 0.7, exact: int = 0
+    game: Game, simulations: int, rng: np.random.Generator, exploration: float = EXPLORATION, exact: int = 0
 ) -> SearchResult:
     """Search a position that is not over and return what is known of each action; options as of `MctsAgent`.
 

@@ -27,7 +27,7 @@ class NetAgent:
         temperature: float = 0.0,
         threads: int = 0,
         simulations: int = 0,
-        playouts: int = 128,
+        playouts: int = SearchOptions.playouts,
         exact: int = 0,
     ) -> None:
         """Load a network onto the GPU if there is one, else onto the CPU.
@@ -63,7 +63,7 @@ class NetAgent:
         temperature: float = 0.0,
         name: str = "net",
         simulations: int = 0,
-        playouts: int = 128,
+        playouts: int = SearchOptions.playouts,
         exact: int = 0,
     ) -> NetAgent:
         """Make an agent of a network at hand."""

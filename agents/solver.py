@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.agent import Actions, GameRandom, check_threads, game_streams
-from agents.mcts import MctsAgent
+from agents.mcts import EXPLORATION, MctsAgent
 from agents.proof import LEAST_BUCKETS, WAYS, Memory, Table, find_winner, make_memory, make_table
 from ninetka_env._jit import jit, lowest
 from ninetka_env._threads import Control, claim, run_shared
@@ -284,7 +284,7 @@ class SolverAgent:
     """
 
     def __init__(
-        self, nodes: int = 300_000, simulations: int = 1000, exploration: float = 0.7, threads: int = 0
+        self, nodes: int = 300_000, simulations: int = 1000, exploration: float = EXPLORATION, threads: int = 0
     ) -> None:
         """Set the search up.
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.gumbel import GumbelSearch
-from agents.mcts import NODE, grow, most_visited
+from agents.mcts import EXPLORATION, NODE, grow, most_visited
 from agents.proof import make_prover
 from ninetka_env._jit import jit
 from ninetka_env._threads import Control, claim, run_shared
@@ -51,7 +51,7 @@ def playout_games(
     players: npt.NDArray[np.int64],
     seed: int,
     simulations: int,
-    exploration: float = 0.7,
+    exploration: float = EXPLORATION,
     greedy: float = 0.75,
     power: float = 1.0,
     exact_nodes: int = 0,
