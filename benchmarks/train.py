@@ -21,7 +21,7 @@ from ninetka_env.rules import Records
 from train.config import TrainConfig, load_config
 from train.ppo import draw_opponents, learn, make_batch, new_learner, play
 
-QUICK = Path(__file__).resolve().parent.parent / "configs" / "quick.yaml"
+CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SIMULATIONS = 32
 GAMES = 256
 
@@ -136,14 +136,13 @@ def forward_share(network: Network, options: SearchOptions) -> float:
 
 def rows() -> Iterator[Row]:
     """Measure everything on the cores that there are."""
-    config = load_config(QUICK, ["algorithm=ppo", "device=cpu"])
-    torch.manual_seed(0)
-    network = Network(config.network.build()).eval()
-    weights = sum(parameter.numel() for parameter in network.parameters())
-    threads = torch.get_num_threads()
+    config, threads = load_config(CONFIGS / "ppo.yaml", ["device=cpu"]), torch.get_num_threads()
+    weights = sum(parameter.numel() for parameter in Network(config.network.build()).parameters())
     ours, peer = rates(ppo_moves(config), sb3_moves(config), seconds=3, rounds=2)
     what = f"PPO from game to gradient, {threads} threads, {weights / 1e3:.0f} k weights, {config.ppo.epochs} epochs"
     yield Row(what, "moves/s", ours, peer, "SB3-contrib MaskablePPO, MLP, connect four", 10e3)
+    torch.manual_seed(0)
+    network = Network(load_config(CONFIGS / "quick.yaml").network.build()).eval()
     yield Row("a move of the network alone, one game", "ms", network_ms(network, 1, 50), target=5, lower_is_better=True)
     what = f"the same, {GAMES} games at once, per game"
     yield Row(what, "ms", network_ms(network, GAMES, 10), target=0.3, lower_is_better=True)
