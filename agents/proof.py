@@ -25,6 +25,7 @@ from agents.reduction import (
     LEADS,
     MOVER,
     NUM_WORDS,
+    OPEN,
     SCRATCH,
     STONES,
     TEMPI,
@@ -77,6 +78,7 @@ FIRST_NUMBER = frozen([_first_number(x) for x in range(-2 * EXPECTED_SPAN, 2 * E
 def _hash(states: States, row: int, keys: Table, owned: States) -> None:
     """Write the 128-bit hash of a reduced state."""
     turn = (states[row, TEMPI] + 32) << 36 | states[row, MOVER] << 42 | (states[row, DECIDED] + 32) << 43
+    turn |= states[row, OPEN] << 49
     one = two = np.uint64(0)
     for place in range(8):
         if place < 4:
