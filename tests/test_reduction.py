@@ -41,7 +41,7 @@ def _states_of(games: Records, states: States, owned: States, scratch: States) -
     verdict = reduce(states, 1, owned, scratch)
     _write_landings(states, 0, scratch)
     _write_flags(states, 0, scratch)
-    upper, lower = _lead_bounds(states, 0, owned, scratch)
+    upper, lower, _, _, _ = _lead_bounds(states, 0, owned, scratch)
     return verdict, upper, lower
 
 
