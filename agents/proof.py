@@ -305,15 +305,13 @@ def _expand(
         verdict = reduce(states, child, owned, scratch)
         if verdict == UNDECIDED:
             _hash(states, child, keys, owned)
-            _look_up(states, keys, numbers, child, table)
-        else:
-            numbers[child, 0], numbers[child, 1] = (0, INFINITY) if verdict == FIRST_WINS else (INFINITY, 0)
-        if numbers[child, mover] == 0:
+            child += 1
+        elif (verdict == FIRST_WINS) == (mover == 0):
             numbers[first, mover], numbers[first, 1 - mover] = 0, INFINITY
             killers[mover] = slot
             return 1
-        if numbers[child, 1 - mover] != 0:
-            child += 1
+    for new in range(first, child):  # right after each other, so that the processor fetches their entries together
+        _look_up(states, keys, numbers, new, table)
     return child - first
 
 

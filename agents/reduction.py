@@ -237,7 +237,7 @@ def reduce(states: States, row: int, owned: States, scratch: States) -> int:
     return verdict
 
 
-@jit
+@jit(inline=True)
 def _write_landings(states: States, row: int, scratch: States) -> None:
     """Find the possible landings: from the ends of the runs to the least fixed point."""
     right_lo, right_hi, left_lo, left_hi = states[row, 0], states[row, 1], states[row, 2], states[row, 3]
@@ -270,7 +270,7 @@ def _write_landings(states: States, row: int, scratch: States) -> None:
     scratch[4], scratch[5], scratch[6], scratch[7] = land_down_lo, land_down_hi, land_up_lo, land_up_hi
 
 
-@jit
+@jit(inline=True)
 def _write_flags(states: States, row: int, scratch: States) -> None:
     """Flag the stones with arrivals in several sections, and those that others can block."""
     right_lo, right_hi, left_lo, left_hi = states[row, 0], states[row, 1], states[row, 2], states[row, 3]
@@ -289,7 +289,7 @@ def _write_flags(states: States, row: int, scratch: States) -> None:
     scratch[19] = (up_hi & (land_row_hi | scratch[5])) >> 18
 
 
-@jit
+@jit(inline=True)
 def _isolated_slots(states: States, row: int, scratch: States) -> int:
     """Return the slots of the isolated stones."""
     open_lo, open_hi = SECTION_BOARD[states[row, OPEN], 0], SECTION_BOARD[states[row, OPEN], 1]
@@ -305,13 +305,14 @@ def _isolated_slots(states: States, row: int, scratch: States) -> int:
     scratch[23] = states[row, 3] & COL8 & ~left_hi
     scratch[24] = states[row, 4] & ROW & ~(scratch[18] | (scratch[12] & down))
     scratch[25] = (states[row, 7] >> 18) & ~(scratch[19] | (scratch[13] & up))
-    while _drop_harmful(states, row, scratch):
-        pass
+    harmful = True
+    while harmful:
+        harmful = _drop_harmful(states, row, scratch)
     rows = LINE_SLOTS[0, nine_bits(scratch[20], scratch[21])] | LINE_SLOTS[1, nine_bits(scratch[22], scratch[23])]
     return rows | LINE_SLOTS[2, scratch[24]] | LINE_SLOTS[3, scratch[25]]
 
 
-@jit
+@jit(inline=True)
 def _drop_harmful(states: States, row: int, scratch: States) -> bool:
     """Drop from the flagged stones those that can land in the run of one that is not; tell whether there were any."""
     one, two, three, four, five, six = scratch[20], scratch[21], scratch[22], scratch[23], scratch[24], scratch[25]
@@ -356,7 +357,7 @@ def _take_out(states: States, row: int, scratch: States, owned: States, isolated
         isolated &= isolated - 1
 
 
-@jit
+@jit(inline=True)
 def _decide_sections(states: States, row: int, owned: States, scratch: States) -> int:
     """Bound the lead of every undecided section, forget it where the bounds agree; return the verdict."""
     upper, lower, sure, free0, free1 = _lead_bounds(states, row, owned, scratch)
@@ -394,7 +395,7 @@ def _most_gain(near: int, far: int, stones: int) -> int:
     return min(near, stones) + min(far, max(0, stones - near) * 2 // 3)
 
 
-@jit
+@jit(inline=True)
 def _lead_bounds(states: States, row: int, owned: States, scratch: States) -> tuple[int, int, int, int, int]:
     """Return upper and lower bounds of the leads, and the leads with the sure arrivals alone, in fields like `LEADS`.
 
@@ -433,7 +434,7 @@ def _sum_of_fields(fields: int) -> int:
     return ((fields * _ONES) >> 56) & 127
 
 
-@jit
+@jit(inline=True)
 def _settle_turn(states: States, row: int, owned: States) -> None:
     """Clip the tempi, and hand the turn to the seat that can move."""
     stones = states[row, STONES]
