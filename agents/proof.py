@@ -25,6 +25,7 @@ from agents.reduction import (
     LEADS,
     MOVER,
     NUM_WORDS,
+    OPEN,
     SCRATCH,
     STONES,
     TEMPI,
@@ -77,6 +78,7 @@ FIRST_NUMBER = frozen([_first_number(x) for x in range(-2 * EXPECTED_SPAN, 2 * E
 def _hash(states: States, row: int, keys: Table, owned: States) -> None:
     """Write the 128-bit hash of a reduced state."""
     turn = (states[row, TEMPI] + 32) << 36 | states[row, MOVER] << 42 | (states[row, DECIDED] + 32) << 43
+    turn |= states[row, OPEN] << 49
     one = two = np.uint64(0)
     for place in range(8):
         if place < 4:
@@ -303,15 +305,13 @@ def _expand(
         verdict = reduce(states, child, owned, scratch)
         if verdict == UNDECIDED:
             _hash(states, child, keys, owned)
-            _look_up(states, keys, numbers, child, table)
-        else:
-            numbers[child, 0], numbers[child, 1] = (0, INFINITY) if verdict == FIRST_WINS else (INFINITY, 0)
-        if numbers[child, mover] == 0:
+            child += 1
+        elif (verdict == FIRST_WINS) == (mover == 0):
             numbers[first, mover], numbers[first, 1 - mover] = 0, INFINITY
             killers[mover] = slot
             return 1
-        if numbers[child, 1 - mover] != 0:
-            child += 1
+    for new in range(first, child):  # right after each other, so that the processor fetches their entries together
+        _look_up(states, keys, numbers, new, table)
     return child - first
 
 

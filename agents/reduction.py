@@ -28,8 +28,13 @@ tempi as he has stones are never used up before he has run out; and then order i
 **Section bounds.** Let a stone's *arrivals* be the sections of its possible landings. A seat gets at most one stone
 into a section from each of its stones with an arrival there, and one for sure from each that cannot be blocked and has
 no other arrival. So the lead in the section (stones of seat 0 less those of seat 1) stays within bounds; if both say
-the same (won, lost, tied) the section is decided and its lead forgotten. Summed over the sections, the bounds may
-decide the game.
+the same (won, lost, tied) the section is decided and its lead forgotten.
+
+**Total bounds.** Each stone that is not sure settles in one section at most, so it cannot take a seat to the bounds of
+all that it reaches. At its best for a seat, its opponent's stones that are not sure never arrive. Then from the leads
+with the sure stones alone, a section at -1 or 0 for the seat takes one stone for each step (to tied, to won), and one
+that is further behind at least three for two steps or two for one; so the number of its other stones bounds the steps
+that it takes in all, those of one stone first. Where that is not enough, or more than enough, the game is decided.
 """
 
 from __future__ import annotations
@@ -91,7 +96,8 @@ UNDECIDED = 0
 FIRST_WINS, SECOND_WINS = 1, -1
 """Verdicts: seat 0 leads by more sections than the margin asked about, or it does not."""
 
-_BIAS = sum(32 << 7 * s for s in range(NUM_SECTIONS))
+_ONES = sum(1 << 7 * s for s in range(NUM_SECTIONS))
+_BIAS = 32 * _ONES
 FIELDS = frozen([sum(127 << 7 * s for s in range(NUM_SECTIONS) if open_ >> s & 1) for open_ in range(512)], np.int64)
 """(512,) int64: the fields of `LEADS` of a set of sections."""
 UNIT = 64
@@ -231,7 +237,7 @@ def reduce(states: States, row: int, owned: States, scratch: States) -> int:
     return verdict
 
 
-@jit
+@jit(inline=True)
 def _write_landings(states: States, row: int, scratch: States) -> None:
     """Find the possible landings: from the ends of the runs to the least fixed point."""
     right_lo, right_hi, left_lo, left_hi = states[row, 0], states[row, 1], states[row, 2], states[row, 3]
@@ -264,7 +270,7 @@ def _write_landings(states: States, row: int, scratch: States) -> None:
     scratch[4], scratch[5], scratch[6], scratch[7] = land_down_lo, land_down_hi, land_up_lo, land_up_hi
 
 
-@jit
+@jit(inline=True)
 def _write_flags(states: States, row: int, scratch: States) -> None:
     """Flag the stones with arrivals in several sections, and those that others can block."""
     right_lo, right_hi, left_lo, left_hi = states[row, 0], states[row, 1], states[row, 2], states[row, 3]
@@ -283,7 +289,7 @@ def _write_flags(states: States, row: int, scratch: States) -> None:
     scratch[19] = (up_hi & (land_row_hi | scratch[5])) >> 18
 
 
-@jit
+@jit(inline=True)
 def _isolated_slots(states: States, row: int, scratch: States) -> int:
     """Return the slots of the isolated stones."""
     open_lo, open_hi = SECTION_BOARD[states[row, OPEN], 0], SECTION_BOARD[states[row, OPEN], 1]
@@ -299,13 +305,14 @@ def _isolated_slots(states: States, row: int, scratch: States) -> int:
     scratch[23] = states[row, 3] & COL8 & ~left_hi
     scratch[24] = states[row, 4] & ROW & ~(scratch[18] | (scratch[12] & down))
     scratch[25] = (states[row, 7] >> 18) & ~(scratch[19] | (scratch[13] & up))
-    while _drop_harmful(states, row, scratch):
-        pass
+    harmful = True
+    while harmful:
+        harmful = _drop_harmful(states, row, scratch)
     rows = LINE_SLOTS[0, nine_bits(scratch[20], scratch[21])] | LINE_SLOTS[1, nine_bits(scratch[22], scratch[23])]
     return rows | LINE_SLOTS[2, scratch[24]] | LINE_SLOTS[3, scratch[25]]
 
 
-@jit
+@jit(inline=True)
 def _drop_harmful(states: States, row: int, scratch: States) -> bool:
     """Drop from the flagged stones those that can land in the run of one that is not; tell whether there were any."""
     one, two, three, four, five, six = scratch[20], scratch[21], scratch[22], scratch[23], scratch[24], scratch[25]
@@ -350,34 +357,50 @@ def _take_out(states: States, row: int, scratch: States, owned: States, isolated
         isolated &= isolated - 1
 
 
-@jit
+@jit(inline=True)
 def _decide_sections(states: States, row: int, owned: States, scratch: States) -> int:
     """Bound the lead of every undecided section, forget it where the bounds agree; return the verdict."""
-    upper, lower = _lead_bounds(states, row, owned, scratch)
-    worst = best = decided = states[row, DECIDED]
+    upper, lower, sure, free0, free1 = _lead_bounds(states, row, owned, scratch)
+    decided = total = states[row, DECIDED]
     open_ = still_open = states[row, OPEN]
-    estimate = 0
+    near0 = far0 = near1 = far1 = estimate = 0
     while open_:
         section = lowest(open_)
-        high, low = (upper >> (7 * section)) & 127, (lower >> (7 * section)) & 127
+        shift = 7 * section
+        high, low, lead = (upper >> shift) & 127, (lower >> shift) & 127, (sure >> shift) & 127
         at_best, at_worst = int(high > 32) - int(high < 32), int(low > 32) - int(low < 32)
-        best += at_best
-        worst += at_worst
+        now = int(lead > 32) - int(lead < 32)
+        total += now
         if at_best == at_worst:
             decided += at_best
             still_open &= ~(1 << section)
         else:
             estimate += EXPECTED[high, low]
+            near0 += (at_best - now) * int(lead >= 31)
+            far0 += (at_best - now) * int(lead < 31)
+            near1 += (now - at_worst) * int(lead <= 33)
+            far1 += (now - at_worst) * int(lead > 33)
         open_ &= open_ - 1
     states[row, DECIDED], states[row, OPEN] = decided, still_open
     states[row, LEADS] = (states[row, LEADS] & FIELDS[still_open]) | (_BIAS & ~FIELDS[still_open])
     states[row, ESTIMATE] = estimate + UNIT * decided
-    return FIRST_WINS if worst > 0 else SECOND_WINS if best <= 0 else UNDECIDED
+    if total - _most_gain(near1, far1, free1) > 0:
+        return FIRST_WINS
+    return SECOND_WINS if total + _most_gain(near0, far0, free0) <= 0 else UNDECIDED
 
 
 @jit
-def _lead_bounds(states: States, row: int, owned: States, scratch: States) -> tuple[int, int]:
-    """Return the upper and the lower bounds of the leads, in fields like those of `LEADS`."""
+def _most_gain(near: int, far: int, stones: int) -> int:
+    """Bound what so many stones can win, if `near` steps take one stone each and `far` ones three for two."""
+    return min(near, stones) + min(far, max(0, stones - near) * 2 // 3)
+
+
+@jit(inline=True)
+def _lead_bounds(states: States, row: int, owned: States, scratch: States) -> tuple[int, int, int, int, int]:
+    """Return upper and lower bounds of the leads, and the leads with the sure arrivals alone, in fields like `LEADS`.
+
+    After them comes how many stones each seat has that are not sure.
+    """
     right_lo, right_hi = row_thirds(scratch[0]), row_thirds(scratch[1])
     left_lo, left_hi = row_thirds(scratch[2]), row_thirds(scratch[3])
     down_lo, down_hi = column_thirds(scratch[4]), column_thirds(scratch[5])
@@ -399,11 +422,19 @@ def _lead_bounds(states: States, row: int, owned: States, scratch: States) -> tu
         right_lo & owned[0], right_hi & owned[1], left_lo & owned[2], left_hi & owned[3],
         down_lo & owned[4], down_hi & owned[5], up_lo & owned[6], up_hi & owned[7],
     )  # fmt: skip
-    leads = states[row, LEADS] + most_own + sure_own
-    return leads - sure, leads - most
+    stones, leads = states[row, STONES], states[row, LEADS] + sure_own
+    first, second = popcount(stones & owned[8]), popcount(stones & ~owned[8])
+    free0, free1 = first - _sum_of_fields(sure_own), second - _sum_of_fields(sure - sure_own)
+    return leads + most_own - sure, leads + most_own - most, leads + sure_own - sure, free0, free1
 
 
 @jit
+def _sum_of_fields(fields: int) -> int:
+    """Add up fields of 7 bits: times one in every field, the last field is the sum."""
+    return ((fields * _ONES) >> 56) & 127
+
+
+@jit(inline=True)
 def _settle_turn(states: States, row: int, owned: States) -> None:
     """Clip the tempi, and hand the turn to the seat that can move."""
     stones = states[row, STONES]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from conftest import TEST_GAMES, Options, position_after, random_action
 
 from agents.bitboard import DIRECTION, SLOT_BOARD
+from agents.proof import _hash
 from agents.reduction import (
     DECIDED,
     LEADS,
+    MOVER,
     NUM_WORDS,
     OPEN,
     SCRATCH,
@@ -38,7 +41,7 @@ def _states_of(games: Records, states: States, owned: States, scratch: States) -
     verdict = reduce(states, 1, owned, scratch)
     _write_landings(states, 0, scratch)
     _write_flags(states, 0, scratch)
-    upper, lower = _lead_bounds(states, 0, owned, scratch)
+    upper, lower, _, _, _ = _lead_bounds(states, 0, owned, scratch)
     return verdict, upper, lower
 
 
@@ -110,3 +113,23 @@ def test_isolated_stones_always_slide() -> None:
             game.play(action)
         assert isolated <= played
     assert found > TEST_GAMES // 20
+
+
+@jit
+def _hash_all(states: States, keys: npt.NDArray[np.uint64], owned: States) -> None:
+    for row in range(len(states)):
+        _hash(states, row, keys, owned)
+
+
+def test_whatever_differs_between_states_is_in_their_keys() -> None:
+    """Bit by bit: of each run, of the leads, and of all else; a decided section is not an open one with lead 0."""
+    owned, scores = np.zeros(9, np.int64), [(TEMPI, 5), (MOVER, 1), (DECIDED, 4), (OPEN, 9)]
+    write_owned(0b111, owned)
+    bits = [*((board, 54 - 27 * (board % 2)) for board in range(8)), (LEADS, 63), (STONES, 3), *scores]
+    changes = [(0, 0), *((word, 1 << bit) for word, count in bits for bit in range(count)), (TEMPI, -1), (DECIDED, -1)]
+    states, keys = np.zeros((len(changes), NUM_WORDS), np.int64), np.zeros((len(changes), 2), np.uint64)
+    for row, (word, change) in enumerate(changes):
+        states[row, word] = change
+    _hash_all(states, keys, owned)
+    for half in keys.T:
+        assert len({*half.tolist()}) == len(changes)
