@@ -139,7 +139,7 @@ def study(
     games: Annotated[int, _integer_option("--games", "-g", help="Games per agent and turn order.")] = 50,
     seed: Annotated[int, _integer_option("--seed", help="Decides every game.")] = 0,
 ) -> None:
-    """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json. Takes half an hour."""
+    """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json, in some minutes."""
     with _failing("studies"):
         import train.study as module
         from ninetka_env.files import check_writable
