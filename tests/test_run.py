@@ -159,11 +159,12 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 
 def test_a_run_is_resumed_with_its_own_settings_only(tmp_path):
-    assert train(tmp_path, *PPO, options=("--games", "0")).exit_code == 0
-    done = train(tmp_path, *PPO, "ppo.epochs=7", "seed=3", options=("--games", "0", "--resume"))
+    config = ROOT / "configs" / "ppo.yaml"
+    assert train(tmp_path, *PPO, config=config, options=("--games", "0")).exit_code == 0
+    done = train(tmp_path, *PPO, "ppo.epochs=7", "seed=3", config=config, options=("--games", "0", "--resume"))
     assert done.exit_code == 2
     assert (
-        "cannot be resumed with other settings than it was begun with: seed=0 (now 3), ppo.epochs=1 (now 7)"
+        "cannot be resumed with other settings than it was begun with: seed=0 (now 3), ppo.epochs=2 (now 7)"
         in done.output
     )
 
