@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from agents.reduction import (
     DECIDED,
-    ESTIMATE,
     FIRST_WINS,
     LEADS,
     MOVER,
@@ -32,6 +31,7 @@ from agents.reduction import (
     UNDECIDED,
     UNIT,
     States,
+    estimate_lead,
     read_state,
     reduce,
     slide,
@@ -323,7 +323,7 @@ def _look_up(states: States, keys: Table, numbers: States, row: int, table: Tabl
         numbers[row, 0] = np.int64(table[entry, 1] & _NUMBER)
         numbers[row, 1] = np.int64((table[entry, 1] >> _S20) & _NUMBER)
     else:
-        margin = states[row, ESTIMATE] - UNIT // 2
+        margin = estimate_lead(states, row) - UNIT // 2
         numbers[row, 0] = FIRST_NUMBER[2 * EXPECTED_SPAN + margin]
         numbers[row, 1] = FIRST_NUMBER[2 * EXPECTED_SPAN - margin]
 
