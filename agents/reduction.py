@@ -174,7 +174,7 @@ def _write_run(game: Record, slot: int, states: States, row: int) -> None:
             states[row, DIRECTION[slot] + 1] |= 1 << (place - 54)
 
 
-@jit
+@jit(counted=False)
 def slide(states: States, parent: int, child: int, slot: int) -> None:
     """Write the state after sliding the stone of `slot`, the opponent to move, not reduced yet, into row `child`."""
     square = run_end(states, parent, slot)
@@ -193,7 +193,7 @@ def slide(states: States, parent: int, child: int, slot: int) -> None:
     states[child, OPEN] = states[parent, OPEN]
 
 
-@jit
+@jit(counted=False)
 def spend_tempo(states: States, parent: int, child: int) -> None:
     """Write the state after the mover, who has one, spends a tempo into row `child`."""
     for word in range(NUM_WORDS):
@@ -203,7 +203,7 @@ def spend_tempo(states: States, parent: int, child: int) -> None:
     states[child, MOVER] = 1 - mover
 
 
-@jit
+@jit(counted=False)
 def run_end(states: States, row: int, slot: int) -> int:
     """Return the inner square 0..80 where the stone of `slot` would come to rest."""
     direction = DIRECTION[slot]
@@ -222,7 +222,7 @@ Flags are six words: bit 8 of the rows of stones that slide right (lo, hi) and l
 down and up. Last, the size of it all."""
 
 
-@jit
+@jit(counted=False)
 def reduce(states: States, row: int, owned: States, scratch: States) -> int:
     """Reduce a state in place as the module's text says; return the verdict. `scratch` is (`SCRATCH`,) int64."""
     _write_landings(states, row, scratch)
@@ -337,7 +337,7 @@ def _drop_harmful(states: States, row: int, scratch: States) -> bool:
     return (one | two | three | four | five | six) != 0
 
 
-@jit
+@jit(counted=False)
 def _take_out(states: States, row: int, scratch: States, owned: States, isolated: int) -> None:
     """Count isolated stones in their sections and turn them into tempi."""
     while isolated:
@@ -393,7 +393,7 @@ def _above(fields: int, bound: int) -> int:
     return ((fields + (63 - bound) * _ONES) >> 6) & _ONES
 
 
-@jit
+@jit(counted=False)
 def estimate_lead(states: States, row: int) -> int:
     """Return the static estimate of by how much seat 0 leads more than the margin asked about, in `UNIT` a section."""
     estimate, bits = UNIT * states[row, DECIDED], states[row, OPEN]
