@@ -224,14 +224,18 @@ down and up. Last, the size of it all."""
 
 @jit(counted=False)
 def reduce(states: States, row: int, owned: States, scratch: States) -> int:
-    """Reduce a state in place as the module's text says; return the verdict. `scratch` is (`SCRATCH`,) int64."""
+    """Reduce a state in place as the module's text says; return the verdict. `scratch` is (`SCRATCH`,) int64.
+
+    The bounds come first, since an isolated stone is a sure one or matters to no open section: they decide many states
+    at once, and more stones are isolated once more sections are decided.
+    """
     _write_landings(states, row, scratch)
     _write_flags(states, row, scratch)
-    isolated = _isolated_slots(states, row, scratch)
-    if isolated:
-        _take_out(states, row, scratch, owned, isolated)
     verdict = _decide_sections(states, row, owned, scratch)
     if verdict == UNDECIDED:
+        isolated = _isolated_slots(states, row, scratch)
+        if isolated:
+            _take_out(states, row, scratch, owned, isolated)
         _settle_turn(states, row, owned)
     return verdict
 
@@ -351,8 +355,6 @@ def _take_out(states: States, row: int, scratch: States, owned: States, isolated
         states[row, STONES] &= ~(1 << slot)
         states[row, board] &= ~line_lo
         states[row, board + 1] &= ~line_hi
-        scratch[board] &= ~line_lo
-        scratch[board + 1] &= ~line_hi
         isolated &= isolated - 1
 
 
