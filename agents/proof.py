@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from agents.reduction import (
     DECIDED,
-    ESTIMATE,
     FIRST_WINS,
     LEADS,
     MOVER,
@@ -32,13 +31,14 @@ from agents.reduction import (
     UNDECIDED,
     UNIT,
     States,
+    estimate_lead,
     read_state,
     reduce,
     slide,
     spend_tempo,
     write_owned,
 )
-from ninetka_env._jit import jit, lowest
+from ninetka_env._jit import jit, lowest, prefetch
 from ninetka_env.geometry import NUM_SLOTS, frozen
 from ninetka_env.rules import MOVEMENT, Record
 
@@ -74,7 +74,7 @@ def _first_number(margin: int) -> int:
 FIRST_NUMBER = frozen([_first_number(x) for x in range(-2 * EXPECTED_SPAN, 2 * EXPECTED_SPAN + 1)], np.int64)
 
 
-@jit
+@jit(counted=False)
 def _hash(states: States, row: int, keys: Table, owned: States) -> None:
     """Write the 128-bit hash of a reduced state."""
     turn = (states[row, TEMPI] + 32) << 36 | states[row, MOVER] << 42 | (states[row, DECIDED] + 32) << 43
@@ -104,11 +104,16 @@ def _hash(states: States, row: int, keys: Table, owned: States) -> None:
     keys[row, 1] = two ^ (two >> _S31) | _ONE  # never 0, the mark of an empty entry
 
 
-@jit
+@jit(counted=False)
+def _bucket(table: Table, place: np.uint64) -> np.int64:
+    """Return the first entry of a state's bucket."""
+    return np.int64(place & np.uint64(len(table) // WAYS - 1)) * WAYS
+
+
+@jit(counted=False)
 def _find(table: Table, place: np.uint64, key: np.uint64) -> int:
     """Return the entry of a state, or -1."""
-    buckets = len(table) // WAYS
-    first = np.int64(place & np.uint64(buckets - 1)) * WAYS
+    first = _bucket(table, place)
     check = (place >> _S10) & np.uint64(0xFFFF)
     for entry in range(first, first + WAYS):
         if table[entry, 0] == key and table[entry, 1] >> _S48 == check:
@@ -116,12 +121,12 @@ def _find(table: Table, place: np.uint64, key: np.uint64) -> int:
     return -1
 
 
-@jit
+@jit(counted=False)
 def _store(table: Table, place: np.uint64, key: np.uint64, proof: int, disproof: int, work: int) -> int:
     """Store what is known of a state, in place of an empty entry or the one with least work; return 1 for a new one."""
     entry, new = _find(table, place, key), 0
     if entry < 0:
-        first = np.int64(place & np.uint64(len(table) // WAYS - 1)) * WAYS
+        first = _bucket(table, place)
         entry, least = first, 1 << 60
         for other in range(first, first + WAYS):
             amount = int((table[other, 1] >> _S40) & _BYTE) if table[other, 0] else -1
@@ -143,7 +148,7 @@ def _grow(table: Table, most: int) -> Table:
         if table[entry, 0]:
             low = np.uint64((entry // WAYS) & (LEAST_BUCKETS - 1))
             place = low | (table[entry, 1] >> _S48) << _S10
-            first = np.int64(place & np.uint64(len(wider) // WAYS - 1)) * WAYS
+            first = _bucket(wider, place)
             for other in range(first, first + WAYS):
                 if wider[other, 0] == 0:
                     wider[other, 0] = table[entry, 0]
@@ -273,7 +278,7 @@ NODE, COUNT, WORK, THRESHOLDS = 0, 1, 2, 3
 two numbers at which the search turns away from it."""
 
 
-@jit
+@jit(counted=False)
 def _expand(
     states: States,
     keys: Table,
@@ -305,17 +310,18 @@ def _expand(
         verdict = reduce(states, child, owned, scratch)
         if verdict == UNDECIDED:
             _hash(states, child, keys, owned)
+            prefetch(table, _bucket(table, keys[child, 0]))
             child += 1
         elif (verdict == FIRST_WINS) == (mover == 0):
             numbers[first, mover], numbers[first, 1 - mover] = 0, INFINITY
             killers[mover] = slot
             return 1
-    for new in range(first, child):  # right after each other, so that the processor fetches their entries together
+    for new in range(first, child):  # only now that the processor has fetched their entries
         _look_up(states, keys, numbers, new, table)
     return child - first
 
 
-@jit
+@jit(counted=False)
 def _look_up(states: States, keys: Table, numbers: States, row: int, table: Table) -> None:
     """Take a state's numbers from the table, or from the static estimate."""
     entry = _find(table, keys[row, 0], keys[row, 1])
@@ -323,12 +329,12 @@ def _look_up(states: States, keys: Table, numbers: States, row: int, table: Tabl
         numbers[row, 0] = np.int64(table[entry, 1] & _NUMBER)
         numbers[row, 1] = np.int64((table[entry, 1] >> _S20) & _NUMBER)
     else:
-        margin = states[row, ESTIMATE] - UNIT // 2
+        margin = estimate_lead(states, row) - UNIT // 2
         numbers[row, 0] = FIRST_NUMBER[2 * EXPECTED_SPAN + margin]
         numbers[row, 1] = FIRST_NUMBER[2 * EXPECTED_SPAN - margin]
 
 
-@jit
+@jit(counted=False)
 def _summarise(numbers: States, row: int, first: int, count: int, mover: int) -> tuple[int, int, int]:
     """Write a node's numbers from its children's.
 

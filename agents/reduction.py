@@ -86,10 +86,10 @@ from ninetka_env.rules import Record, landing_square
 States = npt.NDArray[np.int64]
 """(rows, `NUM_WORDS`) int64: a state per row, see the constants below."""
 
-STONES, LEADS, TEMPI, MOVER, DECIDED, OPEN, ESTIMATE = 8, 9, 10, 11, 12, 13, 14
+STONES, LEADS, TEMPI, MOVER, DECIDED, OPEN, UPPER, LOWER = 8, 9, 10, 11, 12, 13, 14, 15
 """The other words of a state: the movable stones as bits of slots; the lead of seat 0 per section, 7 bits each, plus
 32, decided sections at 32; the tempi, positive for seat 0; the seat to move; the lead of seat 0 in decided sections,
-less the margin that is asked about; the undecided sections as bits; the static estimate."""
+less the margin that is asked about; the undecided sections as bits; bounds of their leads, in fields like `LEADS`."""
 NUM_WORDS = 16
 
 UNDECIDED = 0
@@ -117,8 +117,8 @@ def _expected_outcome(high: int, low: int) -> int:
     return round(UNIT * ((1 - below(0.5)) - below(-0.5)))
 
 
-EXPECTED = frozen([[_expected_outcome(high, low) for low in range(64)] for high in range(64)], np.int64)
-"""(64, 64) int64: the estimate for one section by the upper and the lower bound of its lead, both plus 32."""
+EXPECTED = frozen([[_expected_outcome(high, low) for low in range(64)] for high in range(64)], np.int8)
+"""(64, 64) int8: the estimate for one section by the upper and the lower bound of its lead, both plus 32."""
 
 
 @jit
@@ -154,7 +154,6 @@ def read_state(game: Record, margin: int, states: States, row: int) -> None:
     states[row, MOVER] = game.to_move
     states[row, DECIDED] = -margin
     states[row, OPEN] = 511
-    states[row, ESTIMATE] = 0
 
 
 @jit
@@ -175,7 +174,7 @@ def _write_run(game: Record, slot: int, states: States, row: int) -> None:
             states[row, DIRECTION[slot] + 1] |= 1 << (place - 54)
 
 
-@jit
+@jit(counted=False)
 def slide(states: States, parent: int, child: int, slot: int) -> None:
     """Write the state after sliding the stone of `slot`, the opponent to move, not reduced yet, into row `child`."""
     square = run_end(states, parent, slot)
@@ -194,7 +193,7 @@ def slide(states: States, parent: int, child: int, slot: int) -> None:
     states[child, OPEN] = states[parent, OPEN]
 
 
-@jit
+@jit(counted=False)
 def spend_tempo(states: States, parent: int, child: int) -> None:
     """Write the state after the mover, who has one, spends a tempo into row `child`."""
     for word in range(NUM_WORDS):
@@ -204,7 +203,7 @@ def spend_tempo(states: States, parent: int, child: int) -> None:
     states[child, MOVER] = 1 - mover
 
 
-@jit
+@jit(counted=False)
 def run_end(states: States, row: int, slot: int) -> int:
     """Return the inner square 0..80 where the stone of `slot` would come to rest."""
     direction = DIRECTION[slot]
@@ -223,16 +222,20 @@ Flags are six words: bit 8 of the rows of stones that slide right (lo, hi) and l
 down and up. Last, the size of it all."""
 
 
-@jit
+@jit(counted=False)
 def reduce(states: States, row: int, owned: States, scratch: States) -> int:
-    """Reduce a state in place as the module's text says; return the verdict. `scratch` is (`SCRATCH`,) int64."""
+    """Reduce a state in place as the module's text says; return the verdict. `scratch` is (`SCRATCH`,) int64.
+
+    The bounds come first, since an isolated stone is a sure one or matters to no open section: they decide many states
+    at once, and more stones are isolated once more sections are decided.
+    """
     _write_landings(states, row, scratch)
     _write_flags(states, row, scratch)
-    isolated = _isolated_slots(states, row, scratch)
-    if isolated:
-        _take_out(states, row, scratch, owned, isolated)
     verdict = _decide_sections(states, row, owned, scratch)
     if verdict == UNDECIDED:
+        isolated = _isolated_slots(states, row, scratch)
+        if isolated:
+            _take_out(states, row, scratch, owned, isolated)
         _settle_turn(states, row, owned)
     return verdict
 
@@ -338,7 +341,7 @@ def _drop_harmful(states: States, row: int, scratch: States) -> bool:
     return (one | two | three | four | five | six) != 0
 
 
-@jit
+@jit(counted=False)
 def _take_out(states: States, row: int, scratch: States, owned: States, isolated: int) -> None:
     """Count isolated stones in their sections and turn them into tempi."""
     while isolated:
@@ -352,41 +355,55 @@ def _take_out(states: States, row: int, scratch: States, owned: States, isolated
         states[row, STONES] &= ~(1 << slot)
         states[row, board] &= ~line_lo
         states[row, board + 1] &= ~line_hi
-        scratch[board] &= ~line_lo
-        scratch[board + 1] &= ~line_hi
         isolated &= isolated - 1
 
 
 @jit(inline=True)
 def _decide_sections(states: States, row: int, owned: States, scratch: States) -> int:
-    """Bound the lead of every undecided section, forget it where the bounds agree; return the verdict."""
-    upper, lower, sure, free0, free1 = _lead_bounds(states, row, owned, scratch)
-    decided = total = states[row, DECIDED]
-    open_ = still_open = states[row, OPEN]
-    near0 = far0 = near1 = far1 = estimate = 0
-    while open_:
-        section = lowest(open_)
-        shift = 7 * section
-        high, low, lead = (upper >> shift) & 127, (lower >> shift) & 127, (sure >> shift) & 127
-        at_best, at_worst = int(high > 32) - int(high < 32), int(low > 32) - int(low < 32)
-        now = int(lead > 32) - int(lead < 32)
-        total += now
-        if at_best == at_worst:
-            decided += at_best
-            still_open &= ~(1 << section)
-        else:
-            estimate += EXPECTED[high, low]
-            near0 += (at_best - now) * int(lead >= 31)
-            far0 += (at_best - now) * int(lead < 31)
-            near1 += (now - at_worst) * int(lead <= 33)
-            far1 += (now - at_worst) * int(lead > 33)
-        open_ &= open_ - 1
-    states[row, DECIDED], states[row, OPEN] = decided, still_open
-    states[row, LEADS] = (states[row, LEADS] & FIELDS[still_open]) | (_BIAS & ~FIELDS[still_open])
-    states[row, ESTIMATE] = estimate + UNIT * decided
-    if total - _most_gain(near1, far1, free1) > 0:
+    """Bound the lead of every undecided section, forget it where the bounds agree; return the verdict.
+
+    All sections are compared at once: a mask has a one at the foot of each field where the lead is above a number, 31
+    for at least tied or 32 for won. A step between two leads, from lost to tied or from tied to won, is a one that only
+    one of their masks has.
+    """
+    upper, lower, lead, free0, free1 = _lead_bounds(states, row, owned, scratch)
+    open_ = _ONES & FIELDS[states[row, OPEN]]
+    best_won, best_tied = open_ & _above(upper, 32), open_ & _above(upper, 31)
+    worst_won, worst_tied = open_ & _above(lower, 32), open_ & _above(lower, 31)
+    won, tied = open_ & _above(lead, 32), open_ & _above(lead, 31)
+    total = states[row, DECIDED] + popcount(won) + popcount(tied) - popcount(open_)
+    steps, near = (won ^ worst_won) | (tied ^ worst_tied) << 1, 3 * _above(lead, 33)
+    if total - _most_gain(popcount(steps & ~near), popcount(steps & near), free1) > 0:
         return FIRST_WINS
-    return SECOND_WINS if total + _most_gain(near0, far0, free0) <= 0 else UNDECIDED
+    steps, near = (best_won ^ won) | (best_tied ^ tied) << 1, 3 * _above(lead, 30)
+    if total + _most_gain(popcount(steps & near), popcount(steps & ~near), free0) <= 0:
+        return SECOND_WINS
+    agreed = open_ & ~((best_won ^ worst_won) | (best_tied ^ worst_tied))
+    states[row, DECIDED] += popcount(agreed & won) + popcount(agreed & tied) - popcount(agreed)
+    while agreed:
+        states[row, OPEN] &= ~(1 << (lowest(agreed) // 7))
+        agreed &= agreed - 1
+    fields = FIELDS[states[row, OPEN]]
+    states[row, LEADS] = (states[row, LEADS] & fields) | (_BIAS & ~fields)
+    states[row, UPPER], states[row, LOWER] = upper, lower
+    return UNDECIDED
+
+
+@jit
+def _above(fields: int, bound: int) -> int:
+    """Return ones at the feet of the fields, all between 0 and 64, that are above a bound near 32."""
+    return ((fields + (63 - bound) * _ONES) >> 6) & _ONES
+
+
+@jit(counted=False)
+def estimate_lead(states: States, row: int) -> int:
+    """Return the static estimate of by how much seat 0 leads more than the margin asked about, in `UNIT` a section."""
+    estimate, bits = UNIT * states[row, DECIDED], states[row, OPEN]
+    while bits:
+        shift = 7 * lowest(bits)
+        estimate += EXPECTED[(states[row, UPPER] >> shift) & 63, (states[row, LOWER] >> shift) & 63]
+        bits &= bits - 1
+    return estimate
 
 
 @jit

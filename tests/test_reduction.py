@@ -19,6 +19,7 @@ from agents.reduction import (
     STONES,
     TEMPI,
     States,
+    _above,
     _lead_bounds,
     _write_flags,
     _write_landings,
@@ -60,6 +61,14 @@ def may_land(scratch: States, slot: int, square: int) -> bool:
     board = int(DIRECTION[slot])
     lo, hi = int(scratch[board] & SLOT_BOARD[slot, 0]), int(scratch[board + 1] & SLOT_BOARD[slot, 1])
     return bool((lo | hi << 54) >> place & 1)
+
+
+def test_sections_are_compared_all_at_once_as_one_by_one() -> None:
+    """Leads of up to 27 stones, the most that bounds can reach; the numbers that they are compared with."""
+    for leads in np.random.default_rng(0).integers(32 - 27, 32 + 28, (TEST_GAMES, NUM_SECTIONS)).tolist():
+        fields = sum(lead << 7 * section for section, lead in enumerate(leads))
+        for bound in (30, 31, 32, 33):
+            assert _above(fields, bound) == sum(1 << 7 * s for s, lead in enumerate(leads) if lead > bound)
 
 
 @pytest.mark.parametrize("slides", [0, 6, 12, 18])
