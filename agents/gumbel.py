@@ -157,6 +157,8 @@ class _Trees(NamedTuple):
 class GumbelSearch:
     """Searches batches of positions; keeps its trees' memory between calls, so one object serves one thread."""
 
+    name = "gumbel"
+
     def __init__(self, evaluate: Evaluate, options: SearchOptions | None = None, threads: int = 1) -> None:
         """Set the search up.
 
@@ -170,6 +172,10 @@ class GumbelSearch:
         self.threads = check_threads(threads)
         self._schedule = halving_schedule(self.options.considered, self.options.simulations)
         self._nodes = np.empty((0, self.options.simulations + 1), NODE)
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose actions; see `agents.agent.Agent.act`."""
+        return self.run(games, rng).actions
 
     def run(self, games: Records, rng: np.random.Generator) -> SearchResult:
         """Search positions.
@@ -288,9 +294,14 @@ def _draw_gumbel(trees: _Trees, scale: float) -> None:
     for index in range(len(trees.streams)):
         bits = trees.nodes[index, 0].legal
         while bits:
-            uniform = (float(draw(trees.streams, index) >> np.uint64(11)) + 0.5) * 2.0**-53
-            trees.noise[index, lowest(bits)] = -np.log(-np.log(uniform)) * scale
+            trees.noise[index, lowest(bits)] = scale * gumbel_noise(trees.streams, index)
             bits &= bits - 1
+
+
+@jit
+def gumbel_noise(streams: Streams, index: int) -> float:
+    """Draw Gumbel(0) noise from stream `index`."""
+    return float(-np.log(-np.log((float(draw(streams, index) >> np.uint64(11)) + 0.5) * 2.0**-53)))
 
 
 @jit

@@ -43,7 +43,7 @@ NODE = np.dtype(
             [
                 ("untried", np.int64),  # bits of the legal actions that have no child yet
                 ("visits", np.int32),
-                ("wins", np.int32, (MAX_PLAYERS,)),  # of the playouts through this node, those that each seat won
+                ("wins", np.float32, (MAX_PLAYERS,)),  # of the playouts through this node, those that each seat won
                 ("parent", np.int32),
                 ("child", np.int32),  # the newest child, 0 for none; its `sibling` is the one before, and so on
                 ("sibling", np.int32),
@@ -169,36 +169,76 @@ def grow(
     prover: Prover,
 ) -> None:
     """Grow a tree of `len(nodes) - 1` simulations from `root`, fewer if it is proven, drawing from stream `index`."""
-    game = scratch[0]
     failures = 0
     forget(prover)
-    _reset_node(nodes[0], root, 0, 0, 0)
+    plant(root, nodes, scratch)
     for new in range(1, len(nodes)):
-        scratch[0] = root
-        game.auto_pass = 1
-        pass_over(game)
-        if new == 1:
-            nodes[0].untried = legal_bits(game)
-        leaf, winner = _play_down(game, nodes, exploration), -1
-        if nodes[leaf].untried:
-            bit, mover = draw_bit(streams, index, nodes[leaf].untried), game.to_move
-            nodes[leaf].untried &= ~(1 << bit)
-            play_bit(game, bit)
-            _reset_node(nodes[new], game, leaf, bit, mover)
-            nodes[new].sibling = nodes[leaf].child
-            nodes[leaf].child = new
-            leaf = new
-            if failures <= PATIENCE:
-                winner = proven_winner(game, prover)
-                failures += 1 if winner < 0 else -4
-        if winner < 0:
-            playout(game, streams, index)
-            _back_up(nodes, leaf, winner_of(game))
-        else:
-            _back_up(nodes, leaf, winner)
-            _back_up_proof(nodes, leaf, winner)
-            if nodes[0].winner >= 0:
-                return
+        game = set_out(root, scratch)
+        leaf = _play_down(game, nodes, exploration)
+        bit = draw_bit(streams, index, nodes[leaf].untried) if nodes[leaf].untried else -1
+        failures = simulate(game, streams, index, nodes, leaf, bit, new, failures, prover)
+        if nodes[0].winner >= 0:
+            return
+
+
+@jit
+def plant(root: Record, nodes: Records, scratch: Records) -> None:
+    """Make node 0 that of the position after the root's forced passes."""
+    _reset_node(nodes[0], set_out(root, scratch), 0, 0, 0)
+
+
+@jit
+def set_out(root: Record, scratch: Records) -> Record:
+    """Return a copy of the root to play down from, which plays forced passes itself."""
+    scratch[0] = root
+    game = scratch[0]
+    game.auto_pass = 1
+    pass_over(game)
+    return game
+
+
+@jit
+def simulate(
+    game: Record,
+    streams: Streams,
+    index: int,
+    nodes: Records,
+    leaf: int,
+    bit: int,
+    new: int,
+    failures: int,
+    prover: Prover,
+) -> int:
+    """Play `bit` at a leaf, which makes the node `new`, and on to the end; count who wins.
+
+    A `bit` of -1 makes no node: the game is over at the leaf. Return `failures`, how often proofs failed, see
+    `PATIENCE`, counted on.
+    """
+    winner = -1
+    if bit >= 0:
+        _extend(game, nodes, leaf, bit, new)
+        leaf = new
+        if failures <= PATIENCE:
+            winner = proven_winner(game, prover)
+            failures += 1 if winner < 0 else -4
+    if winner < 0:
+        playout(game, streams, index)
+        _back_up(nodes, leaf, winner_of(game))
+    else:
+        _back_up(nodes, leaf, winner)
+        _back_up_proof(nodes, leaf, winner)
+    return failures
+
+
+@jit
+def _extend(game: Record, nodes: Records, leaf: int, bit: int, new: int) -> None:
+    """Play an untried action at a leaf and make `new` the node that it leads to."""
+    mover = game.to_move
+    nodes[leaf].untried &= ~(1 << bit)
+    play_bit(game, bit)
+    _reset_node(nodes[new], game, leaf, bit, mover)
+    nodes[new].sibling = nodes[leaf].child
+    nodes[leaf].child = new
 
 
 @jit
@@ -216,14 +256,14 @@ def _play_down(game: Record, nodes: Records, exploration: float) -> int:
     """Follow the best children while every action has one; return the node where that ends."""
     index = 0
     while nodes[index].untried == 0 and nodes[index].child:
-        index = _best_child(nodes, index, exploration)
+        index = best_child(nodes, index, exploration)
         play_bit(game, int(nodes[index].bit))
     return index
 
 
 @jit
-def _best_child(nodes: Records, index: int, exploration: float) -> int:
-    """Return the child with the highest upper confidence bound for the seat that moves to it.
+def best_child(nodes: Records, index: int, exploration: float) -> int:
+    """Return the child with the highest upper confidence bound for the seat that moves to it, 0 if there is none.
 
     Children that are proven are left out: below a node that is not, they are lost.
     """

@@ -6,9 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from agents.agent import Actions, game_streams
+from agents.agent import Actions, Agent, game_streams
+from agents.by_phase import ByPhase
 from agents.checkpoint import best_shipped, load_checkpoint
 from agents.features import make_features
+from agents.guided import GuidedSearch
 from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
 from agents.network import Network, as_inputs
 from ninetka_env.geometry import NUM_ACTIONS
@@ -37,9 +39,9 @@ class NetAgent:
             temperature: 0 plays the most probable action; else actions are drawn by p ** (1 / temperature).
                 With a search, it scales the Gumbel noise at the root.
             threads: at most this many CPU threads; 0 leaves torch's setting alone.
-            simulations: of the search before each move (see `agents.gumbel`); 0 plays without search.
-            playouts: of a tree search from each position that the search evaluates; 0 trusts the network alone.
-            exact: with two players, most nodes to prove who wins at a leaf of the search; 0 for none.
+            simulations: positions that the search before each move asks the network about; 0 plays without search.
+            playouts: random ones for each of them, twice as many for slides; 0 trusts the network alone.
+            exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
 
         Raises:
             ValueError: if the checkpoint is no good, or an option is out of range.
@@ -50,11 +52,10 @@ class NetAgent:
             raise ValueError(f"threads={threads!r}: expected an integer of at least 0")
         if threads:
             torch.set_num_threads(threads)
-        options = _search_options(simulations, temperature, playouts, exact)
         self.name = "net"
         self.temperature = temperature
         self.network = load_checkpoint(path or best_shipped(), best_device())[0]
-        self._search = GumbelSearch(network_evaluate(self.network), options) if options else None
+        self._search = _make_search(self.network, simulations, temperature, playouts, exact)
 
     @classmethod
     def of(
@@ -67,31 +68,39 @@ class NetAgent:
         exact: int = 0,
     ) -> NetAgent:
         """Make an agent of a network at hand."""
-        options = _search_options(simulations, temperature, playouts, exact)
         agent = cls.__new__(cls)
         agent.name, agent.temperature, agent.network = name, temperature, network
-        agent._search = GumbelSearch(network_evaluate(network), options) if options else None
+        agent._search = _make_search(network, simulations, temperature, playouts, exact)
         return agent
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `agents.agent.Agent.act`."""
         if self._search:
-            return self._search.run(games, rng).actions
+            return self._search.act(games, rng)
         scores = policy_logits(self.network, games)
         if self.temperature:
             scores = scores / np.float32(self.temperature) + _gumbel(games, rng)
         return np.asarray(scores.argmax(1), np.int64)
 
 
-def _search_options(simulations: int, temperature: float, playouts: int, exact: int) -> SearchOptions | None:
-    """Return how to search before a move, None for not at all."""
+def _make_search(network: Network, simulations: int, temperature: float, playouts: int, exact: int) -> Agent | None:
+    """Return the search before a move, None for none.
+
+    Stones are placed by the Gumbel search, whose few simulations go where the network points. Slides are won by reading
+    ahead: one tree that keeps all its playouts (they are half as long there, hence twice as many) does that better.
+    """
     if simulations < 0:
         raise ValueError(f"simulations={simulations!r}: expected an integer of at least 0")
     if exact and not simulations:
         raise ValueError(f"exact={exact!r}: proofs are for the leaves of a search, which needs simulations")
     if not simulations:
         return None
-    return SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
+    evaluate = network_evaluate(network)
+    options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
+    placement = GumbelSearch(evaluate, options)
+    if playouts == 0:
+        return placement
+    return ByPhase(placement, GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact))
 
 
 def best_device() -> torch.device:

@@ -14,7 +14,7 @@ ROAD = [{"geometry"}, {"rules"}, {"game", "observation"}, {"aec", "vector", "one
 """Stations of `ninetka_env`, in order: none imports a later one."""
 OUTER_FACE = {"aec", "vector", "one_seat", "ninetka_v0", "__init__"}
 """The modules of `ninetka_env` that may know gymnasium and pettingzoo."""
-NETWORK = {"network", "policy", "gumbel", "checkpoint", "export"}
+NETWORK = {"network", "policy", "gumbel", "guided", "checkpoint", "export"}
 """The modules of `agents` that may know torch."""
 
 

@@ -76,7 +76,8 @@ class AgentFigures:
     elo: float | None
     """Rating, the pool's mean at 0; None if it played only itself."""
     elo_interval: Interval | None
-    """95 % interval by resampling rotation groups; None where the games set no bound: it won all or none of them."""
+    """95 % interval by resampling rotation groups; None where the games set no bound: it won all or none
+    of them, or there is one group only."""
 
 
 @dataclass(frozen=True)

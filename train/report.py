@@ -93,7 +93,7 @@ def _results_table(evaluation: Evaluation) -> Table:
     rated = len(evaluation.agents) > 1
     if rated:
         columns.append("Elo [95 %]")
-        note += " Elo: mean 0; no interval if it won all or none."
+        note += " Elo: mean 0; no interval if it won all or none, or seats rotated once only."
     table = new_table("Results", "agent", *columns, note=note)
     for agent in evaluation.agents:
         low, high = agent.interval

@@ -1,0 +1,194 @@
+"""Guided search: it proves what exact solving proves, hears the network's advice, and batches do as they promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from brute import winners_of_moves
+from conftest import Options, position_after, random_position
+from test_gumbel import (
+    endings,
+    forced_pass,
+    games_of_more_players,
+    mixed_games,
+    records_of,
+    two_player_endings,
+    untrained,
+)
+
+from agents import guided
+from agents.agent import GameRandom, game_streams
+from agents.guided import ADVICE, GuidedSearch
+from agents.gumbel import network_evaluate
+from agents.policy import NetAgent
+from ninetka_env.game import Game
+from ninetka_env.geometry import PASS
+from ninetka_env.rules import MOVEMENT, Phase
+
+
+def make_search(simulations=4, playouts=8, **options) -> GuidedSearch:
+    return GuidedSearch(network_evaluate(untrained()), simulations, playouts, **options)
+
+
+def advice_of(game: Game, share: float, value: float):
+    """Return a network that puts `share` of its policy on one action of the game, and its value; and that action."""
+    legal = game.legal_actions()
+    chosen = int(legal[len(legal) // 2])
+
+    def evaluate(games):
+        logits = np.full((len(games), 122), np.log((1 - share) / (len(legal) - 1)), np.float32)
+        logits[:, chosen] = np.log(share)
+        others = (1 - value) / (game.num_players - 1)
+        values = np.where(np.arange(4) < game.num_players, np.float32(others), np.float32(0))
+        values = np.tile(values, (len(games), 1)).astype(np.float32)
+        values[:, 0] = value
+        return logits, values
+
+    return evaluate, chosen
+
+
+# Strength
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_an_untrained_network_finds_the_slides_that_win(players):
+    found = endings(players)
+    result = make_search(16, 200).run(records_of([ending.game for ending in found]), np.random.default_rng(0))
+    for ending, action in zip(found, result.actions, strict=True):
+        assert action in ending.best
+
+
+def test_whatever_the_budget_proofs_only_help():
+    games = two_player_endings(8)
+    for exact in (1, 20, 10_000):
+        actions = make_search(8, 8, exact=exact).run(games, np.random.default_rng(0)).actions
+        for index in range(len(games)):
+            game = Game(games[index : index + 1])
+            truth = np.array(winners_of_moves(game.records, legal := game.legal_actions()))
+            if exact > 1:
+                assert game.to_move not in truth or truth[legal == actions[index]] == game.to_move
+            assert actions[index] in legal
+
+
+def test_proofs_are_for_two_players():
+    more = games_of_more_players()
+    exact, plain = (make_search(exact=nodes).run(more, np.random.default_rng(0)) for nodes in (20, 0))
+    assert all((first == second).all() for first, second in zip(exact, plain, strict=True))
+
+
+# The network's advice
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_the_policy_is_followed_where_nothing_else_is_known(players):
+    game = random_position(Options(players), 5, 12)
+    evaluate, chosen = advice_of(game, 0.9, 1 / players)
+    result = GuidedSearch(evaluate, 1, 12).run(game.records, np.random.default_rng(0))
+    assert result.actions[0] == chosen
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_values_count_like_playouts_for_the_seat_that_they_mean(players):
+    """A network that sees the mover win after one slide, lose after all others and else knows nothing."""
+    game = position_after(Options(players), 3, Phase.MOVEMENT, 2)
+    legal, seat = game.legal_actions().tolist(), game.to_move
+    wanted, sees = legal[-1], {}
+    for action in legal:
+        child = game.copy()
+        child.play(action)
+        sees[child.records.tobytes()] = seat if action == wanted else (seat + 1) % players
+
+    def evaluate(games):
+        values = np.tile((np.arange(4) < players).astype(np.float32) / players, (len(games), 1))
+        for row, record in enumerate(games):
+            if record.tobytes() in sees:
+                values[row] = np.arange(4) == (sees[record.tobytes()] - record.to_move) % players
+        return np.full((len(games), 122), -3, np.float32), values
+
+    result = GuidedSearch(evaluate, 2 * len(legal), 4).run(game.records, np.random.default_rng(0))
+    assert result.actions[0] == wanted
+
+
+def test_each_position_is_asked_about_once_and_all_playouts_count():
+    games, asked = mixed_games(), []
+
+    def listen(positions):
+        asked.extend(record.tobytes() for record in positions)
+        return network_evaluate(untrained())(positions)
+
+    before = games.tobytes()
+    result = GuidedSearch(listen, 6, 10).run(games, np.random.default_rng(0))
+    assert games.tobytes() == before
+    for index in range(len(games)):
+        game = Game(games[index : index + 1])
+        assert set(result.visits[index].nonzero()[0]) <= set(game.legal_actions())
+        advised, rest = divmod(int(result.visits[index].sum()) - 60, ADVICE)
+        assert rest == 0
+        assert 0 <= advised <= 6
+        assert result.actions[index] in game.legal_actions()
+    assert len(asked) <= 6 * len(games)
+    assert set(asked) >= {record.tobytes() for record in games if record.auto_pass}
+    asked.clear()
+    one = position_after(Options(3), 1, Phase.MOVEMENT, 0)
+    GuidedSearch(listen, 12, 16).run(one.records, np.random.default_rng(0))
+    assert len(asked) == len(set(asked)) == 12
+
+
+def test_a_forced_pass_is_searched_through():
+    result = make_search().run(forced_pass().records, np.random.default_rng(0))
+    assert result.actions[0] == PASS
+    assert result.visits[0, PASS] == result.visits[0].sum() > 0
+
+
+# Chance and batches
+
+
+def test_a_batch_is_searched_like_each_game_alone():
+    games, search = mixed_games(), make_search()
+    streams = game_streams(games, np.random.default_rng(0))
+    together = search.run(games, GameRandom(streams.copy()))
+    for i in range(len(games)):
+        alone = search.run(games[i : i + 1], GameRandom(streams[i : i + 1].copy()))
+        assert alone.actions[0] == together.actions[i]
+        assert (alone.visits[0] == together.visits[i]).all()
+
+
+def test_threads_and_memory_change_nothing(monkeypatch):
+    games = mixed_games()
+    one, two = (make_search(threads=threads, exact=5).run(games, np.random.default_rng(3)) for threads in (1, 2))
+    monkeypatch.setattr(guided, "MEMORY", 1)
+    parts = make_search(exact=5).run(games, np.random.default_rng(3))
+    for first, second, third in zip(one, two, parts, strict=True):
+        assert (first == second).all()
+        assert (first == third).all()
+
+
+def test_noise_draws_by_visits():
+    game = position_after(Options(2), 0, Phase.MOVEMENT, 20)
+    games, rng = np.repeat(game.records, 3000), np.random.default_rng(0)
+    result = make_search(2, 20, gumbel_scale=1.0).run(games, rng)
+    drawn = np.bincount(result.actions, minlength=122) / len(games)
+    expected = (result.visits / result.visits.sum(1, keepdims=True)).mean(0)
+    np.testing.assert_allclose(drawn, expected, atol=0.04)
+    still = make_search(2, 20).run(games[:50], np.random.default_rng(1))
+    assert (still.visits[np.arange(50), still.actions] == still.visits.max(1)).all()
+
+
+@pytest.mark.parametrize("options", [{"simulations": 0}, {"playouts": 0}, {"exact": -1}, {"gumbel_scale": -1}])
+def test_wrong_options_are_named(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        make_search(**options)
+
+
+# The agent
+
+
+def test_the_agent_slides_by_guided_search():
+    games = mixed_games()
+    moving = games[games["phase"] == MOVEMENT]
+    agent = NetAgent.of(untrained(), simulations=4, playouts=4)
+    expected = make_search(4, 8).run(moving, np.random.default_rng(1)).actions
+    assert agent.act(moving, np.random.default_rng(1)).tolist() == expected.tolist()
