@@ -97,7 +97,7 @@ class GuidedSearch:
         """
         self._evaluate = evaluate
         self._simulations = check_count("simulations", simulations)
-        self._playouts = check_count("playouts", playouts)
+        self._playouts = check_count("playouts", playouts, most=mcts.MOST_SIMULATIONS // self._simulations)
         if not 0 <= gumbel_scale < math.inf:
             raise ValueError(f"gumbel_scale={gumbel_scale!r}: expected a number of at least 0")
         self._gumbel_scale = float(gumbel_scale)

@@ -60,6 +60,8 @@ NODE = np.dtype(
 
 EXPLORATION = 0.7
 """The usual exploration constant c: see `MctsAgent`."""
+MOST_SIMULATIONS = 1 << 24
+"""Of a tree: its nodes count wins by float32, exactly up to here."""
 PATIENCE = 16
 """Failed proofs after which a search stops to try, beyond 4 for each that succeeded: early slides are out of reach."""
 
@@ -93,7 +95,7 @@ class MctsAgent:
             ValueError: if simulations, threads or exact is out of range, or exploration is negative.
         """
         self.name = "mcts"
-        self._simulations = check_count("simulations", simulations)
+        self._simulations = check_count("simulations", simulations, most=MOST_SIMULATIONS)
         self._exploration = _check_exploration(exploration)
         self._threads = check_threads(threads)
         self._exact = check_count("exact", exact, least=0)
@@ -116,7 +118,7 @@ def search(
     """
     if game.is_over:
         raise ValueError("the game is over: there is nothing to search")
-    nodes = np.zeros(check_count("simulations", simulations) + 1, NODE)
+    nodes = np.zeros(check_count("simulations", simulations, most=MOST_SIMULATIONS) + 1, NODE)
     visits, wins = np.zeros(NUM_ACTIONS, np.int64), np.zeros((NUM_ACTIONS, MAX_PLAYERS), np.float64)
     winners, streams = np.full(NUM_ACTIONS, -1, np.int8), game_streams(game.records, rng)
     exploration, exact = _check_exploration(exploration), check_count("exact", exact, least=0)

@@ -263,10 +263,12 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
     raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Return an option that counts something as int; `ValueError` unless it is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name}={value!r}: expected an integer of at least {least}")
+def check_count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return an option that counts something as int; `ValueError` unless it is an integer within the bounds."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limit = "" if most is None else f" and at most {most}"
+        raise ValueError(f"{name}={value!r}: expected an integer of at least {least}{limit}")
     return int(value)
 
 

@@ -177,7 +177,9 @@ def test_noise_draws_by_visits():
     assert (still.visits[np.arange(50), still.actions] == still.visits.max(1)).all()
 
 
-@pytest.mark.parametrize("options", [{"simulations": 0}, {"playouts": 0}, {"exact": -1}, {"gumbel_scale": -1}])
+@pytest.mark.parametrize(
+    "options", [{"simulations": 0}, {"playouts": 0}, {"playouts": 1 << 23}, {"exact": -1}, {"gumbel_scale": -1}]
+)
 def test_wrong_options_are_named(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         make_search(**options)

@@ -349,7 +349,7 @@ def test_a_finished_game_is_not_searched():
         search(game, 10, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("simulations", [0, -1, 1.5, True, "3", None])
+@pytest.mark.parametrize("simulations", [0, -1, 1.5, True, "3", None, (1 << 24) + 1])
 def test_simulations_are_a_positive_integer(simulations):
     with pytest.raises(ValueError, match=r"simulations=.*at least 1"):
         search(Game.new(2), simulations, np.random.default_rng(0))
