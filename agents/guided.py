@@ -25,7 +25,7 @@ from ninetka_env._jit import jit, lowest
 from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw_bit
 from ninetka_env.game import check_count
-from ninetka_env.geometry import NUM_ACTIONS, PASS
+from ninetka_env.geometry import NUM_ACTIONS
 from ninetka_env.rules import GAME, Record, Records, bit_action, legal_bits, must_pass, play_bit
 
 PRIOR_WEIGHT = 1.0
@@ -311,16 +311,20 @@ def _report_all(trees: _Trees, scale: float, actions: Actions, visits: npt.NDArr
     """Fill the result in, with so much Gumbel noise."""
     for index in range(len(trees.roots)):
         game, nodes = trees.roots[index], trees.nodes[index]
-        actions[index] = mcts.most_visited(game, nodes)
-        if must_pass(game):
-            visits[index, PASS] = nodes[0].visits
-            continue
-        child, highest = nodes[0].child, -np.inf
-        while child:
-            action = bit_action(game, nodes[child].bit)
-            visits[index, action] = nodes[child].visits
-            if scale > 0:
-                score = np.log(nodes[child].visits) + scale * gumbel_noise(trees.streams, index)
-                if score > highest:
-                    actions[index], highest = action, score
-            child = nodes[child].sibling
+        mcts.write_visits(game, nodes, visits[index])
+        if scale == 0 or must_pass(game):
+            actions[index] = mcts.most_visited(game, nodes)
+        else:
+            actions[index] = _draw_by_visits(game, nodes, scale, trees.streams, index)
+
+
+@jit
+def _draw_by_visits(game: Record, nodes: Records, scale: float, streams: Streams, index: int) -> int:
+    """Return the root's action of highest log(visits) + noise."""
+    best, highest, child = 0, -np.inf, nodes[0].child
+    while child:
+        score = np.log(nodes[child].visits) + scale * gumbel_noise(streams, index)
+        if score > highest:
+            best, highest = child, score
+        child = nodes[child].sibling
+    return bit_action(game, nodes[best].bit)

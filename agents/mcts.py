@@ -333,6 +333,18 @@ def most_visited(game: Record, nodes: Records) -> int:
 
 
 @jit
+def write_visits(game: Record, nodes: Records, visits: npt.NDArray[np.integer]) -> None:
+    """Write how often the root's actions were visited into (122,) zeros."""
+    if must_pass(game):
+        visits[PASS] = nodes[0].visits
+        return
+    child = nodes[0].child
+    while child:
+        visits[bit_action(game, nodes[child].bit)] = nodes[child].visits
+        child = nodes[child].sibling
+
+
+@jit
 def _rank(node: Record) -> tuple[int, int, int, int]:
     """Return what `most_visited` compares."""
     proven = 0 if node.winner < 0 else 1 if node.winner == node.mover else -1

@@ -15,12 +15,12 @@ from test_gumbel import (
     games_of_more_players,
     mixed_games,
     records_of,
+    searched_together_and_alone,
     two_player_endings,
     untrained,
 )
 
 from agents import guided
-from agents.agent import GameRandom, game_streams
 from agents.guided import ADVICE, GuidedSearch
 from agents.gumbel import network_evaluate
 from agents.policy import NetAgent
@@ -147,11 +147,8 @@ def test_a_forced_pass_is_searched_through():
 
 
 def test_a_batch_is_searched_like_each_game_alone():
-    games, search = mixed_games(), make_search()
-    streams = game_streams(games, np.random.default_rng(0))
-    together = search.run(games, GameRandom(streams.copy()))
-    for i in range(len(games)):
-        alone = search.run(games[i : i + 1], GameRandom(streams[i : i + 1].copy()))
+    together, each = searched_together_and_alone(make_search())
+    for i, alone in enumerate(each):
         assert alone.actions[0] == together.actions[i]
         assert (alone.visits[0] == together.visits[i]).all()
 

@@ -300,12 +300,18 @@ def test_a_forced_pass_is_searched_through():
 # Chance and batches
 
 
-def test_a_batch_is_searched_like_each_game_alone():
-    games, search = mixed_games(), make_search(playouts=3)
+def searched_together_and_alone(search):
+    """Return the results of `mixed_games` in one batch, and of each of them alone with the same chance."""
+    games = mixed_games()
     streams = game_streams(games, np.random.default_rng(0))
+    parts = [slice(i, i + 1) for i in range(len(games))]
     together = search.run(games, GameRandom(streams.copy()))
-    for i in range(len(games)):
-        alone = search.run(games[i : i + 1], GameRandom(streams[i : i + 1].copy()))
+    return together, [search.run(games[part], GameRandom(streams[part].copy())) for part in parts]
+
+
+def test_a_batch_is_searched_like_each_game_alone():
+    together, each = searched_together_and_alone(make_search(playouts=3))
+    for i, alone in enumerate(each):
         assert alone.actions[0] == together.actions[i]
         assert (alone.visits[0] == together.visits[i]).all()
         np.testing.assert_allclose(alone.policy[0], together.policy[i], atol=1e-3)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.gumbel import GumbelSearch
-from agents.mcts import EXPLORATION, NODE, grow, most_visited
+from agents.mcts import EXPLORATION, NODE, grow, most_visited, write_visits
 from agents.proof import make_prover
 from ninetka_env._jit import jit
 from ninetka_env._threads import Control, claim, run_shared
@@ -23,7 +23,7 @@ from ninetka_env.chance import Streams, draw_below, make_streams
 from ninetka_env.files import replace_file
 from ninetka_env.game import begin
 from ninetka_env.geometry import MAX_PLAYERS, NUM_ACTIONS, NUM_SECTIONS
-from ninetka_env.rules import GAME, Record, Records, bit_action, is_over, must_pass, play, winner_of
+from ninetka_env.rules import GAME, Record, Records, is_over, play, winner_of
 from train.truth import find_known, next_known, only_winning
 
 MAX_PLIES = 81
@@ -268,7 +268,7 @@ def _play_searching(
         while not is_over(game):
             grow(game, streams, index, exploration, nodes, scratch, prover)
             games[index, ply] = game
-            _write_visits(now, nodes, visits[index, ply])
+            write_visits(game, nodes, visits[index, ply])
             if draw_below(streams, index, 1 << 20) < greedy * (1 << 20):
                 action = most_visited(game, nodes)
             else:
@@ -277,18 +277,6 @@ def _play_searching(
             ply += 1
         lengths[index], endings.winners[index] = ply, winner_of(game)
         write_owners(game, endings.owners[index])
-
-
-@jit
-def _write_visits(games: Records, nodes: Records, visits: npt.NDArray[np.uint16]) -> None:
-    """Write how often the actions of game 0 were visited."""
-    if must_pass(games[0]):
-        visits[NUM_ACTIONS - 1] = 1
-        return
-    child = nodes[0].child
-    while child:
-        visits[bit_action(games[0], nodes[child].bit)] = nodes[child].visits
-        child = nodes[child].sibling
 
 
 @jit
