@@ -11,7 +11,6 @@ There is one value per seat at every node and each node maximises its mover's, a
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +23,8 @@ from agents.proof import Prover, forget, make_prover
 from ninetka_env._jit import jit, lowest
 from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw_bit
-from ninetka_env.game import check_count
-from ninetka_env.geometry import NUM_ACTIONS
+from ninetka_env.game import check_count, check_scale
+from ninetka_env.geometry import MAX_PLAYERS, NUM_ACTIONS
 from ninetka_env.rules import GAME, Record, Records, bit_action, legal_bits, must_pass, play_bit
 
 PRIOR_WEIGHT = 1.0
@@ -44,6 +43,8 @@ class GuidedResult(NamedTuple):
     noise, the one of highest noise + log(visits)."""
     visits: npt.NDArray[np.int64]
     """(N, 122) int64: playouts per action, the network's advice counted like `ADVICE` of them."""
+    values: npt.NDArray[np.float32]
+    """(N, 4) float32: chance to win per seat (absolute), the share of them that it won."""
 
 
 class _Trees(NamedTuple):
@@ -98,9 +99,7 @@ class GuidedSearch:
         self._evaluate = evaluate
         self._simulations = check_count("simulations", simulations)
         self._playouts = check_count("playouts", playouts, most=mcts.MOST_SIMULATIONS // self._simulations)
-        if not 0 <= gumbel_scale < math.inf:
-            raise ValueError(f"gumbel_scale={gumbel_scale!r}: expected a number of at least 0")
-        self._gumbel_scale = float(gumbel_scale)
+        self._gumbel_scale = check_scale("gumbel_scale", gumbel_scale)
         self._exact = check_count("exact", exact, least=0)
         self._threads = check_threads(threads)
 
@@ -118,15 +117,18 @@ class GuidedSearch:
                 found in a game does not depend on the others.
         """
         streams = game_streams(games, rng)
-        result = GuidedResult(np.zeros(len(games), np.int64), np.zeros((len(games), NUM_ACTIONS), np.int64))
+        count = len(games)
+        visits, values = np.zeros((count, NUM_ACTIONS), np.int64), np.zeros((count, MAX_PLAYERS), np.float32)
+        result = GuidedResult(np.zeros(count, np.int64), visits, values)
         at_once = max(1, MEMORY // (self._simulations * self._playouts * mcts.NODE.itemsize))
-        for first in range(0, len(games), at_once):
+        for first in range(0, count, at_once):
             part = slice(first, first + at_once)
             trees = self._make_trees(games[part], streams[part])
             for question in range(1, self._simulations + 1):
                 self._ask(trees, question)
                 self._grow(trees, question)
-            _report_all(trees, self._gumbel_scale, result.actions[part], result.visits[part])
+            found = GuidedResult(result.actions[part], result.visits[part], result.values[part])
+            _report_all(trees, self._gumbel_scale, found)
         return result
 
     def _make_trees(self, games: Records, streams: Streams) -> _Trees:
@@ -307,15 +309,16 @@ def _guided_choice(nodes: Records, index: int, mover: int, priors: npt.NDArray[n
 
 
 @jit
-def _report_all(trees: _Trees, scale: float, actions: Actions, visits: npt.NDArray[np.int64]) -> None:
+def _report_all(trees: _Trees, scale: float, result: GuidedResult) -> None:
     """Fill the result in, with so much Gumbel noise."""
     for index in range(len(trees.roots)):
         game, nodes = trees.roots[index], trees.nodes[index]
-        mcts.write_visits(game, nodes, visits[index])
+        mcts.write_visits(game, nodes, result.visits[index])
+        result.values[index] = nodes[0].wins / np.float32(nodes[0].visits)
         if scale == 0 or must_pass(game):
-            actions[index] = mcts.most_visited(game, nodes)
+            result.actions[index] = mcts.most_visited(game, nodes)
         else:
-            actions[index] = _draw_by_visits(game, nodes, scale, trees.streams, index)
+            result.actions[index] = _draw_by_visits(game, nodes, scale, trees.streams, index)
 
 
 @jit

@@ -32,7 +32,7 @@ from agents.proof import Prover, forget, make_prover, proven_winner
 from ninetka_env._jit import jit, lowest, popcount
 from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw
-from ninetka_env.game import check_count
+from ninetka_env.game import check_count, check_scale
 from ninetka_env.geometry import MAX_PLAYERS, NEUTRAL_SQUARE, NUM_ACTIONS, PASS
 from ninetka_env.rules import (
     GAME,
@@ -114,8 +114,7 @@ class SearchOptions:
         check_count("playouts", self.playouts, least=0)
         check_count("exact", self.exact, least=0)
         for name in ("gumbel_scale", "visit_offset", "value_scale"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name}={getattr(self, name)!r}: expected a number of at least 0")
+            check_scale(name, getattr(self, name))
         if not 0 <= self.playout_share <= 1:
             raise ValueError(f"playout_share={self.playout_share!r}: expected a number from 0 to 1")
 

@@ -21,7 +21,7 @@ from agents.random_agent import playout
 from ninetka_env._jit import jit
 from ninetka_env._threads import Control, claim, run_shared
 from ninetka_env.chance import Streams, draw_bit
-from ninetka_env.game import Game, check_count
+from ninetka_env.game import Game, check_count, check_scale
 from ninetka_env.geometry import MAX_PLAYERS, NUM_ACTIONS, PASS
 from ninetka_env.rules import (
     GAME,
@@ -96,7 +96,7 @@ class MctsAgent:
         """
         self.name = "mcts"
         self._simulations = check_count("simulations", simulations, most=MOST_SIMULATIONS)
-        self._exploration = _check_exploration(exploration)
+        self._exploration = check_scale("exploration", exploration)
         self._threads = check_threads(threads)
         self._exact = check_count("exact", exact, least=0)
 
@@ -121,16 +121,10 @@ def search(
     nodes = np.zeros(check_count("simulations", simulations, most=MOST_SIMULATIONS) + 1, NODE)
     visits, wins = np.zeros(NUM_ACTIONS, np.int64), np.zeros((NUM_ACTIONS, MAX_PLAYERS), np.float64)
     winners, streams = np.full(NUM_ACTIONS, -1, np.int8), game_streams(game.records, rng)
-    exploration, exact = _check_exploration(exploration), check_count("exact", exact, least=0)
+    exploration, exact = check_scale("exploration", exploration), check_count("exact", exact, least=0)
     _search_first(game.records, streams, exploration, exact, nodes, visits, wins, winners)
     with np.errstate(invalid="ignore"):
         return SearchResult(visits, wins[:, : game.num_players] / visits[:, None], winners)
-
-
-def _check_exploration(exploration: float) -> float:
-    if not 0 <= exploration < np.inf:
-        raise ValueError(f"exploration={exploration!r}: expected a finite number of at least 0")
-    return float(exploration)
 
 
 @jit

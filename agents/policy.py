@@ -13,6 +13,7 @@ from agents.features import make_features
 from agents.guided import GuidedSearch
 from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
 from agents.network import Network, as_inputs
+from ninetka_env.game import check_count, check_scale
 from ninetka_env.geometry import NUM_ACTIONS
 from ninetka_env.rules import Records
 
@@ -46,14 +47,10 @@ class NetAgent:
         Raises:
             ValueError: if the checkpoint is no good, or an option is out of range.
         """
-        if not temperature >= 0:
-            raise ValueError(f"temperature={temperature!r}: expected a number of at least 0")
-        if threads < 0:
-            raise ValueError(f"threads={threads!r}: expected an integer of at least 0")
-        if threads:
+        if check_count("threads", threads, least=0):
             torch.set_num_threads(threads)
         self.name = "net"
-        self.temperature = temperature
+        self.temperature = check_scale("temperature", temperature)
         self.network = load_checkpoint(path or best_shipped(), best_device())[0]
         self._search = _make_search(self.network, simulations, temperature, playouts, exact)
 
@@ -89,11 +86,9 @@ def _make_search(network: Network, simulations: int, temperature: float, playout
     Stones are placed by the Gumbel search, whose few simulations go where the network points. Slides are won by reading
     ahead: one tree that keeps all its playouts (they are half as long there, hence twice as many) does that better.
     """
-    if simulations < 0:
-        raise ValueError(f"simulations={simulations!r}: expected an integer of at least 0")
     if exact and not simulations:
         raise ValueError(f"exact={exact!r}: proofs are for the leaves of a search, which needs simulations")
-    if not simulations:
+    if not check_count("simulations", simulations, least=0):
         return None
     evaluate = network_evaluate(network)
     options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)

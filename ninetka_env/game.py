@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -270,6 +271,14 @@ def check_count(name: str, value: Any, least: int = 1, most: int | None = None) 
         limit = "" if most is None else f" and at most {most}"
         raise ValueError(f"{name}={value!r}: expected an integer of at least {least}{limit}")
     return int(value)
+
+
+def check_scale(name: str, value: Any) -> float:
+    """Return an option that scales something as float; `ValueError` unless it is a finite number of at least 0."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0 <= value < math.inf:
+        raise ValueError(f"{name}={value!r}: expected a finite number of at least 0")
+    return float(value)
 
 
 def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:

@@ -8,14 +8,16 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agents.features import make_features  # noqa: E402
+from agents.guided import GuidedSearch  # noqa: E402
 from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate  # noqa: E402
 from agents.network import Network, NetworkConfig, as_inputs  # noqa: E402
 from ninetka_env.game import Game  # noqa: E402
-from ninetka_env.rules import GAME  # noqa: E402
+from ninetka_env.rules import GAME, MOVEMENT, Phase  # noqa: E402
 from train.alphazero import Student, draw, learn, losses, make_examples, new_student, take, train_alphazero  # noqa: E402
 from train.config import TrainConfig, check_config  # noqa: E402
 from train.selfplay import (  # noqa: E402
     Samples,
+    Slides,
     network_games,
     playout_games,
     policy_targets,
@@ -147,6 +149,53 @@ def test_a_network_game_ends_as_its_most_probable_moves_have_it():
             game.play(int(search.evaluate(games)[0].argmax()))
         assert samples.values[row].argmax() == game.winner()
         assert samples.owners[row].tolist() == game.section_owners().tolist()
+
+
+class LowestSlide:
+    """Plays the legal action of the lowest number."""
+
+    name = "lowest"
+
+    def act(self, games, rng):
+        return make_features(games).mask.argmax(1)
+
+
+def some_slides(share: float = 1.0) -> Slides:
+    return Slides(LowestSlide(), GuidedSearch(some_search(1).evaluate, 1, 8), share)
+
+
+def test_a_game_with_slides_ends_as_its_most_probable_stones_and_its_agents_slides_have_it():
+    search, slides = some_search(2), some_slides()
+    samples = network_games(search, np.array([2, 3, 4]), 1, share=0.5, value_share=0.5, slides=slides)
+    for row in np.linspace(0, len(samples.games) - 1, 20).astype(int):
+        games = samples.games[row : row + 1].copy()
+        while not (game := Game(games)).is_over:
+            sliding = game.phase == Phase.MOVEMENT
+            actions = slides.agent.act(games, None) if sliding else search.evaluate(games)[0].argmax(1)
+            game.play(int(actions[0]))
+        assert samples.values[row].argmax() == game.winner()
+        assert samples.owners[row].tolist() == game.section_owners().tolist()
+
+
+def test_searched_slides_learn_the_guided_searchs_visits_and_placements_the_gumbel_searchs_policy():
+    slides = some_slides()
+    samples = network_games(some_search(2), np.array([2, 3, 4, 4]), 1, share=1.0, slides=slides)
+    sliding = samples.games["phase"] == MOVEMENT
+    assert 10 < sliding.sum() < len(sliding) - 10
+    visits = samples.policy * 8  # playouts
+    whole = (visits == visits.round()).all(1)
+    assert whole[sliding].all()
+    assert not whole[~sliding].all()
+
+
+def test_fewer_slides_are_kept_on_demand():
+    kept = [
+        network_games(some_search(2), np.full(60, 3), 0, share=0.01, value_share=0.5, slides=some_slides(share))
+        for share in (1.0, 0.25)
+    ]
+    (all_placed, all_slid), (placed, slid) = (np.bincount(s.games["phase"] == MOVEMENT) for s in kept)
+    assert 0.8 < placed / all_placed < 1.25
+    assert 0.15 < slid / all_slid < 0.35
 
 
 def test_policy_targets_sum_to_one():

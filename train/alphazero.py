@@ -21,13 +21,16 @@ from torch.nn import functional
 from agents.agent import check_threads
 from agents.checkpoint import Checkpoint
 from agents.features import make_features
+from agents.guided import GuidedSearch
 from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
+from agents.mcts import MctsAgent
 from agents.network import MASKED, Inputs, Network, Outputs, as_inputs
 from train.config import AlphaZeroSettings, TrainConfig
 from train.ppo import Log, first_network, uses_bf16
 from train.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer
 from train.selfplay import (
     Samples,
+    Slides,
     network_games,
     playout_games,
     read_samples,
@@ -132,9 +135,13 @@ def play_round(student: Student) -> Samples:
         return playout_games(players, seed, *tree, threads=threads)
     student.network.eval()
     options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
-    search = GumbelSearch(network_evaluate(student.network), options, check_threads(config.threads))
-    kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes)
-    return network_games(search, players, seed, *kept)
+    evaluate, threads = network_evaluate(student.network), check_threads(config.threads)
+    slides = None
+    if settings.slide_playouts:
+        guided = GuidedSearch(evaluate, settings.simulations, threads=threads)
+        slides = Slides(MctsAgent(settings.slide_playouts, threads=threads), guided, settings.slide_share)
+    kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes, slides)
+    return network_games(GumbelSearch(evaluate, options, threads), players, seed, *kept)
 
 
 # --- learning --------------------------------------------------------------------------------------------------------

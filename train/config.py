@@ -122,6 +122,11 @@ class AlphaZeroSettings(_Settings):
     """Chance that a position is searched; the network's games go on by its policy alone."""
     value_share: Fraction = 0.2
     """Chance that one is kept without search, to learn from how its game ended."""
+    slide_playouts: Annotated[int, Field(ge=0)] = 0
+    """Playouts of the tree search that slides in the network's games, from the random ply on; searched slides then
+    learn from the guided search's visits. 0: the network's policy slides, and the Gumbel search searches all."""
+    slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """With slide_playouts: times share and value_share in the movement phase, whose positions say less that is new."""
     value_mix: Fraction = 0.5
     """Share of the Gumbel search's own values in the value's target; the rest is who won."""
     exact_nodes: Annotated[int, Field(ge=0)] = 20_000

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agents.agent import Actions, Agent
+from agents.guided import GuidedSearch
 from agents.gumbel import GumbelSearch
 from agents.mcts import EXPLORATION, NODE, grow, most_visited, write_visits
 from agents.proof import make_prover
@@ -23,7 +25,7 @@ from ninetka_env.chance import Streams, draw_below, make_streams
 from ninetka_env.files import replace_file
 from ninetka_env.game import begin
 from ninetka_env.geometry import MAX_PLAYERS, NUM_ACTIONS, NUM_SECTIONS
-from ninetka_env.rules import GAME, Record, Records, is_over, play, winner_of
+from ninetka_env.rules import GAME, MOVEMENT, Record, Records, is_over, play, winner_of
 from train.truth import find_known, next_known, only_winning
 
 MAX_PLIES = 81
@@ -87,10 +89,22 @@ def playout_games(
     return Samples(games[kept], policy.astype(np.float16), values, endings.owners[index])
 
 
-def policy_targets(visits: npt.NDArray[np.uint16], power: float) -> npt.NDArray[np.float32]:
+def policy_targets(visits: npt.NDArray[np.integer], power: float) -> npt.NDArray[np.float32]:
     """Return (N, 122) float32 policies: visits ** power, each row summing to 1."""
     weights = (visits / visits.max(1, keepdims=True)).astype(np.float32) ** np.float32(power)
     return weights / weights.sum(1, keepdims=True)
+
+
+class Slides(NamedTuple):
+    """How slides are played and searched where that is not left to the network and its Gumbel search."""
+
+    agent: Agent
+    """Plays them."""
+    search: GuidedSearch
+    """Finds out what to learn."""
+    share: float = 1.0
+    """Chance that a position of the movement phase is kept, if it would be; there are more of them, and they say less
+    that is new."""
 
 
 def network_games(
@@ -101,6 +115,7 @@ def network_games(
     value_share: float = 0.0,
     value_mix: float = 0.0,
     exact_nodes: int = 0,
+    slides: Slides | None = None,
 ) -> Samples:
     """Play whole games by a network's policy alone, all at once, and search some of their positions.
 
@@ -110,6 +125,9 @@ def network_games(
     ones from there, so that the winner says what the position was worth (as in Silver et al., 2016); only positions
     from there on are kept.
 
+    A policy slides badly, and who wins by bad slides says little about the stones that were placed. With `slides`, a
+    tree search slides from the random ply on instead.
+
     Args:
         search: the search; games are played by the policy of its network.
         players: (G,) number of players per game.
@@ -118,25 +136,15 @@ def network_games(
         value_share: chance that one is kept without search, to learn how its game ended and nothing else.
         value_mix: share of the search's own values in the values to learn; the rest is who won.
         exact_nodes: of the solver per position; see `train.truth`.
+        slides: who plays and searches those; None leaves them to the policy and to `search`.
     """
-    count = len(players)
-    games, rng = np.zeros(count, GAME), np.random.default_rng(seed)
-    _begin_each(games, players, make_streams(seed, count))
-    drawn = rng.integers(0, MAX_DRAWN, count)
-    kept, playing, ply = [], np.arange(count), 0
-    while len(playing):
-        drawing = drawn[playing] > ply
-        lot = np.where(drawing, np.inf, rng.random(len(playing)))
-        keep = lot < share + value_share
-        kept.append((playing[keep], games[playing[keep]], lot[keep] < share))
-        logits = search.evaluate(games[playing])[0]
-        logits[drawing] += rng.gumbel(size=(int(drawing.sum()), NUM_ACTIONS)).astype(np.float32)
-        playing, ply = playing[_play_each(games, playing, logits.argmax(1))], ply + 1
-    endings = _no_endings(count)
+    games, rng = np.zeros(len(players), GAME), np.random.default_rng(seed)
+    _begin_each(games, players, make_streams(seed, len(players)))
+    index, positions, searched = _play_out(search, slides, games, rng, share, value_share)
+    endings = _no_endings(len(games))
     _write_endings(games, endings)
-    index, positions, searched = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     known = find_known(positions[searched], exact_nodes, search.threads)
-    found = _search(search, positions[searched], rng)
+    found = _search(search, slides, positions[searched], rng)
     policy, winners = np.zeros((len(positions), NUM_ACTIONS), np.float16), np.full(len(positions), -1, np.int8)
     policy[searched], winners[searched] = only_winning(found[0], known), known.winners
     values, mixed = _won(next_known(winners, index, endings.winners)), searched & (winners < 0)
@@ -144,13 +152,61 @@ def network_games(
     return Samples(positions, policy, values, endings.owners[index])
 
 
+def _play_out(
+    search: GumbelSearch,
+    slides: Slides | None,
+    games: Records,
+    rng: np.random.Generator,
+    share: float,
+    value_share: float,
+) -> tuple[npt.NDArray[np.int64], Records, npt.NDArray[np.bool_]]:
+    """Play games to the end; return the positions kept: their games' numbers, themselves, which are to be searched."""
+    drawn = rng.integers(0, MAX_DRAWN, len(games))
+    kept, playing, ply = [], np.arange(len(games)), 0
+    while len(playing):
+        now, drawing = games[playing], drawn[playing] > ply
+        sliding = ~drawing & (now["phase"] == MOVEMENT) if slides else np.zeros(len(now), np.bool_)
+        lot = np.where(drawing, np.inf, rng.random(len(now)))
+        actions = np.empty(len(now), np.int64)
+        if slides and sliding.any():
+            lot[sliding] /= slides.share
+            actions[sliding] = slides.agent.act(now[sliding], rng)
+        actions[~sliding] = _by_policy(search, now[~sliding], drawing[~sliding], rng)
+        keep = lot < share + value_share
+        kept.append((playing[keep], now[keep], lot[keep] < share))
+        playing, ply = playing[_play_each(games, playing, actions)], ply + 1
+    index, positions, searched = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    return index, positions, searched
+
+
+def _by_policy(
+    search: GumbelSearch, games: Records, drawing: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> Actions:
+    """Draw actions from the network's policy in some games, take the most probable one in the others."""
+    logits = search.evaluate(games)[0]
+    logits[drawing] += rng.gumbel(size=(int(drawing.sum()), NUM_ACTIONS)).astype(np.float32)
+    return logits.argmax(1)
+
+
 def _search(
-    search: GumbelSearch, games: Records, rng: np.random.Generator
+    search: GumbelSearch, slides: Slides | None, games: Records, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return the improved policies and the values of positions, searched some at a time."""
-    firsts = range(0, max(1, len(games)), SEARCHED)
-    parts = [search.run(games[first : first + SEARCHED], rng) for first in firsts]
-    return np.concatenate([part.policy for part in parts]), np.concatenate([part.values for part in parts])
+    """Return the improved policies and the values of positions."""
+    policy, values = np.empty((len(games), NUM_ACTIONS), np.float32), np.empty((len(games), MAX_PLAYERS), np.float32)
+    sliding = (games["phase"] == MOVEMENT) & (slides is not None)
+    for rows in _portions(np.flatnonzero(~sliding)):
+        found = search.run(games[rows], rng)
+        policy[rows], values[rows] = found.policy, found.values
+    if slides:
+        for rows in _portions(np.flatnonzero(sliding)):
+            guided = slides.search.run(games[rows], rng)
+            policy[rows], values[rows] = policy_targets(guided.visits, 1.0), guided.values
+    return policy, values
+
+
+def _portions(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Return rows, `SEARCHED` at a time."""
+    return [rows[first : first + SEARCHED] for first in range(0, len(rows), SEARCHED)]
 
 
 def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
