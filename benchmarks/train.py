@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from agents.features import make_features
 from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
-from agents.network import Network
+from agents.network import Network, as_inputs
 from agents.policy import NetAgent
 from agents.random_agent import RandomAgent
 from benchmarks.measure import Row, rates, write_rows
@@ -88,6 +90,29 @@ def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Call
     return run
 
 
+def ppo_flops(config: TrainConfig) -> float:
+    """Return the floating-point operations in matrix products that a move costs: to play it, and to learn from it."""
+    network, inputs = Network(config.network.build()), as_inputs(make_features(positions(GAMES)))
+    with FlopCounterMode(display=False) as counter:
+        with torch.inference_mode():
+            network(inputs)
+        for _ in range(config.ppo.epochs):
+            outputs = network(inputs)
+            (outputs.logits.sum() + outputs.value_logits.sum() + outputs.owner_logits.sum()).backward()
+    return counter.get_total_flops() / GAMES
+
+
+def product_flops(size: int = 2048) -> float:
+    """Return the operations per second in a large product of float32 matrices, this machine's best case."""
+    one, other = torch.rand(2, size, size)
+
+    def run() -> int:
+        torch.mm(one, other)
+        return 2 * size**3
+
+    return rates(run, seconds=1, rounds=3)[0]
+
+
 def positions(count: int) -> Records:
     """Return positions from the middle of random games of two, `count` of them."""
     rng, agent, found = np.random.default_rng(0), RandomAgent(), []
@@ -141,6 +166,10 @@ def rows() -> Iterator[Row]:
     ours, peer = rates(ppo_moves(config), sb3_moves(config), seconds=3, rounds=2)
     what = f"PPO from game to gradient, {threads} threads, {weights / 1e3:.0f} k weights, {config.ppo.epochs} epochs"
     yield Row(what, "moves/s", ours, peer, "SB3-contrib MaskablePPO, MLP, connect four", 10e3)
+    yield Row("the same: operations in its matrix products", "MFLOP/move", ppo_flops(config) / 1e6)
+    yield Row(
+        "the same, did it nothing else, at the speed of large products", "moves/s", product_flops() / ppo_flops(config)
+    )
     torch.manual_seed(0)
     network = Network(load_config(CONFIGS / "quick.yaml").network.build()).eval()
     yield Row("a move of the network alone, one game", "ms", network_ms(network, 1, 50), target=5, lower_is_better=True)
