@@ -166,10 +166,9 @@ def rows() -> Iterator[Row]:
     ours, peer = rates(ppo_moves(config), sb3_moves(config), seconds=3, rounds=2)
     what = f"PPO from game to gradient, {threads} threads, {weights / 1e3:.0f} k weights, {config.ppo.epochs} epochs"
     yield Row(what, "moves/s", ours, peer, "SB3-contrib MaskablePPO, MLP, connect four", 10e3)
-    yield Row("the same: operations in its matrix products", "MFLOP/move", ppo_flops(config) / 1e6)
-    yield Row(
-        "the same, did it nothing else, at the speed of large products", "moves/s", product_flops() / ppo_flops(config)
-    )
+    flops = ppo_flops(config)
+    yield Row("the same: operations in its matrix products", "MFLOP/move", flops / 1e6)
+    yield Row("the same, did it nothing else, at the speed of large products", "moves/s", product_flops() / flops)
     torch.manual_seed(0)
     network = Network(load_config(CONFIGS / "quick.yaml").network.build()).eval()
     yield Row("a move of the network alone, one game", "ms", network_ms(network, 1, 50), target=5, lower_is_better=True)

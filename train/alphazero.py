@@ -22,7 +22,7 @@ from agents.agent import check_threads
 from agents.checkpoint import Checkpoint
 from agents.features import make_features
 from agents.guided import GuidedSearch
-from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
+from agents.gumbel import Evaluate, GumbelSearch, SearchOptions, network_evaluate
 from agents.mcts import MctsAgent
 from agents.network import MASKED, Inputs, Network, Outputs, as_inputs
 from train.config import AlphaZeroSettings, TrainConfig
@@ -136,12 +136,17 @@ def play_round(student: Student) -> Samples:
     student.network.eval()
     options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
     evaluate, threads = network_evaluate(student.network), check_threads(config.threads)
-    slides = None
-    if settings.slide_playouts:
-        guided = GuidedSearch(evaluate, settings.simulations, threads=threads)
-        slides = Slides(MctsAgent(settings.slide_playouts, threads=threads), guided, settings.slide_share)
-    kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes, slides)
-    return network_games(GumbelSearch(evaluate, options, threads), players, seed, *kept)
+    kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes)
+    slides = _slides(settings, evaluate, threads)
+    return network_games(GumbelSearch(evaluate, options, threads), players, seed, *kept, slides)
+
+
+def _slides(settings: AlphaZeroSettings, evaluate: Evaluate, threads: int) -> Slides | None:
+    """Return who slides in the network's games, None for its policy."""
+    if settings.slide_playouts == 0:
+        return None
+    agent = MctsAgent(settings.slide_playouts, threads=threads)
+    return Slides(agent, GuidedSearch(evaluate, settings.simulations, threads=threads), settings.slide_share)
 
 
 # --- learning --------------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ class AlphaZeroSettings(_Settings):
     slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """With slide_playouts: times share and value_share in the movement phase, whose positions say less that is new."""
     value_mix: Fraction = 0.5
-    """Share of the Gumbel search's own values in the value's target; the rest is who won."""
+    """Share of the search's own values in the value's target; the rest is who won."""
     exact_nodes: Annotated[int, Field(ge=0)] = 20_000
     """Nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
     window: Count = 20
