@@ -119,8 +119,9 @@ def _meant(word: str, known: list[str]) -> str:
 class GameRandom(np.random.Generator):
     """A generator that holds a stream of its own for every game of a call.
 
-    An agent that draws by `game_streams` then decides the same in a game whichever games share the call. Other draws
-    come from an ordinary generator, seeded by the first game's stream.
+    An agent that draws by `game_streams` then decides the same in a game whichever games share the call. Other draws,
+    also for another number of games (those that an agent plays on from these, say), come from an ordinary generator,
+    seeded by the first game's stream.
     """
 
     def __init__(self, streams: Streams) -> None:
@@ -132,7 +133,7 @@ class GameRandom(np.random.Generator):
 def game_streams(games: Records, rng: np.random.Generator) -> Streams:
     """Draw one random stream per game, (N,) uint64, so that what is drawn from them does not depend on threads."""
     drawn = np.empty(len(games), np.uint64)
-    if isinstance(rng, GameRandom):
+    if isinstance(rng, GameRandom) and len(rng.streams) == len(games):
         draw_each(rng.streams, drawn)
     else:
         draw_many(rng.integers(0, 2**64, size=1, dtype=np.uint64), drawn)

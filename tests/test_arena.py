@@ -206,6 +206,23 @@ def test_game_random_draws_from_the_streams_of_the_games():
     assert other.integers(6, size=4).tolist() == np.random.Generator(np.random.PCG64(5)).integers(6, size=4).tolist()
 
 
+def test_an_agent_may_ask_another_about_more_games_than_its_own():
+    class Thorough:
+        """Asks an agent about each game three times."""
+
+        name = "thorough"
+
+        def act(self, games, rng):
+            tree_search = make_agent("mcts:simulations=2")
+            return tree_search.act(np.repeat(games, 3), rng)[::3]
+
+    streams = np.array([3, 4], np.uint64)
+    drawn = game_streams(np.zeros(100), GameRandom(streams))
+    assert len(set(drawn.tolist())) == 100
+    assert streams.tolist() == [3, 4]
+    assert len(play_games([Thorough(), RANDOM], 2, 10).winners) == 10
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
