@@ -66,7 +66,7 @@ class NetAgent:
     ) -> NetAgent:
         """Make an agent of a network at hand."""
         agent = cls.__new__(cls)
-        agent.name, agent.temperature, agent.network = name, temperature, network
+        agent.name, agent.temperature, agent.network = name, check_scale("temperature", temperature), network
         agent._search = _make_search(network, simulations, temperature, playouts, exact)
         return agent
 

@@ -23,7 +23,7 @@ Shares = npt.NDArray[np.float64]
 """(n,) or (N, n) chances to win by seat; they sum to 1."""
 
 BUDGETS = {"mcts": (2_000, 20_000, 100_000), "net": (16, 64, 256)}
-"""Simulations of the steps in which an analysis grows."""
+"""Simulations of the steps in which an analysis grows; for slides, the network's each come with 256 playouts."""
 SHARE_SIMULATIONS = 4_000
 """Of the tree search for one point of the band over the game: half a per cent of the game's time, two of chance."""
 
@@ -36,7 +36,7 @@ def analyse(game: Game, engine: str, simulations: int) -> dict[str, Any]:
     visits, shares, position = search(game, simulations)
     actions = sorted(game.legal_actions().tolist(), key=lambda a: (visits[a], shares[a][game.to_move]), reverse=True)
     candidates = [{"action": a, "visits": int(visits[a]), "shares": _rounded(shares[a])} for a in actions]
-    return {"simulations": simulations, "candidates": candidates, "shares": _rounded(position)}
+    return {"simulations": int(visits.sum()), "candidates": candidates, "shares": _rounded(position)}
 
 
 def _tree_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], Shares, Shares]:
@@ -47,13 +47,15 @@ def _tree_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], S
 
 def _network_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], Shares, Shares]:
     """Search the position for visits, and each position after it, all in one batch, for its chances."""
+    from agents.guided import GuidedSearch
     from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
 
     def search(simulations: int) -> GumbelSearch:
-        return GumbelSearch(network_evaluate(_network()), SearchOptions(simulations, gumbel_scale=0.0))
+        return GumbelSearch(evaluate, SearchOptions(simulations, gumbel_scale=0.0))
 
-    rng, n = np.random.default_rng(0), game.num_players
-    found = search(simulations).run(game.records, rng)
+    evaluate, rng, n = network_evaluate(_network()), np.random.default_rng(0), game.num_players
+    sliding = game.phase == Phase.MOVEMENT  # as the agent `net:simulations=...` has it
+    found = (GuidedSearch(evaluate, simulations) if sliding else search(simulations)).run(game.records, rng)
     shares = np.zeros((found.visits.shape[1], n))
     children = {action: _after(game, action) for action in game.legal_actions().tolist()}
     alive = [action for action, child in children.items() if not child.is_over]

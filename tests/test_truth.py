@@ -45,7 +45,9 @@ def test_targets_are_those_of_plain_search(source):
     if source == "playouts":
         samples: Samples = playout_games(PLAYERS, 3, 8, power=2.0, exact_nodes=20_000)
     else:
-        samples = network_games(some_search(4), PLAYERS, 3, share=1.0, value_mix=0.5, exact_nodes=20_000)
+        samples = network_games(
+            some_search(4), PLAYERS, 3, share=0.5, value_share=0.5, value_mix=0.5, exact_nodes=20_000
+        )
     games = samples.games
     small = [popcount(int(np.bitwise_or.reduce(game["movable"]))) <= 9 for game in games]
     endings = np.flatnonzero((games["num_players"] == 2) & (games["phase"] == Phase.MOVEMENT) & small)
@@ -58,6 +60,7 @@ def test_targets_are_those_of_plain_search(source):
             winners = np.full(122, -1)
             winners[game.legal_actions()] = winners_of_moves(game.records, game.legal_actions())
             assert (winners[samples.policy[place] > 0] == winner).all()
+            assert samples.policy[place].sum() == pytest.approx(1, abs=0.01)
 
 
 def test_nothing_is_known_before_the_movement_phase_or_with_more_seats():

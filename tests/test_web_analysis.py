@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytest.importorskip("fastapi")
@@ -9,8 +10,9 @@ pytest.importorskip("fastapi")
 from brute import winner_by_force, winners_of_moves
 from conftest import Options, position_after
 
+from agents import make_agent
 from ninetka_env.rules import Phase
-from ninetka_web.analysis import exact_moves, exact_winner, is_solvable
+from ninetka_web.analysis import analyse, exact_moves, exact_winner, is_solvable
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -30,3 +32,12 @@ def test_what_cannot_be_solved_is_left_alone(players: int, phase: Phase) -> None
     game = position_after(Options(players), 0, phase, 4)
     assert not is_solvable(game)
     assert exact_winner(game) == -1
+
+
+@pytest.mark.parametrize("phase", [Phase.PLACEMENT, Phase.MOVEMENT])
+def test_the_networks_first_candidate_is_what_its_agent_plays(phase: Phase) -> None:
+    pytest.importorskip("torch")
+    game = position_after(Options(3), 1, phase, 6)
+    best = analyse(game, "net", 16)["candidates"][0]
+    played = make_agent("net:simulations=16").act(game.records, np.random.default_rng(0))
+    assert best["action"] == played[0]

@@ -17,6 +17,7 @@ from web import Client, Server, running
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from ninetka_web.analysis import BUDGETS
 from ninetka_web.protocol import MAX_MESSAGE, RefusedError, read_message
 from ninetka_web.server import is_loopback, is_own_host, own_names
 
@@ -129,6 +130,7 @@ def test_the_analysis_grows_and_ends_when_told(ann: Client, engine: str) -> None
     assert ann.heard[-1]["simulations"] > 0
     assert {candidate["action"] for candidate in last["candidates"]} <= set(range(121))
     assert sum(candidate["visits"] for candidate in last["candidates"]) == last["simulations"]
+    assert last["simulations"] in BUDGETS[engine]
     assert all(abs(sum(c["shares"]) - 1) < 0.01 for c in last["candidates"] if c["visits"])
     assert ann.ask("analyse", ply=1, engine=engine) == ""
     assert ann.ask("rest") == ""

@@ -40,7 +40,7 @@ from train.selfplay import (
 )
 
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "agreement")
-"""What `losses` returns beside the loss to be lowered; agreement: how often the network's best is the search's."""
+"""What `losses` returns beside the loss to be lowered; agreement: how often the network's best is the target's."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Examples:
 
     inputs: Inputs
     policy: Tensor
-    """(N, 122) float32, summing to 1; all 0 where nothing was searched."""
+    """(N, 122) float32, summing to 1; all 0 where it is not known."""
     values: Tensor
     """(N, 4) float32, summing to 1."""
     owners: Tensor
@@ -219,12 +219,13 @@ def make_examples(samples: Samples, device: torch.device | str = "cpu") -> Examp
 
 def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings) -> tuple[Tensor, Tensor]:
     """Return the loss to be lowered, and (4,) float32 what it is made of, detached; see `LOSSES`."""
-    searched = examples.policy.sum(-1) > 0
-    among = searched.sum().clamp(min=1)
+    taught = examples.policy.sum(-1) > 0
+    among = taught.sum().clamp(min=1)
     policy = -(examples.policy * outputs.logits.log_softmax(-1)).sum() / among
     value = -(examples.values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1).mean()
     owner = functional.cross_entropy(outputs.owner_logits.flatten(0, 1), examples.owners.flatten())
-    agreement = ((outputs.logits.argmax(-1) == examples.policy.argmax(-1)) & searched).sum() / among
+    best = examples.policy.gather(1, outputs.logits.argmax(-1, keepdim=True))[:, 0] == examples.policy.amax(-1)
+    agreement = (best & taught).sum() / among
     total = policy + value + settings.owner_weight * owner
     return total, torch.stack([policy, value, owner, agreement]).detach()
 

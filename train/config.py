@@ -121,7 +121,7 @@ class AlphaZeroSettings(_Settings):
     share: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Chance that a position is searched; the network's games go on by its policy alone."""
     value_share: Fraction = 0.2
-    """Chance that one is kept without search, to learn from how its game ended."""
+    """Chance that one is kept without search, to learn from how its game ended, and what the solver knows of it."""
     slide_playouts: Annotated[int, Field(ge=0)] = 0
     """Playouts of the tree search that slides in the network's games, from the random ply on; searched slides then
     learn from the guided search's visits. 0: the network's policy slides, and the Gumbel search searches all."""

@@ -42,7 +42,7 @@ class Samples(NamedTuple):
     games: Records
     """(N,) records, none of them over."""
     policy: npt.NDArray[np.float16]
-    """(N, 122) float16: what the search would play, summing to 1; all 0 where nothing was searched."""
+    """(N, 122) float16: what the search would play, summing to 1; all 0 where nothing was searched or known to win."""
     values: npt.NDArray[np.float32]
     """(N, 4) float32: chance to win per seat, summing to 1."""
     owners: npt.NDArray[np.int8]
@@ -133,7 +133,7 @@ def network_games(
         players: (G,) number of players per game.
         seed: decides everything.
         share: chance that a position after the random ply is searched.
-        value_share: chance that one is kept without search, to learn how its game ended and nothing else.
+        value_share: chance that one is kept without search, to learn how its game ended, and all that the solver knows.
         value_mix: share of the search's own values in the values to learn; the rest is who won.
         exact_nodes: of the solver per position; see `train.truth`.
         slides: who plays and searches those; None leaves them to the policy and to `search`.
@@ -143,12 +143,13 @@ def network_games(
     index, positions, searched = _play_out(search, slides, games, rng, share, value_share)
     endings = _no_endings(len(games))
     _write_endings(games, endings)
-    known = find_known(positions[searched], exact_nodes, search.threads)
-    found = _search(search, slides, positions[searched], rng)
-    policy, winners = np.zeros((len(positions), NUM_ACTIONS), np.float16), np.full(len(positions), -1, np.int8)
-    policy[searched], winners[searched] = only_winning(found[0], known), known.winners
-    values, mixed = _won(next_known(winners, index, endings.winners)), searched & (winners < 0)
-    values[mixed] += np.float32(value_mix) * (found[1][known.winners < 0] - values[mixed])
+    known = find_known(positions, exact_nodes, search.threads)
+    policy = np.zeros((len(positions), NUM_ACTIONS), np.float32)
+    policy[searched], found = _search(search, slides, positions[searched], rng)
+    policy = only_winning(policy, known).astype(np.float16)
+    values, guessed = _won(next_known(known.winners, index, endings.winners)), known.winners < 0
+    values[searched & guessed] *= np.float32(1 - value_mix)
+    values[searched & guessed] += np.float32(value_mix) * found[guessed[searched]]
     return Samples(positions, policy, values, endings.owners[index])
 
 
