@@ -1,7 +1,8 @@
 """The inner board as bits: 81 squares in two words, and what shifts and masks tell about rows, columns and sections.
 
 A bit board is a pair of int64; the square (row, column) of the inner board, both 0..8, stands in bit 9 * row + column:
-`lo` holds rows 0 to 5 (54 bits), `hi` rows 6 to 8 (27 bits). So no section is divided between the words.
+`lo` holds rows 0 to 5 (54 bits), `hi` rows 6 to 8 (27 bits). So no section is divided between the words. The functions
+look at four boards at once, see `agents.lanes`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from agents.lanes import Lanes
 from ninetka_env._jit import jit, popcount
 from ninetka_env.geometry import (
     ADJACENT_SLOTS,
@@ -41,11 +43,13 @@ COL8 = _bits((r, 8) for r in _NINE)[0]
 _COL036 = _bits((r, c) for r in _NINE for c in (0, 3, 6))[0]
 _COL03 = _bits((r, c) for r in _NINE for c in (0, 3))[0]
 _LOW8 = _bits((r, c) for r in _NINE for c in range(8))[0]
-_ROW036 = _bits((r, c) for r in (0, 3) for c in _NINE)[0]
 ROW = 511
-THREE_ROWS = 1 | 1 << 9 | 1 << 18
-SIX_ROWS = THREE_ROWS | THREE_ROWS << 27
 """Masks of one word; those of columns serve `hi` as well, whose upper bits are never set."""
+THIRDS = 1 | 1 << 21 | 1 << 42
+"""Where a word of `column_thirds` holds the three thirds of column 0."""
+_SECOND, _THIRD = ROW << 21, ROW << 42
+_COLUMNS036 = 0b1001001 * THIRDS
+_EACH_THIRD = 7 * THIRDS
 
 
 def _direction(slot: int) -> int:
@@ -100,12 +104,9 @@ SECTION_OF = frozen(SECTION[_WIDE], np.int64)
 BLOCKED_BY = frozen(ADJACENT_SLOTS[_WIDE], np.int64)
 """(81,) int64: the section of an inner square, and the slots that a stone there blocks."""
 
-SPREAD = frozen([(x & 7) | (x >> 3 & 7) << 7 | (x >> 6 & 7) << 14 for x in range(512)], np.int64)
-"""(512,) int64: three counts of 3 bits moved to fields of 7 bits."""
-SECTION_BOARD = frozen(
-    [_bits((r, c) for r in _NINE for c in _NINE if o >> (3 * (r // 3) + c // 3) & 1) for o in range(512)], np.int64
-)
-"""(512, 2) int64: the squares of a set of sections."""
+_SECTION_BOARD = [_bits((r, c) for r in _NINE for c in _NINE if o >> (3 * (r // 3) + c // 3) & 1) for o in range(512)]
+SECTION_LO, SECTION_HI = (frozen([board[word] for board in _SECTION_BOARD], np.int64) for word in (0, 1))
+"""(512,) int64 each: the squares of a set of sections."""
 
 
 @jit
@@ -121,91 +122,96 @@ def highest(bits: int) -> int:
 
 
 @jit
-def rows_up(lo: int, hi: int) -> tuple[int, int]:
+def rows_up(lo: Lanes, hi: Lanes) -> tuple[Lanes, Lanes]:
     """Move a board one row up; row 0 must be empty."""
     return (lo >> 9) | ((hi & ROW) << 45), hi >> 9
 
 
 @jit
-def rows_down(lo: int, hi: int) -> tuple[int, int]:
+def rows_down(lo: Lanes, hi: Lanes) -> tuple[Lanes, Lanes]:
     """Move a board one row down; row 8 must be empty."""
     return (lo << 9) & LOW, (hi << 9) | (lo >> 45)
 
 
 @jit
-def any_in_row(board: int) -> int:
+def any_in_row(board: Lanes) -> Lanes:
     """Return bit 8 of each row that has a bit set."""
     return (((board & _LOW8) + _LOW8) | board) & COL8
 
 
 @jit
-def any_in_column(lo: int, hi: int) -> int:
+def any_in_column(lo: Lanes, hi: Lanes) -> Lanes:
     """Return the columns that have a bit set, 9 bits."""
     folded = lo | (lo >> 27) | hi
     return (folded | (folded >> 9) | (folded >> 18)) & ROW
 
 
 @jit
-def whole_rows(flags: int) -> int:
+def whole_rows(flags: Lanes) -> Lanes:
     """Return the whole rows of flags in bit 8."""
     return (flags << 1) - (flags >> 8)
 
 
 @jit
-def row_thirds(board: int) -> int:
+def whole_columns(columns: Lanes) -> tuple[Lanes, Lanes]:
+    """Return the board of whole columns, 9 bits."""
+    hi = columns | (columns << 9) | (columns << 18)
+    return hi | (hi << 27), hi
+
+
+@jit
+def nine_rows(lo: Lanes, hi: Lanes) -> Lanes:
+    """Gather the flags in bit 8 of the rows, 9 bits."""
+    lo = (lo >> 8) | (lo >> 16) | (lo >> 24)  # rows 0 to 2 in bits 0 to 2, rows 3 to 5 from bit 27 on
+    hi = (hi >> 8) | (hi >> 16) | (hi >> 24)
+    return (lo & 7) | ((lo >> 24) & 56) | ((hi & 7) << 6)
+
+
+@jit
+def row_thirds(board: Lanes) -> Lanes:
     """Return, in bits 0, 3 and 6 of each row, which thirds of it have a bit set."""
     return (board | (board >> 1) | (board >> 2)) & _COL036
 
 
 @jit
-def several_in_row(thirds: int) -> int:
+def several_in_row(thirds: Lanes) -> Lanes:
     """Return bit 8 of each row with more than one third."""
     pairs = (thirds & (thirds >> 3) & _COL03) | (thirds & (thirds >> 6) & COL0)
     return ((pairs | (pairs >> 3)) & COL0) << 8
 
 
 @jit
-def column_thirds(board: int) -> int:
-    """Return, in rows 0 and 3 of a word, which thirds of the columns have a bit set."""
-    return (board | (board >> 9) | (board >> 18)) & _ROW036
+def column_thirds(lo: Lanes, hi: Lanes) -> Lanes:
+    """Return which thirds of the columns have a bit set: 9 bits from 0 on for the first, from 21 and 42 for others."""
+    lo, hi = lo | (lo >> 9) | (lo >> 18), hi | (hi >> 9) | (hi >> 18)
+    return (lo & ROW) | ((lo >> 6) & _SECOND) | ((hi << 42) & _THIRD)
 
 
 @jit
-def several_in_column(lo: int, hi: int) -> int:
-    """Return the columns with more than one third."""
-    first, second = lo & ROW, lo >> 27
-    return (first & second) | (first & hi) | (second & hi)
+def several_in_column(thirds: Lanes) -> Lanes:
+    """Return the columns with more than one third, 9 bits."""
+    first, second, third = thirds & ROW, (thirds >> 21) & ROW, thirds >> 42
+    return (first & second) | (first & third) | (second & third)
 
 
 @jit
-def _sum_rows(thirds: int) -> int:
-    """Add up the rows of each section: counts of 3 bits in rows 0 and 3 of a word."""
-    return (thirds + (thirds >> 9) + (thirds >> 18)) & _ROW036
+def _sum_rows(lo: Lanes, hi: Lanes) -> Lanes:
+    """Add up the thirds of the rows of each section: counts of 3 bits, three sections from bits 0, 21 and 42 on."""
+    lo, hi = lo + (lo >> 9) + (lo >> 18), hi + (hi >> 9) + (hi >> 18)
+    return (lo & ROW) | ((lo >> 6) & _SECOND) | ((hi << 42) & _THIRD)
 
 
 @jit
-def _sum_columns(thirds: int) -> int:
-    """Add up the columns of each section: counts of 3 bits in rows 0 and 3 of a word."""
-    mask = _COL036 & _ROW036
-    return (thirds & mask) + ((thirds >> 1) & mask) + ((thirds >> 2) & mask)
+def _sum_columns(thirds: Lanes) -> Lanes:
+    """Add up the thirds of the columns of each section, as `_sum_rows` does."""
+    return (thirds & _COLUMNS036) + ((thirds >> 1) & _COLUMNS036) + ((thirds >> 2) & _COLUMNS036)
 
 
 @jit
-def nine_bits(lo: int, hi: int) -> int:
-    """Gather the flags in bit 8 of the rows: times 0x10101, bits 0, 9 and 18 meet in bits 16 to 18."""
-    first, second, third = (lo >> 8) & THREE_ROWS, (lo >> 35) & THREE_ROWS, (hi >> 8) & THREE_ROWS
-    first, second, third = first * 0x10101 >> 16, second * 0x10101 >> 16, third * 0x10101 >> 16
-    return (first & 7) | (second & 7) << 3 | (third & 7) << 6
-
-
-@jit
-def count_arrivals(
-    right_lo: int, right_hi: int, left_lo: int, left_hi: int, down_lo: int, down_hi: int, up_lo: int, up_hi: int
-) -> int:
+def count_arrivals(right_lo: Lanes, right_hi: Lanes, left_lo: Lanes, left_hi: Lanes, down: Lanes, up: Lanes) -> Lanes:
     """Count the stones with arrivals in each section, given the thirds of their lines, in fields of 7 bits."""
-    row_lo, row_hi = _sum_rows(right_lo + left_lo), _sum_rows(right_hi + left_hi)
-    column_lo, column_hi = _sum_columns(down_lo) + _sum_columns(up_lo), _sum_columns(down_hi) + _sum_columns(up_hi)
-    first = SPREAD[row_lo & ROW] + SPREAD[column_lo & ROW]
-    second = SPREAD[row_lo >> 27] + SPREAD[column_lo >> 27]
-    third = SPREAD[row_hi] + SPREAD[column_hi]
-    return first | second << 21 | third << 42
+    rows, columns = _sum_rows(right_lo + left_lo, right_hi + left_hi), _sum_columns(down) + _sum_columns(up)
+    first = (rows & _EACH_THIRD) + (columns & _EACH_THIRD)
+    second = ((rows >> 3) & _EACH_THIRD) + ((columns >> 3) & _EACH_THIRD)
+    third = ((rows >> 6) & _EACH_THIRD) + ((columns >> 6) & _EACH_THIRD)
+    return first + (second << 7) + (third << 14)

@@ -18,14 +18,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agents.lanes import LANES, lane
 from agents.reduction import (
     DECIDED,
     FIRST_WINS,
     LEADS,
     MOVER,
+    NUM_OWNED,
     NUM_WORDS,
     OPEN,
-    SCRATCH,
+    OWN_SLOTS,
     STONES,
     TEMPI,
     UNDECIDED,
@@ -48,7 +50,7 @@ Table = npt.NDArray[np.uint64]
 INFINITY = (1 << 20) - 1
 """A number that stands for 'proven impossible'; others stay below."""
 WIDTH = 20
-"""Rows per level of the search: at most 18 slides and a tempo."""
+"""Rows per level of the search: at most 18 slides and a tempo, in fours."""
 LEVELS = NUM_SLOTS + 2
 WAYS = 4
 """Entries per bucket, a cache line of the table."""
@@ -74,7 +76,7 @@ def _first_number(margin: int) -> int:
 FIRST_NUMBER = frozen([_first_number(x) for x in range(-2 * EXPECTED_SPAN, 2 * EXPECTED_SPAN + 1)], np.int64)
 
 
-@jit(counted=False)
+@jit(inline=True)
 def _hash(states: States, row: int, keys: Table, owned: States) -> None:
     """Write the 128-bit hash of a reduced state."""
     turn = (states[row, TEMPI] + 32) << 36 | states[row, MOVER] << 42 | (states[row, DECIDED] + 32) << 43
@@ -90,7 +92,7 @@ def _hash(states: States, row: int, keys: Table, owned: States) -> None:
         elif place == 6:
             word = states[row, LEADS]
         else:
-            word = (states[row, STONES] & owned[8]) | turn
+            word = (states[row, STONES] & owned[OWN_SLOTS]) | turn
         mixed = (np.uint64(word) ^ _SALT[place]) * _MULTIPLIER[place]
         mixed = (mixed ^ (mixed >> _S32)) * _MIX_A
         mixed ^= mixed >> _S29
@@ -185,10 +187,10 @@ def find_winner(
     nodes, then what `prove` returns.
     """
     states, _, numbers = memory
-    owned, scratch = np.zeros(9, np.int64), np.zeros(SCRATCH, np.int64)
+    owned, landed = np.zeros(NUM_OWNED, np.int64), np.zeros((LANES, 8), np.int64)
     write_owned(game.movable[0], owned)
     read_state(game, margin, states, 0)
-    verdict, nodes = reduce(states, 0, owned, scratch), 0
+    verdict, nodes = lane(reduce(states, 0, owned, landed), 0), 0
     if verdict != UNDECIDED or limit <= 0:
         return (-1 if verdict == UNDECIDED else 0 if verdict == FIRST_WINS else 1), 0, stored, table
     nodes, stored, table = prove(memory, owned, table, stored, most, limit)
@@ -242,7 +244,7 @@ def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, l
         The nodes visited, the number of entries in use now, and the table or the one that took its place.
     """
     states, keys, numbers = memory
-    scratch, path = np.zeros(SCRATCH, np.int64), np.zeros((LEVELS, 5), np.int64)
+    landed, path = np.zeros((LANES, 8), np.int64), np.zeros((LEVELS, 5), np.int64)
     killers = np.zeros((LEVELS, 2), np.int64)
     _hash(states, 0, keys, owned)
     nodes, level, descend = 0, 0, True
@@ -251,7 +253,7 @@ def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, l
         row, first = path[level, NODE], (level + 1) * WIDTH
         mover = states[row, MOVER]
         if descend:
-            path[level, COUNT] = _expand(states, keys, numbers, row, first, owned, scratch, table, killers[level])
+            path[level, COUNT] = _expand(states, keys, numbers, row, first, owned, landed, table, killers[level])
             path[level, WORK] = nodes
             nodes += 1
         own_bound, other_bound = path[level, THRESHOLDS + mover], path[level, THRESHOLDS + 1 - mover]
@@ -286,7 +288,7 @@ def _expand(
     row: int,
     first: int,
     owned: States,
-    scratch: States,
+    landed: States,
     table: Table,
     killers: States,
 ) -> int:
@@ -296,32 +298,52 @@ def _expand(
     this level, for each seat in `killers`, (2,) int64, is tried first.
     """
     mover, child = states[row, MOVER], first
-    bits = states[row, STONES] & owned[8] if mover == 0 else states[row, STONES] & ~owned[8]
+    bits = states[row, STONES] & owned[OWN_SLOTS] if mover == 0 else states[row, STONES] & ~owned[OWN_SLOTS]
     tempo = states[row, TEMPI] > 0 if mover == 0 else states[row, TEMPI] < 0
-    slot = killers[mover]
     while bits or tempo:
-        if bits:
-            slot = slot if (bits >> slot) & 1 else lowest(bits)
-            slide(states, row, child, slot)
-            bits &= ~(1 << slot)
-        else:
-            spend_tempo(states, row, child)
-            tempo = False
-        verdict = reduce(states, child, owned, scratch)
-        if verdict == UNDECIDED:
-            _hash(states, child, keys, owned)
-            prefetch(table, _bucket(table, keys[child, 0]))
-            child += 1
-        elif (verdict == FIRST_WINS) == (mover == 0):
-            numbers[first, mover], numbers[first, 1 - mover] = 0, INFINITY
-            killers[mover] = slot
-            return 1
+        four = child
+        bits, tempo, count, slots = _write_four(states, row, four, bits, tempo, killers[mover])
+        verdicts = reduce(states, four, owned, landed)
+        for place in range(count):
+            verdict = lane(verdicts, place)
+            if verdict == UNDECIDED:
+                for word in range(NUM_WORDS if four + place > child else 0):  # close ranks
+                    states[child, word] = states[four + place, word]
+                _hash(states, child, keys, owned)
+                prefetch(table, _bucket(table, keys[child, 0]))
+                child += 1
+            elif (verdict == FIRST_WINS) == (mover == 0):
+                numbers[first, mover], numbers[first, 1 - mover] = 0, INFINITY
+                killers[mover] = (slots >> 6 * place) & 63
+                return 1
     for new in range(first, child):  # only now that the processor has fetched their entries
         _look_up(states, keys, numbers, new, table)
     return child - first
 
 
-@jit(counted=False)
+@jit(inline=True)
+def _write_four(states: States, row: int, four: int, bits: int, tempo: bool, killer: int) -> tuple[int, bool, int, int]:
+    """Write up to four states after a slide from `bits`, the killer first, or after a tempo, from row `four` on.
+
+    Returns:
+        The slides and the tempo that are left, how many states were written, and their slots, 6 bits each.
+    """
+    count, slots = 0, 0
+    while count < LANES and (bits or tempo):
+        slot = killer
+        if bits:
+            slot = killer if (bits >> killer) & 1 else lowest(bits)
+            slide(states, row, four + count, slot)
+            bits &= ~(1 << slot)
+        else:
+            spend_tempo(states, row, four + count)
+            tempo = False
+        slots |= slot << 6 * count
+        count += 1
+    return bits, tempo, count, slots
+
+
+@jit(inline=True)
 def _look_up(states: States, keys: Table, numbers: States, row: int, table: Table) -> None:
     """Take a state's numbers from the table, or from the static estimate."""
     entry = _find(table, keys[row, 0], keys[row, 1])

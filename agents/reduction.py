@@ -35,11 +35,14 @@ all that it reaches. At its best for a seat, its opponent's stones that are not 
 with the sure stones alone, a section at -1 or 0 for the seat takes one stone for each step (to tied, to won), and one
 that is further behind at least three for two steps or two for one; so the number of its other stones bounds the steps
 that it takes in all, those of one stone first. Where that is not enough, or more than enough, the game is decided.
+
+Nearly all of the solver's time is spent here, so four states are reduced at once, see `agents.lanes`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,26 +57,28 @@ from agents.bitboard import (
     LEFT,
     LINE_SLOTS,
     ROW,
-    SECTION_BOARD,
+    SECTION_HI,
+    SECTION_LO,
     SECTION_OF,
-    SIX_ROWS,
     SLOT_BOARD,
     STAYS_FREE,
-    THREE_ROWS,
+    THIRDS,
     UP,
     any_in_column,
     any_in_row,
     column_thirds,
     count_arrivals,
     highest,
-    nine_bits,
+    nine_rows,
     row_thirds,
     rows_down,
     rows_up,
     several_in_column,
     several_in_row,
+    whole_columns,
     whole_rows,
 )
+from agents.lanes import LANES, Lanes, above_zero, any_set, count_ones, lane, load, pick, smaller, store
 from ninetka_env._jit import jit, lowest, popcount
 from ninetka_env.geometry import (
     NUM_SECTIONS,
@@ -97,9 +102,9 @@ FIRST_WINS, SECOND_WINS = 1, -1
 """Verdicts: seat 0 leads by more sections than the margin asked about, or it does not."""
 
 _ONES = sum(1 << 7 * s for s in range(NUM_SECTIONS))
-_BIAS = 32 * _ONES
-FIELDS = frozen([sum(127 << 7 * s for s in range(NUM_SECTIONS) if open_ >> s & 1) for open_ in range(512)], np.int64)
-"""(512,) int64: the fields of `LEADS` of a set of sections."""
+_FOUR_FIELDS = (1 << 28) - 1
+_FEET = frozen([sum(1 << 7 * s for s in range(NUM_SECTIONS) if open_ >> s & 1) for open_ in range(512)], np.int64)
+"""(512,) int64: the lowest bits of the fields of `LEADS` of a set of sections."""
 UNIT = 64
 """The estimate's value of one section."""
 
@@ -121,17 +126,26 @@ EXPECTED = frozen([[_expected_outcome(high, low) for low in range(64)] for high 
 """(64, 64) int8: the estimate for one section by the upper and the lower bound of its lead, both plus 32."""
 
 
+OWN_DOWN, OWN_UP, OWN_SLOTS = 4, 5, 6
+"""Words of `owned`: the lines of seat 0's stones. From 0 on those that slide right and left, boards as in a state; the
+others' in the form of `column_thirds`; last the slots as bits."""
+NUM_OWNED = 7
+
+
 @jit
 def write_owned(seat0_slots: int, owned: States) -> None:
-    """Write the lines of seat 0's stones into `owned`, (9,) int64: boards as in a state, then the slots as bits."""
-    for word in range(8):
-        owned[word] = 0
-    owned[8] = seat0_slots
+    """Write the lines of seat 0's stones into `owned`, (`NUM_OWNED`,) int64."""
+    owned[:] = 0
+    owned[OWN_SLOTS] = seat0_slots
     bits = seat0_slots
     while bits:
         slot = lowest(bits)
-        owned[DIRECTION[slot]] |= SLOT_BOARD[slot, 0]
-        owned[DIRECTION[slot] + 1] |= SLOT_BOARD[slot, 1]
+        board = DIRECTION[slot]
+        if board < DOWN:
+            owned[board] |= SLOT_BOARD[slot, 0]
+            owned[board + 1] |= SLOT_BOARD[slot, 1]
+        else:
+            owned[OWN_DOWN if board == DOWN else OWN_UP] |= (SLOT_BOARD[slot, 0] & ROW) * THIRDS
         bits &= bits - 1
 
 
@@ -174,7 +188,7 @@ def _write_run(game: Record, slot: int, states: States, row: int) -> None:
             states[row, DIRECTION[slot] + 1] |= 1 << (place - 54)
 
 
-@jit(counted=False)
+@jit(inline=True)
 def slide(states: States, parent: int, child: int, slot: int) -> None:
     """Write the state after sliding the stone of `slot`, the opponent to move, not reduced yet, into row `child`."""
     square = run_end(states, parent, slot)
@@ -215,184 +229,300 @@ def run_end(states: States, row: int, slot: int) -> int:
     return highest(lo)
 
 
-SEVERAL, BLOCKABLE, ISOLATED, SCRATCH = 8, 14, 20, 26
-"""Parts of the scratch memory of `reduce`: from 0 the boards of possible landings, as the runs in a state; then flags
-of the stones with arrivals in several sections, of those that others can block, and of those that may be isolated.
-Flags are six words: bit 8 of the rows of stones that slide right (lo, hi) and left, the columns of those that slide
-down and up. Last, the size of it all."""
+class Boards(NamedTuple):
+    """Runs, or where their stones may land: four bit boards of each of four states."""
+
+    right_lo: Lanes
+    right_hi: Lanes
+    left_lo: Lanes
+    left_hi: Lanes
+    down_lo: Lanes
+    down_hi: Lanes
+    up_lo: Lanes
+    up_hi: Lanes
+
+
+class Lines(NamedTuple):
+    """Something about each stone of four states, by line.
+
+    Either flags: bit 8 of the rows of stones that slide right and left, the columns of those that slide down and up; or
+    thirds as `row_thirds` and `column_thirds` return them, the sections that a stone may arrive in.
+    """
+
+    right_lo: Lanes
+    right_hi: Lanes
+    left_lo: Lanes
+    left_hi: Lanes
+    down: Lanes
+    up: Lanes
+
+
+class Bounds(NamedTuple):
+    """Bounds of four states, in fields like `LEADS`."""
+
+    upper: Lanes
+    lower: Lanes
+    lead: Lanes
+    """With the sure arrivals alone."""
+    free0: Lanes
+    free1: Lanes
+    """Numbers: the stones of each seat that are not sure."""
 
 
 @jit(counted=False)
-def reduce(states: States, row: int, owned: States, scratch: States) -> int:
-    """Reduce a state in place as the module's text says; return the verdict. `scratch` is (`SCRATCH`,) int64.
+def reduce(states: States, row: int, owned: States, landed: States) -> Lanes:
+    """Reduce the states of rows `row` to `row + 3` in place as the module's text says; return their verdicts.
+
+    Old states among them do no harm. `landed`, (4, 8) int64, is left with the possible landings, boards as in a state.
 
     The bounds come first, since an isolated stone is a sure one or matters to no open section: they decide many states
     at once, and more stones are isolated once more sections are decided.
     """
-    _write_landings(states, row, scratch)
-    _write_flags(states, row, scratch)
-    verdict = _decide_sections(states, row, owned, scratch)
-    if verdict == UNDECIDED:
-        isolated = _isolated_slots(states, row, scratch)
-        if isolated:
-            _take_out(states, row, scratch, owned, isolated)
-        _settle_turn(states, row, owned)
-    return verdict
+    right_lo, right_hi, left_lo, left_hi = load(states, row, 0)
+    down_lo, down_hi, up_lo, up_hi = load(states, row, 4)
+    stones, leads, tempi, mover = load(states, row, STONES)
+    decided, open_, _, _ = load(states, row, DECIDED)
+    runs = Boards(right_lo, right_hi, left_lo, left_hi, down_lo, down_hi, up_lo, up_hi)
+    landings = _find_landings(runs)
+    arrivals = _find_arrivals(landings)
+    several, blockable = _in_several(arrivals), _find_blockable(runs, landings)
+    bounds = _bound_leads(arrivals, several, blockable, stones, leads, owned)
+    verdicts, agreed, lead = _decide_sections(bounds, decided, pick(_FEET, open_))
+    open_ = open_ & ~_sections_at(agreed)
+    leads = (leads & ~(127 * agreed)) | (32 * agreed)
+    store(states, row, STONES, stones, leads, tempi, mover)
+    store(states, row, DECIDED, decided + lead, open_, bounds.upper, bounds.lower)
+    isolated = _find_isolated(runs, landings, several, blockable, open_)
+    store(landed, 0, 0, landings.right_lo, landings.right_hi, landings.left_lo, landings.left_hi)
+    store(landed, 0, 4, landings.down_lo, landings.down_hi, landings.up_lo, landings.up_hi)
+    for place in range(LANES):
+        if lane(verdicts, place) == UNDECIDED:
+            _take_out(states, row + place, landed, place, owned, lane(isolated, place))
+            _settle_turn(states, row + place, owned)
+    return verdicts
 
 
 @jit(inline=True)
-def _write_landings(states: States, row: int, scratch: States) -> None:
+def _find_landings(runs: Boards) -> Boards:
     """Find the possible landings: from the ends of the runs to the least fixed point."""
-    right_lo, right_hi, left_lo, left_hi = states[row, 0], states[row, 1], states[row, 2], states[row, 3]
-    down_lo, down_hi, up_lo, up_hi = states[row, 4], states[row, 5], states[row, 6], states[row, 7]
-    later_right_lo, later_right_hi = right_lo & ~COL0, right_hi & ~COL0  # runs without their first squares
-    later_left_lo, later_left_hi = left_lo & ~COL8, left_hi & ~COL8
-    later_down_lo, later_up_hi = down_lo & ~ROW, up_hi & (HIGH >> 9)
-    end_right_lo, end_right_hi = right_lo & ~(later_right_lo >> 1), right_hi & ~(later_right_hi >> 1)
-    end_left_lo, end_left_hi = left_lo & ~(later_left_lo << 1), left_hi & ~(later_left_hi << 1)
-    moved_lo, moved_hi = rows_up(later_down_lo, down_hi)
-    end_down_lo, end_down_hi = down_lo & ~moved_lo, down_hi & ~moved_hi
-    moved_lo, moved_hi = rows_down(up_lo, later_up_hi)
-    end_up_lo, end_up_hi = up_lo & ~moved_lo, up_hi & ~moved_hi
+    later_right_lo, later_right_hi = runs.right_lo & ~COL0, runs.right_hi & ~COL0  # runs without their first squares
+    later_left_lo, later_left_hi = runs.left_lo & ~COL8, runs.left_hi & ~COL8
+    later_down_lo, later_up_hi = runs.down_lo & ~ROW, runs.up_hi & (HIGH >> 9)
+    end_right_lo, end_right_hi = runs.right_lo & ~(later_right_lo >> 1), runs.right_hi & ~(later_right_hi >> 1)
+    end_left_lo, end_left_hi = runs.left_lo & ~(later_left_lo << 1), runs.left_hi & ~(later_left_hi << 1)
+    moved_lo, moved_hi = rows_up(later_down_lo, runs.down_hi)
+    end_down_lo, end_down_hi = runs.down_lo & ~moved_lo, runs.down_hi & ~moved_hi
+    moved_lo, moved_hi = rows_down(runs.up_lo, later_up_hi)
+    end_up_lo, end_up_hi = runs.up_lo & ~moved_lo, runs.up_hi & ~moved_hi
     column_lo, column_hi = end_down_lo | end_up_lo, end_down_hi | end_up_hi
     while True:
-        land_right_lo = end_right_lo | ((column_lo & later_right_lo) >> 1)
-        land_right_hi = end_right_hi | ((column_hi & later_right_hi) >> 1)
-        land_left_lo = end_left_lo | ((column_lo & later_left_lo) << 1)
-        land_left_hi = end_left_hi | ((column_hi & later_left_hi) << 1)
-        row_lo, row_hi = land_right_lo | land_left_lo, land_right_hi | land_left_hi
-        moved_lo, moved_hi = rows_up(row_lo & later_down_lo, row_hi & down_hi)
-        land_down_lo, land_down_hi = end_down_lo | moved_lo, end_down_hi | moved_hi
-        moved_lo, moved_hi = rows_down(row_lo & up_lo, row_hi & later_up_hi)
-        land_up_lo, land_up_hi = end_up_lo | moved_lo, end_up_hi | moved_hi
+        right_lo = end_right_lo | ((column_lo & later_right_lo) >> 1)
+        right_hi = end_right_hi | ((column_hi & later_right_hi) >> 1)
+        left_lo = end_left_lo | ((column_lo & later_left_lo) << 1)
+        left_hi = end_left_hi | ((column_hi & later_left_hi) << 1)
+        row_lo, row_hi = right_lo | left_lo, right_hi | left_hi
+        moved_lo, moved_hi = rows_up(row_lo & later_down_lo, row_hi & runs.down_hi)
+        down_lo, down_hi = end_down_lo | moved_lo, end_down_hi | moved_hi
+        moved_lo, moved_hi = rows_down(row_lo & runs.up_lo, row_hi & later_up_hi)
+        up_lo, up_hi = end_up_lo | moved_lo, end_up_hi | moved_hi
         before_lo, before_hi = column_lo, column_hi
-        column_lo, column_hi = land_down_lo | land_up_lo, land_down_hi | land_up_hi
-        if column_lo == before_lo and column_hi == before_hi:
-            break
-    scratch[0], scratch[1], scratch[2], scratch[3] = land_right_lo, land_right_hi, land_left_lo, land_left_hi
-    scratch[4], scratch[5], scratch[6], scratch[7] = land_down_lo, land_down_hi, land_up_lo, land_up_hi
+        column_lo, column_hi = down_lo | up_lo, down_hi | up_hi
+        if not any_set((column_lo ^ before_lo) | (column_hi ^ before_hi)):
+            return Boards(right_lo, right_hi, left_lo, left_hi, down_lo, down_hi, up_lo, up_hi)
 
 
 @jit(inline=True)
-def _write_flags(states: States, row: int, scratch: States) -> None:
-    """Flag the stones with arrivals in several sections, and those that others can block."""
-    right_lo, right_hi, left_lo, left_hi = states[row, 0], states[row, 1], states[row, 2], states[row, 3]
-    down_lo, up_hi = states[row, 4], states[row, 7]
-    scratch[8], scratch[9] = several_in_row(row_thirds(scratch[0])), several_in_row(row_thirds(scratch[1]))
-    scratch[10], scratch[11] = several_in_row(row_thirds(scratch[2])), several_in_row(row_thirds(scratch[3]))
-    scratch[12] = several_in_column(column_thirds(scratch[4]), column_thirds(scratch[5]))
-    scratch[13] = several_in_column(column_thirds(scratch[6]), column_thirds(scratch[7]))
-    land_row_lo, land_row_hi = scratch[0] | scratch[2], scratch[1] | scratch[3]
-    land_column_lo, land_column_hi = scratch[4] | scratch[6], scratch[5] | scratch[7]
-    scratch[14] = (right_lo & COL0 & (land_column_lo | scratch[2])) << 8
-    scratch[15] = (right_hi & COL0 & (land_column_hi | scratch[3])) << 8
-    scratch[16] = left_lo & COL8 & (land_column_lo | scratch[0])
-    scratch[17] = left_hi & COL8 & (land_column_hi | scratch[1])
-    scratch[18] = down_lo & ROW & (land_row_lo | scratch[6])
-    scratch[19] = (up_hi & (land_row_hi | scratch[5])) >> 18
+def _find_arrivals(landings: Boards) -> Lines:
+    """Return the sections in which there are possible landings, as thirds of lines."""
+    return Lines(
+        row_thirds(landings.right_lo),
+        row_thirds(landings.right_hi),
+        row_thirds(landings.left_lo),
+        row_thirds(landings.left_hi),
+        column_thirds(landings.down_lo, landings.down_hi),
+        column_thirds(landings.up_lo, landings.up_hi),
+    )
 
 
 @jit(inline=True)
-def _isolated_slots(states: States, row: int, scratch: States) -> int:
+def _in_several(arrivals: Lines) -> Lines:
+    """Flag the stones with arrivals in several sections."""
+    return Lines(
+        several_in_row(arrivals.right_lo),
+        several_in_row(arrivals.right_hi),
+        several_in_row(arrivals.left_lo),
+        several_in_row(arrivals.left_hi),
+        several_in_column(arrivals.down),
+        several_in_column(arrivals.up),
+    )
+
+
+@jit(inline=True)
+def _find_blockable(runs: Boards, landings: Boards) -> Lines:
+    """Flag the stones that others can block: those that can land on the first square of their run."""
+    row_lo, row_hi = landings.right_lo | landings.left_lo, landings.right_hi | landings.left_hi
+    column_lo, column_hi = landings.down_lo | landings.up_lo, landings.down_hi | landings.up_hi
+    return Lines(
+        (runs.right_lo & COL0 & (column_lo | landings.left_lo)) << 8,
+        (runs.right_hi & COL0 & (column_hi | landings.left_hi)) << 8,
+        runs.left_lo & COL8 & (column_lo | landings.right_lo),
+        runs.left_hi & COL8 & (column_hi | landings.right_hi),
+        runs.down_lo & ROW & (row_lo | landings.up_lo),
+        (runs.up_hi & (row_hi | landings.down_hi)) >> 18,
+    )
+
+
+@jit(inline=True)
+def _bound_leads(
+    arrivals: Lines, several: Lines, blockable: Lines, stones: Lanes, leads: Lanes, owned: States
+) -> Bounds:
+    """Bound the lead of every section by the most arrivals of each seat and by the sure ones."""
+    most, most_own = _count_all(arrivals), _count_own(arrivals, owned)
+    down, up = several.down | blockable.down, several.up | blockable.up
+    arrivals = Lines(
+        arrivals.right_lo & ~whole_rows(several.right_lo | blockable.right_lo),
+        arrivals.right_hi & ~whole_rows(several.right_hi | blockable.right_hi),
+        arrivals.left_lo & ~whole_rows(several.left_lo | blockable.left_lo),
+        arrivals.left_hi & ~whole_rows(several.left_hi | blockable.left_hi),
+        arrivals.down & ~(down | (down << 21) | (down << 42)),
+        arrivals.up & ~(up | (up << 21) | (up << 42)),
+    )
+    sure, sure_own = _count_all(arrivals), _count_own(arrivals, owned)
+    slots, leads = owned[OWN_SLOTS], leads + sure_own
+    free0 = count_ones(stones & slots) - _sum_of_fields(sure_own)
+    free1 = count_ones(stones & ~slots) - _sum_of_fields(sure - sure_own)
+    return Bounds(leads + most_own - sure, leads + most_own - most, leads + sure_own - sure, free0, free1)
+
+
+@jit(inline=True)
+def _count_all(arrivals: Lines) -> Lanes:
+    """Count arrivals in each section."""
+    return count_arrivals(
+        arrivals.right_lo, arrivals.right_hi, arrivals.left_lo, arrivals.left_hi, arrivals.down, arrivals.up
+    )
+
+
+@jit(inline=True)
+def _count_own(arrivals: Lines, owned: States) -> Lanes:
+    """Count those of seat 0."""
+    return count_arrivals(
+        arrivals.right_lo & owned[0], arrivals.right_hi & owned[1], arrivals.left_lo & owned[2],
+        arrivals.left_hi & owned[3], arrivals.down & owned[OWN_DOWN], arrivals.up & owned[OWN_UP],
+    )  # fmt: skip
+
+
+@jit
+def _sum_of_fields(fields: Lanes) -> Lanes:
+    """Add up the nine fields of 7 bits; the sum fits in one."""
+    halves = (fields & _FOUR_FIELDS) + ((fields >> 28) & _FOUR_FIELDS)
+    pairs = halves + (halves >> 14)
+    return (pairs + (pairs >> 7) + (fields >> 56)) & 127
+
+
+@jit(inline=True)
+def _decide_sections(bounds: Bounds, decided: Lanes, open_: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    """Compare the bounds of the leads of all undecided sections, `open_`.
+
+    All sections are compared at once: a mask has a one at the foot of each field where the lead is above a number, 31
+    for at least tied or 32 for won. A step between two leads, from lost to tied or from tied to won, is a one that only
+    one of their masks has.
+
+    Returns:
+        The verdicts; the sections where the bounds agree, none in decided states; by how many of them seat 0 leads.
+    """
+    best_won, best_tied = open_ & _above(bounds.upper, 32), open_ & _above(bounds.upper, 31)
+    worst_won, worst_tied = open_ & _above(bounds.lower, 32), open_ & _above(bounds.lower, 31)
+    won, tied = open_ & _above(bounds.lead, 32), open_ & _above(bounds.lead, 31)
+    total = decided + count_ones(won) + count_ones(tied) - count_ones(open_)
+    steps, near = (won ^ worst_won) | ((tied ^ worst_tied) << 1), 3 * _above(bounds.lead, 33)
+    first_wins = above_zero(total - _most_gain(count_ones(steps & ~near), count_ones(steps & near), bounds.free1))
+    steps, near = (best_won ^ won) | ((best_tied ^ tied) << 1), 3 * _above(bounds.lead, 30)
+    may_win = above_zero(total + _most_gain(count_ones(steps & near), count_ones(steps & ~near), bounds.free0))
+    undecided = may_win & ~first_wins
+    agreed = undecided & open_ & ~((best_won ^ worst_won) | (best_tied ^ worst_tied))
+    lead = count_ones(agreed & won) + count_ones(agreed & tied) - count_ones(agreed)
+    return (first_wins & FIRST_WINS) | (~first_wins & ~may_win), agreed, lead
+
+
+@jit
+def _above(fields: Lanes, bound: int) -> Lanes:
+    """Return ones at the feet of the fields, all between 0 and 64, that are above a bound near 32."""
+    return ((fields + (63 - bound) * _ONES) >> 6) & _ONES
+
+
+@jit
+def _most_gain(near: Lanes, far: Lanes, stones: Lanes) -> Lanes:
+    """Bound what so many stones can win, if `near` steps take one stone each and `far` ones three for two."""
+    left = stones - near
+    return smaller(near, stones) + smaller(far, ((left & above_zero(left)) * 171) >> 8)  # two thirds, up to 127
+
+
+@jit
+def _sections_at(feet: Lanes) -> Lanes:
+    """Gather ones at the feet of fields into 9 bits."""
+    threes = (feet | (feet >> 6) | (feet >> 12)) & (7 * THIRDS)
+    return (threes | (threes >> 18) | (threes >> 36)) & 511
+
+
+@jit(inline=True)
+def _find_isolated(runs: Boards, landings: Boards, several: Lines, blockable: Lines, open_: Lanes) -> Lanes:
     """Return the slots of the isolated stones."""
-    open_lo, open_hi = SECTION_BOARD[states[row, OPEN], 0], SECTION_BOARD[states[row, OPEN], 1]
-    down = any_in_column(scratch[4] & open_lo, scratch[5] & open_hi)
-    up = any_in_column(scratch[6] & open_lo, scratch[7] & open_hi)
-    right_lo = scratch[14] | (scratch[8] & any_in_row(scratch[0] & open_lo))
-    right_hi = scratch[15] | (scratch[9] & any_in_row(scratch[1] & open_hi))
-    left_lo = scratch[16] | (scratch[10] & any_in_row(scratch[2] & open_lo))
-    left_hi = scratch[17] | (scratch[11] & any_in_row(scratch[3] & open_hi))
-    scratch[20] = ((states[row, 0] & COL0) << 8) & ~right_lo
-    scratch[21] = ((states[row, 1] & COL0) << 8) & ~right_hi
-    scratch[22] = states[row, 2] & COL8 & ~left_lo
-    scratch[23] = states[row, 3] & COL8 & ~left_hi
-    scratch[24] = states[row, 4] & ROW & ~(scratch[18] | (scratch[12] & down))
-    scratch[25] = (states[row, 7] >> 18) & ~(scratch[19] | (scratch[13] & up))
-    harmful = True
-    while harmful:
-        harmful = _drop_harmful(states, row, scratch)
-    rows = LINE_SLOTS[0, nine_bits(scratch[20], scratch[21])] | LINE_SLOTS[1, nine_bits(scratch[22], scratch[23])]
-    return rows | LINE_SLOTS[2, scratch[24]] | LINE_SLOTS[3, scratch[25]]
+    open_lo, open_hi = pick(SECTION_LO, open_), pick(SECTION_HI, open_)
+    right_lo = ((runs.right_lo & COL0) << 8) & ~blockable.right_lo
+    right_hi = ((runs.right_hi & COL0) << 8) & ~blockable.right_hi
+    left_lo, left_hi = runs.left_lo & COL8 & ~blockable.left_lo, runs.left_hi & COL8 & ~blockable.left_hi
+    down, up = runs.down_lo & ROW & ~blockable.down, (runs.up_hi >> 18) & ~blockable.up
+    right_lo = right_lo & ~(several.right_lo & any_in_row(landings.right_lo & open_lo))
+    right_hi = right_hi & ~(several.right_hi & any_in_row(landings.right_hi & open_hi))
+    left_lo = left_lo & ~(several.left_lo & any_in_row(landings.left_lo & open_lo))
+    left_hi = left_hi & ~(several.left_hi & any_in_row(landings.left_hi & open_hi))
+    down = down & ~(several.down & any_in_column(landings.down_lo & open_lo, landings.down_hi & open_hi))
+    up = up & ~(several.up & any_in_column(landings.up_lo & open_lo, landings.up_hi & open_hi))
+    while any_set(right_lo | right_hi | left_lo | left_hi | down | up):
+        bad = _find_harmful(runs, landings, Lines(right_lo, right_hi, left_lo, left_hi, down, up))
+        right_lo, right_hi, left_lo = right_lo ^ bad.right_lo, right_hi ^ bad.right_hi, left_lo ^ bad.left_lo
+        left_hi, down, up = left_hi ^ bad.left_hi, down ^ bad.down, up ^ bad.up
+        if not any_set(bad.right_lo | bad.right_hi | bad.left_lo | bad.left_hi | bad.down | bad.up):
+            break
+    rows = pick(LINE_SLOTS[0], nine_rows(right_lo, right_hi)) | pick(LINE_SLOTS[1], nine_rows(left_lo, left_hi))
+    return rows | pick(LINE_SLOTS[2], down) | pick(LINE_SLOTS[3], up)
 
 
 @jit(inline=True)
-def _drop_harmful(states: States, row: int, scratch: States) -> bool:
-    """Drop from the flagged stones those that can land in the run of one that is not; tell whether there were any."""
-    one, two, three, four, five, six = scratch[20], scratch[21], scratch[22], scratch[23], scratch[24], scratch[25]
-    if (one | two | three | four | five | six) == 0:
-        return False
-    right_lo, right_hi = states[row, 0] & ~whole_rows(one), states[row, 1] & ~whole_rows(two)
-    left_lo, left_hi = states[row, 2] & ~whole_rows(three), states[row, 3] & ~whole_rows(four)
-    down_lo, down_hi = states[row, 4] & ~(five * SIX_ROWS), states[row, 5] & ~(five * THREE_ROWS)
-    up_lo, up_hi = states[row, 6] & ~(six * SIX_ROWS), states[row, 7] & ~(six * THREE_ROWS)
+def _find_harmful(runs: Boards, landings: Boards, flags: Lines) -> Lines:
+    """Return those of the flagged stones that can land in the run of one that is not flagged."""
+    right_lo, right_hi = runs.right_lo & ~whole_rows(flags.right_lo), runs.right_hi & ~whole_rows(flags.right_hi)
+    left_lo, left_hi = runs.left_lo & ~whole_rows(flags.left_lo), runs.left_hi & ~whole_rows(flags.left_hi)
+    out_lo, out_hi = whole_columns(flags.down)
+    down_lo, down_hi = runs.down_lo & ~out_lo, runs.down_hi & ~out_hi
+    out_lo, out_hi = whole_columns(flags.up)
+    up_lo, up_hi = runs.up_lo & ~out_lo, runs.up_hi & ~out_hi
     row_lo, row_hi, column_lo, column_hi = right_lo | left_lo, right_hi | left_hi, down_lo | up_lo, down_hi | up_hi
-    one &= any_in_row(scratch[0] & (column_lo | left_lo))
-    two &= any_in_row(scratch[1] & (column_hi | left_hi))
-    three &= any_in_row(scratch[2] & (column_lo | right_lo))
-    four &= any_in_row(scratch[3] & (column_hi | right_hi))
-    five &= any_in_column(scratch[4] & (row_lo | up_lo), scratch[5] & (row_hi | up_hi))
-    six &= any_in_column(scratch[6] & (row_lo | down_lo), scratch[7] & (row_hi | down_hi))
-    scratch[20] ^= one
-    scratch[21] ^= two
-    scratch[22] ^= three
-    scratch[23] ^= four
-    scratch[24] ^= five
-    scratch[25] ^= six
-    return (one | two | three | four | five | six) != 0
+    return Lines(
+        flags.right_lo & any_in_row(landings.right_lo & (column_lo | left_lo)),
+        flags.right_hi & any_in_row(landings.right_hi & (column_hi | left_hi)),
+        flags.left_lo & any_in_row(landings.left_lo & (column_lo | right_lo)),
+        flags.left_hi & any_in_row(landings.left_hi & (column_hi | right_hi)),
+        flags.down & any_in_column(landings.down_lo & (row_lo | up_lo), landings.down_hi & (row_hi | up_hi)),
+        flags.up & any_in_column(landings.up_lo & (row_lo | down_lo), landings.up_hi & (row_hi | down_hi)),
+    )
 
 
 @jit(counted=False)
-def _take_out(states: States, row: int, scratch: States, owned: States, isolated: int) -> None:
+def _take_out(states: States, row: int, landings: States, place: int, owned: States, isolated: int) -> None:
     """Count isolated stones in their sections and turn them into tempi."""
     while isolated:
         slot = lowest(isolated)
         board, line_lo, line_hi = DIRECTION[slot], SLOT_BOARD[slot, 0], SLOT_BOARD[slot, 1]
-        lo, hi = scratch[board] & line_lo, scratch[board + 1] & line_hi
+        lo, hi = landings[place, board] & line_lo, landings[place, board + 1] & line_hi
         section = SECTION_OF[lowest(lo) if lo else 54 + lowest(hi)]
-        sign = 2 * ((owned[8] >> slot) & 1) - 1
+        sign = 2 * ((owned[OWN_SLOTS] >> slot) & 1) - 1
         states[row, LEADS] += (sign * ((states[row, OPEN] >> section) & 1)) << (7 * section)
         states[row, TEMPI] += sign
         states[row, STONES] &= ~(1 << slot)
         states[row, board] &= ~line_lo
         states[row, board + 1] &= ~line_hi
         isolated &= isolated - 1
-
-
-@jit(inline=True)
-def _decide_sections(states: States, row: int, owned: States, scratch: States) -> int:
-    """Bound the lead of every undecided section, forget it where the bounds agree; return the verdict.
-
-    All sections are compared at once: a mask has a one at the foot of each field where the lead is above a number, 31
-    for at least tied or 32 for won. A step between two leads, from lost to tied or from tied to won, is a one that only
-    one of their masks has.
-    """
-    upper, lower, lead, free0, free1 = _lead_bounds(states, row, owned, scratch)
-    open_ = _ONES & FIELDS[states[row, OPEN]]
-    best_won, best_tied = open_ & _above(upper, 32), open_ & _above(upper, 31)
-    worst_won, worst_tied = open_ & _above(lower, 32), open_ & _above(lower, 31)
-    won, tied = open_ & _above(lead, 32), open_ & _above(lead, 31)
-    total = states[row, DECIDED] + popcount(won) + popcount(tied) - popcount(open_)
-    steps, near = (won ^ worst_won) | (tied ^ worst_tied) << 1, 3 * _above(lead, 33)
-    if total - _most_gain(popcount(steps & ~near), popcount(steps & near), free1) > 0:
-        return FIRST_WINS
-    steps, near = (best_won ^ won) | (best_tied ^ tied) << 1, 3 * _above(lead, 30)
-    if total + _most_gain(popcount(steps & near), popcount(steps & ~near), free0) <= 0:
-        return SECOND_WINS
-    agreed = open_ & ~((best_won ^ worst_won) | (best_tied ^ worst_tied))
-    states[row, DECIDED] += popcount(agreed & won) + popcount(agreed & tied) - popcount(agreed)
-    while agreed:
-        states[row, OPEN] &= ~(1 << (lowest(agreed) // 7))
-        agreed &= agreed - 1
-    fields = FIELDS[states[row, OPEN]]
-    states[row, LEADS] = (states[row, LEADS] & fields) | (_BIAS & ~fields)
-    states[row, UPPER], states[row, LOWER] = upper, lower
-    return UNDECIDED
-
-
-@jit
-def _above(fields: int, bound: int) -> int:
-    """Return ones at the feet of the fields, all between 0 and 64, that are above a bound near 32."""
-    return ((fields + (63 - bound) * _ONES) >> 6) & _ONES
 
 
 @jit(counted=False)
@@ -406,56 +536,11 @@ def estimate_lead(states: States, row: int) -> int:
     return estimate
 
 
-@jit
-def _most_gain(near: int, far: int, stones: int) -> int:
-    """Bound what so many stones can win, if `near` steps take one stone each and `far` ones three for two."""
-    return min(near, stones) + min(far, max(0, stones - near) * 2 // 3)
-
-
-@jit(inline=True)
-def _lead_bounds(states: States, row: int, owned: States, scratch: States) -> tuple[int, int, int, int, int]:
-    """Return upper and lower bounds of the leads, and the leads with the sure arrivals alone, in fields like `LEADS`.
-
-    After them comes how many stones each seat has that are not sure.
-    """
-    right_lo, right_hi = row_thirds(scratch[0]), row_thirds(scratch[1])
-    left_lo, left_hi = row_thirds(scratch[2]), row_thirds(scratch[3])
-    down_lo, down_hi = column_thirds(scratch[4]), column_thirds(scratch[5])
-    up_lo, up_hi = column_thirds(scratch[6]), column_thirds(scratch[7])
-    most = count_arrivals(right_lo, right_hi, left_lo, left_hi, down_lo, down_hi, up_lo, up_hi)
-    most_own = count_arrivals(
-        right_lo & owned[0], right_hi & owned[1], left_lo & owned[2], left_hi & owned[3],
-        down_lo & owned[4], down_hi & owned[5], up_lo & owned[6], up_hi & owned[7],
-    )  # fmt: skip
-    right_lo &= ~whole_rows(scratch[8] | scratch[14])
-    right_hi &= ~whole_rows(scratch[9] | scratch[15])
-    left_lo &= ~whole_rows(scratch[10] | scratch[16])
-    left_hi &= ~whole_rows(scratch[11] | scratch[17])
-    down, up = scratch[12] | scratch[18], scratch[13] | scratch[19]
-    down_lo, down_hi = down_lo & ~(down | down << 27), down_hi & ~down
-    up_lo, up_hi = up_lo & ~(up | up << 27), up_hi & ~up
-    sure = count_arrivals(right_lo, right_hi, left_lo, left_hi, down_lo, down_hi, up_lo, up_hi)
-    sure_own = count_arrivals(
-        right_lo & owned[0], right_hi & owned[1], left_lo & owned[2], left_hi & owned[3],
-        down_lo & owned[4], down_hi & owned[5], up_lo & owned[6], up_hi & owned[7],
-    )  # fmt: skip
-    stones, leads = states[row, STONES], states[row, LEADS] + sure_own
-    first, second = popcount(stones & owned[8]), popcount(stones & ~owned[8])
-    free0, free1 = first - _sum_of_fields(sure_own), second - _sum_of_fields(sure - sure_own)
-    return leads + most_own - sure, leads + most_own - most, leads + sure_own - sure, free0, free1
-
-
-@jit
-def _sum_of_fields(fields: int) -> int:
-    """Add up fields of 7 bits: times one in every field, the last field is the sum."""
-    return ((fields * _ONES) >> 56) & 127
-
-
 @jit(inline=True)
 def _settle_turn(states: States, row: int, owned: States) -> None:
     """Clip the tempi, and hand the turn to the seat that can move."""
     stones = states[row, STONES]
-    first = popcount(stones & owned[8])
+    first = popcount(stones & owned[OWN_SLOTS])
     second = popcount(stones) - first
     if first == 0 or second == 0:  # one seat plays the rest alone
         states[row, TEMPI] = 0

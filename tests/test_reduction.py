@@ -8,21 +8,24 @@ import pytest
 from conftest import TEST_GAMES, Options, position_after, random_action
 
 from agents.bitboard import DIRECTION, SLOT_BOARD
+from agents.lanes import LANES, lane, load, store
 from agents.proof import _hash
 from agents.reduction import (
     DECIDED,
     LEADS,
+    LOWER,
     MOVER,
+    NUM_OWNED,
     NUM_WORDS,
     OPEN,
-    SCRATCH,
     STONES,
     TEMPI,
+    UPPER,
     States,
     _above,
-    _lead_bounds,
-    _write_flags,
-    _write_landings,
+    _most_gain,
+    _sections_at,
+    _sum_of_fields,
     read_state,
     reduce,
     write_owned,
@@ -34,41 +37,82 @@ from ninetka_env.rules import Phase, Records
 
 
 @jit
-def _states_of(games: Records, states: States, owned: States, scratch: States) -> tuple[int, int, int]:
-    """Write the state of game 0 into row 0, reduced into row 1, and possible landings; return verdict and bounds."""
+def _reduce_all(games: Records, states: States, owned: States, landings: States, verdicts: States) -> None:
+    """Write the reduced states of up to four games and their verdicts; whose stones are whose is read from game 0."""
     write_owned(games[0].movable[0], owned)
-    read_state(games[0], 0, states, 0)
-    read_state(games[0], 0, states, 1)
-    verdict = reduce(states, 1, owned, scratch)
-    _write_landings(states, 0, scratch)
-    _write_flags(states, 0, scratch)
-    upper, lower, _, _, _ = _lead_bounds(states, 0, owned, scratch)
-    return verdict, upper, lower
+    for row in range(len(games)):
+        read_state(games[row], 0, states, row)
+    found = reduce(states, 0, owned, landings)
+    for row in range(LANES):
+        verdicts[row] = lane(found, row)
+
+
+def reduce_games(games: Records) -> tuple[States, States, States]:
+    """Return the verdicts, reduced states and possible landings; all four games go on from where game 0 is."""
+    states, landings, verdicts = (np.zeros(shape, np.int64) for shape in ((LANES, NUM_WORDS), (LANES, 8), LANES))
+    _reduce_all(games, states, np.zeros(NUM_OWNED, np.int64), landings, verdicts)
+    return verdicts[: len(games)], states[: len(games)], landings[: len(games)]
 
 
 def reduced(game: Game) -> tuple[int, list[int], list[int], States, States]:
-    """Return the verdict, the bounds of the leads, the two states and the possible landings."""
-    states, owned = np.zeros((2, NUM_WORDS), np.int64), np.zeros(9, np.int64)
-    scratch = np.zeros(SCRATCH, np.int64)
-    verdict, upper, lower = _states_of(game.records, states, owned, scratch)
-    fields = [[(bound >> 7 * section & 127) - 32 for section in range(9)] for bound in (lower, upper)]
-    return verdict, *fields, states, scratch
+    """Return the verdict, the bounds of the leads, the reduced state and the possible landings."""
+    (verdict,), (state,), (landings,) = reduce_games(game.records)
+    fields = [[(int(state[bound]) >> 7 * section & 127) - 32 for section in range(9)] for bound in (LOWER, UPPER)]
+    return int(verdict), *fields, state, landings
 
 
-def may_land(scratch: States, slot: int, square: int) -> bool:
+def may_land(landings: States, slot: int, square: int) -> bool:
     """Tell whether the stone of a slot may come to rest on a square of the whole board."""
     place = 9 * (square // 11 - 1) + square % 11 - 1
     board = int(DIRECTION[slot])
-    lo, hi = int(scratch[board] & SLOT_BOARD[slot, 0]), int(scratch[board + 1] & SLOT_BOARD[slot, 1])
+    lo, hi = int(landings[board] & SLOT_BOARD[slot, 0]), int(landings[board + 1] & SLOT_BOARD[slot, 1])
     return bool((lo | hi << 54) >> place & 1)
 
 
-def test_sections_are_compared_all_at_once_as_one_by_one() -> None:
-    """Leads of up to 27 stones, the most that bounds can reach; the numbers that they are compared with."""
-    for leads in np.random.default_rng(0).integers(32 - 27, 32 + 28, (TEST_GAMES, NUM_SECTIONS)).tolist():
-        fields = sum(lead << 7 * section for section, lead in enumerate(leads))
-        for bound in (30, 31, 32, 33):
-            assert _above(fields, bound) == sum(1 << 7 * s for s, lead in enumerate(leads) if lead > bound)
+@jit
+def _on_fields(words: States, bound: int, out: States) -> None:
+    """Write what is made of the fields in column 0, then of the numbers in columns 1 to 3, four rows at a time."""
+    for row in range(0, len(words), LANES):
+        fields, near, far, stones = load(words, row, 0)
+        above = _above(fields, bound)
+        store(out, row, 0, above, _sections_at(above), _sum_of_fields(fields), _most_gain(near, far, stones))
+
+
+@pytest.mark.parametrize("bound", [30, 31, 32, 33])
+def test_fields_are_computed_with_all_at_once_as_one_by_one(bound: int) -> None:
+    """Leads of up to 27 stones, the most that bounds can reach; sums and gains of up to 36."""
+    rng, count = np.random.default_rng(bound), LANES * (TEST_GAMES // LANES)
+    leads, arrivals = rng.integers(32 - 27, 32 + 28, (count, NUM_SECTIONS)), rng.integers(0, 5, (count, NUM_SECTIONS))
+    numbers, out = rng.integers(0, 19, (count, 3)), np.zeros((count, 4), np.int64)
+    shifts = 7 * np.arange(NUM_SECTIONS)
+    _on_fields(np.column_stack(((leads << shifts).sum(1), numbers)), bound, out)
+    assert out[:, 0].tolist() == ((leads > bound) << shifts).sum(1).tolist()
+    assert out[:, 1].tolist() == ((leads > bound) << np.arange(NUM_SECTIONS)).sum(1).tolist()
+    near, far, stones = numbers.T
+    gains = np.minimum(near, stones) + np.minimum(far, np.maximum(0, stones - near) * 2 // 3)
+    assert out[:, 3].tolist() == gains.tolist()
+    _on_fields(np.column_stack(((arrivals << shifts).sum(1), numbers)), bound, out)
+    assert out[:, 2].tolist() == arrivals.sum(1).tolist()
+
+
+def test_four_states_are_reduced_as_each_alone() -> None:
+    for seed in range(TEST_GAMES // 10):
+        start = position_after(Options(2), seed, Phase.MOVEMENT, seed % 20)
+        games = np.concatenate([start.records, *(after_slides(start, 3, place).records for place in range(3))])
+        together = reduce_games(games)
+        for row in range(LANES):
+            alone = [*reduce_games(np.concatenate([games[:1], games[row : row + 1]]))]
+            for all_of, one in zip(together, alone, strict=True):
+                assert all_of[row].tolist() == one[1].tolist()
+
+
+def after_slides(start: Game, slides: int, seed: int) -> Game:
+    """Return the game after some random slides, as far as it goes on."""
+    game, rng = start.copy(), np.random.default_rng(seed)
+    while slides and not game.is_over:
+        game.play(random_action(game, rng))
+        slides -= 1
+    return game
 
 
 @pytest.mark.parametrize("slides", [0, 6, 12, 18])
@@ -76,33 +120,33 @@ def test_stones_land_only_where_they_may_and_leads_stay_within_bounds(slides: in
     rng = np.random.default_rng(slides)
     for seed in range(TEST_GAMES // 50):
         start = position_after(Options(2), seed, Phase.MOVEMENT, slides)
-        verdict, lower, upper, states, scratch = reduced(start)
+        verdict, lower, upper, state, landings = reduced(start)
         for _ in range(10):
             game, settled = start.copy(), np.zeros(9, np.int64)
             while not game.is_over:
                 action = random_action(game, rng)
                 square, slot = game.landing(action), int(SQUARE_SLOT[action])
-                assert may_land(scratch, slot, square)
-                isolated = not states[1, STONES] >> slot & 1
+                assert may_land(landings, slot, square)
+                isolated = not state[STONES] >> slot & 1
                 settled[SECTION[square]] += isolated * (1 - 2 * game.to_move)
                 game.play(action)
             leads = (game.counts()[0] - game.counts()[1]).tolist()
             assert all(low <= lead <= high for low, lead, high in zip(lower, leads, upper, strict=True))
             if verdict:
                 assert (verdict == 1) == (game.winner() == 0)
-            check_reduced(start, states, leads, settled.tolist())
+            check_reduced(start, state, leads, settled.tolist())
 
 
-def check_reduced(start: Game, states: States, leads: list[int], settled: list[int]) -> None:
+def check_reduced(start: Game, state: States, leads: list[int], settled: list[int]) -> None:
     """Isolated stones ended where they were counted; decided sections ended as they were decided."""
     counted = start.counts()[0] - start.counts()[1]
     decided = 0
     for section in range(NUM_SECTIONS):
-        if states[1, OPEN] >> section & 1:
-            assert (states[1, LEADS] >> 7 * section & 127) - 32 == counted[section] + settled[section]
+        if state[OPEN] >> section & 1:
+            assert (state[LEADS] >> 7 * section & 127) - 32 == counted[section] + settled[section]
         else:
             decided += int(np.sign(leads[section]))
-    assert states[1, DECIDED] == decided
+    assert state[DECIDED] == decided
 
 
 def test_isolated_stones_always_slide() -> None:
@@ -111,11 +155,11 @@ def test_isolated_stones_always_slide() -> None:
     for seed in range(TEST_GAMES // 20):
         game = position_after(Options(2), seed, Phase.MOVEMENT, 4 + seed % 16)
         before = [int(square) for square in SLOT_SQUARE[[bool(game.movable().flat[s]) for s in SLOT_SQUARE]]]
-        _, _, _, states, _ = reduced(game)
-        isolated = {square for square in before if not states[1, STONES] >> int(SQUARE_SLOT[square]) & 1}
+        _, _, _, state, _ = reduced(game)
+        isolated = {square for square in before if not state[STONES] >> int(SQUARE_SLOT[square]) & 1}
         found += len(isolated)
         tempi = sum(1 if game.board.flat[square] == 1 else -1 for square in isolated)
-        assert abs(states[1, TEMPI]) <= abs(tempi)
+        assert abs(state[TEMPI]) <= abs(tempi)
         played = set()
         while not game.is_over:
             played.add(action := random_action(game, rng))
@@ -132,7 +176,7 @@ def _hash_all(states: States, keys: npt.NDArray[np.uint64], owned: States) -> No
 
 def test_whatever_differs_between_states_is_in_their_keys() -> None:
     """Bit by bit: of each run, of the leads, and of all else; a decided section is not an open one with lead 0."""
-    owned, scores = np.zeros(9, np.int64), [(TEMPI, 5), (MOVER, 1), (DECIDED, 4), (OPEN, 9)]
+    owned, scores = np.zeros(NUM_OWNED, np.int64), [(TEMPI, 5), (MOVER, 1), (DECIDED, 4), (OPEN, 9)]
     write_owned(0b111, owned)
     bits = [*((board, 54 - 27 * (board % 2)) for board in range(8)), (LEADS, 63), (STONES, 3), *scores]
     changes = [(0, 0), *((word, 1 << bit) for word, count in bits for bit in range(count)), (TEMPI, -1), (DECIDED, -1)]

@@ -1,0 +1,242 @@
+"""Four whole numbers side by side: what a processor with vector registers computes on at once.
+
+numba knows no vectors, so this module teaches it one: a type of four int64, with the operators below, that becomes
+LLVM's `<4 x i64>`, one AVX2 register or whatever the processor has. A number beside four counts for each of them. All
+functions here, and all operators, mean the same in plain Python, where the four are a numpy array. Numbers that are
+shifted to the right or counted must not be negative.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, overload, register_model
+
+Lanes: TypeAlias = npt.NDArray[np.int64]
+"""Four int64: for plain Python a (4,) array."""
+Rows: TypeAlias = npt.NDArray[np.int64]
+"""(rows, words) int64."""
+
+LANES = 4
+
+
+def load(rows: Rows, row: int, word: int) -> tuple[Lanes, Lanes, Lanes, Lanes]:
+    """Return words `word` to `word + 3`, each of the rows `row` to `row + 3`."""
+    first, second, third, fourth = rows[row : row + LANES, word : word + LANES].T.copy()
+    return first, second, third, fourth
+
+
+def store(rows: Rows, row: int, word: int, first: Lanes, second: Lanes, third: Lanes, fourth: Lanes) -> None:
+    """Write what `load` reads."""
+    rows[row : row + LANES, word : word + LANES] = np.array([first, second, third, fourth]).T
+
+
+def lane(lanes: Lanes, index: int) -> int:
+    """Return one of the four."""
+    return int(lanes[index])
+
+
+def pick(table: npt.NDArray[np.int64], index: Lanes) -> Lanes:
+    """Return four entries of a one-dimensional table."""
+    return table[index]
+
+
+def any_set(lanes: Lanes) -> bool:
+    """Tell whether one of the four is not 0."""
+    return bool(lanes.any())
+
+
+def above_zero(lanes: Lanes) -> Lanes:
+    """Return -1, all bits set, where a number is above 0, and 0 elsewhere."""
+    return -(lanes > 0).astype(np.int64)
+
+
+def smaller(one: Lanes, other: Lanes) -> Lanes:
+    """Return the smaller of each two."""
+    return np.minimum(one, other)
+
+
+def count_ones(lanes: Lanes) -> Lanes:
+    """Count the ones among the 64 bits of each."""
+    return np.array([int(bits).bit_count() for bits in lanes], np.int64)
+
+
+# --- the same for the compiler ---------------------------------------------------------------------------------------
+
+_WORD, _INDEX = ir.IntType(64), ir.IntType(32)
+_VECTOR = ir.VectorType(_WORD, LANES)
+_NONE = ir.Constant(_VECTOR, ir.Undefined)
+Lower: TypeAlias = Callable[..., Any]
+
+
+class _LanesType(types.Type):
+    """The type of `Lanes` in compiled code."""
+
+    def __init__(self) -> None:
+        super().__init__("Lanes")
+
+
+_LANES = _LanesType()
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):
+    """A vector register."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+def _define(function: Any, result: Any, *arguments: Any) -> Callable[[Lower], Lower]:
+    """Let compiled code call a function on arguments of these types; what is decorated writes the instructions."""
+
+    class Template(ConcreteTemplate):
+        cases = [signature(result, *arguments)]  # noqa: RUF012 (numba's way)
+
+    infer_global(function)(Template)
+    return lambda lower: lower_builtin(function, *arguments)(lower)
+
+
+def _all(builder: Any, value: Any) -> Any:
+    """Return a vector: a number in each lane, or what is one already."""
+    if value.type == _VECTOR:
+        return value
+    zeros = ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES)
+    return builder.shuffle_vector(builder.insert_element(_NONE, value, _INDEX(0)), _NONE, zeros)
+
+
+def _define_operator(function: Any, instruction: str) -> None:
+    """Let compiled code use an operator between lanes, and between lanes and a number."""
+
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return getattr(builder, instruction)(*(_all(builder, value) for value in arguments))
+
+    for kinds in ((_LANES, _LANES), (_LANES, types.int64), (types.int64, _LANES)):
+        _define(function, _LANES, *kinds)(lower)
+
+
+for _operator, _instruction in (
+    (operator.add, "add"), (operator.sub, "sub"), (operator.mul, "mul"), (operator.and_, "and_"),
+    (operator.or_, "or_"), (operator.xor, "xor"), (operator.lshift, "shl"), (operator.rshift, "lshr"),
+):  # fmt: skip
+    _define_operator(_operator, _instruction)
+
+
+@_define(operator.invert, _LANES, _LANES)
+def _invert(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.not_(arguments[0])
+
+
+@_define(lane, types.int64, _LANES, types.int64)
+def _lane(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.extract_element(*arguments)
+
+
+@_define(any_set, types.boolean, _LANES)
+def _any_set(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    whole = ir.IntType(64 * LANES)
+    return builder.icmp_unsigned("!=", builder.bitcast(arguments[0], whole), whole(0))
+
+
+@_define(above_zero, _LANES, _LANES)
+def _above_zero(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.sext(builder.icmp_signed(">", arguments[0], _all(builder, _WORD(0))), _VECTOR)
+
+
+@_define(smaller, _LANES, _LANES, _LANES)
+def _smaller(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.select(builder.icmp_signed("<", *arguments), *arguments)
+
+
+@_define(count_ones, _LANES, _LANES)
+def _count_ones(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind = ir.FunctionType(_VECTOR, [_VECTOR])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.ctpop.v4i64"), arguments)
+
+
+@intrinsic
+def _four(typing_context: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = _NONE
+        for index, value in enumerate(arguments):
+            vector = builder.insert_element(vector, value, _INDEX(index))
+        return vector
+
+    return _LANES(*LANES * [types.int64]), lower
+
+
+@overload(pick, inline="always")
+def _pick(table: Any, index: Any) -> Any:
+    def call(table: Any, index: Any) -> Any:
+        return _four(table[lane(index, 0)], table[lane(index, 1)], table[lane(index, 2)], table[lane(index, 3)])
+
+    return call
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, row: Any, word: Any) -> Any:
+    """Return a pointer to the four words of a row from `word` on."""
+    view = context.make_array(kind)(context, builder, array)
+    return builder.bitcast(cgutils.get_item_pointer(context, builder, kind, view, [row, word]), _VECTOR.as_pointer())
+
+
+def _transposed(builder: Any, vectors: Any) -> list[Any]:
+    """Turn four vectors so that what was in lane i of vector j is in lane j of vector i."""
+
+    def mixed(one: Any, other: Any, *chosen: int) -> Any:
+        return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_INDEX, LANES), list(chosen)))
+
+    even = [mixed(vectors[i], vectors[i + 1], 0, 4, 2, 6) for i in (0, 2)]
+    odd = [mixed(vectors[i], vectors[i + 1], 1, 5, 3, 7) for i in (0, 2)]
+    low, high = (0, 1, 4, 5), (2, 3, 6, 7)
+    return [mixed(*even, *low), mixed(*odd, *low), mixed(*even, *high), mixed(*odd, *high)]
+
+
+@intrinsic
+def _load(typing_context: Any, rows: Any, row: Any, word: Any) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, row, word = arguments
+        vectors = []
+        for index in range(LANES):
+            here = builder.add(row, row.type(index))
+            vectors.append(builder.load(_address(context, builder, rows, array, here, word), align=8))
+        return context.make_tuple(builder, signature.return_type, _transposed(builder, vectors))
+
+    return types.UniTuple(_LANES, LANES)(rows, types.int64, types.int64), lower
+
+
+@overload(load, inline="always")
+def _load_four(rows: Any, row: Any, word: Any) -> Any:
+    def call(rows: Any, row: Any, word: Any) -> Any:
+        return _load(rows, row, word)
+
+    return call
+
+
+@intrinsic
+def _store(
+    typing_context: Any, rows: Any, row: Any, word: Any, first: Any, second: Any, third: Any, fourth: Any
+) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, row, word, *vectors = arguments
+        for index, vector in enumerate(_transposed(builder, vectors)):
+            here = builder.add(row, row.type(index))
+            builder.store(vector, _address(context, builder, rows, array, here, word), align=8)
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64, types.int64, *LANES * [_LANES]), lower
+
+
+@overload(store, inline="always")
+def _store_four(rows: Any, row: Any, word: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
+    def call(rows: Any, row: Any, word: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
+        _store(rows, row, word, first, second, third, fourth)
+
+    return call
