@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agents.lanes import LANES, lane
 from agents.reduction import (
     DECIDED,
     FIRST_WINS,
@@ -41,6 +40,7 @@ from agents.reduction import (
     write_owned,
 )
 from ninetka_env._jit import jit, lowest, prefetch
+from ninetka_env._lanes import LANES, lane
 from ninetka_env.geometry import NUM_SLOTS, frozen
 from ninetka_env.rules import MOVEMENT, Record
 

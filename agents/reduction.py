@@ -36,7 +36,7 @@ with the sure stones alone, a section at -1 or 0 for the seat takes one stone fo
 that is further behind at least three for two steps or two for one; so the number of its other stones bounds the steps
 that it takes in all, those of one stone first. Where that is not enough, or more than enough, the game is decided.
 
-Nearly all of the solver's time is spent here, so four states are reduced at once, see `agents.lanes`.
+Nearly all of the solver's time is spent here, so four states are reduced at once, see `ninetka_env._lanes`.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ from agents.bitboard import (
     whole_columns,
     whole_rows,
 )
-from agents.lanes import LANES, Lanes, above_zero, any_set, count_ones, lane, load, pick, smaller, store
 from ninetka_env._jit import jit, lowest, popcount
+from ninetka_env._lanes import LANES, Lanes, above_zero, any_set, count_ones, lane, load, pick, smaller, store
 from ninetka_env.geometry import (
     NUM_SECTIONS,
     SIZE,

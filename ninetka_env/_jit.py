@@ -1,4 +1,4 @@
-"""The one place where the project touches numba: the `jit` decorator and a few bit operations.
+"""Where the project touches numba, beside `_lanes` (four numbers at once): the `jit` decorator and some bit operations.
 
 numba's disk cache is keyed by the file of the cached function alone, so a change in a helper of another file would
 go unnoticed and stale machine code would be served. `jit` therefore keeps its cache in a folder named after a hash

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from agents.lanes import LANES, above_zero, any_set, count_ones, lane, load, pick, smaller, store
 from ninetka_env._jit import jit
+from ninetka_env._lanes import LANES, above_zero, any_set, count_ones, lane, load, pick, smaller, store
 from ninetka_env.geometry import frozen
 
 Words = npt.NDArray[np.int64]

@@ -8,7 +8,6 @@ import pytest
 from conftest import TEST_GAMES, Options, position_after, random_action
 
 from agents.bitboard import DIRECTION, SLOT_BOARD
-from agents.lanes import LANES, lane, load, store
 from agents.proof import _hash
 from agents.reduction import (
     DECIDED,
@@ -31,6 +30,7 @@ from agents.reduction import (
     write_owned,
 )
 from ninetka_env._jit import jit
+from ninetka_env._lanes import LANES, lane, load, store
 from ninetka_env.game import Game
 from ninetka_env.geometry import NUM_SECTIONS, SECTION, SLOT_SQUARE, SQUARE_SLOT
 from ninetka_env.rules import Phase, Records

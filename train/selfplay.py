@@ -146,11 +146,11 @@ def network_games(
     known = find_known(positions, exact_nodes, search.threads)
     policy = np.zeros((len(positions), NUM_ACTIONS), np.float32)
     policy[searched], found = _search(search, slides, positions[searched], rng)
-    policy = only_winning(policy, known).astype(np.float16)
     values, guessed = _won(next_known(known.winners, index, endings.winners)), known.winners < 0
     values[searched & guessed] *= np.float32(1 - value_mix)
     values[searched & guessed] += np.float32(value_mix) * found[guessed[searched]]
-    return Samples(positions, policy, values, endings.owners[index])
+    policy = only_winning(policy, known)
+    return Samples(positions, policy.astype(np.float16), values, endings.owners[index])
 
 
 def _play_out(
