@@ -181,10 +181,16 @@ def several_in_row(thirds: Lanes) -> Lanes:
 
 
 @jit
+def _gather(lo: Lanes, hi: Lanes) -> Lanes:
+    """Return rows 0, 3 and 6 of a board in one word, from bits 0, 21 and 42 on."""
+    return (lo & ROW) | ((lo >> 6) & _SECOND) | ((hi << 42) & _THIRD)
+
+
+@jit
 def column_thirds(lo: Lanes, hi: Lanes) -> Lanes:
     """Return which thirds of the columns have a bit set: 9 bits from 0 on for the first, from 21 and 42 for others."""
     lo, hi = lo | (lo >> 9) | (lo >> 18), hi | (hi >> 9) | (hi >> 18)
-    return (lo & ROW) | ((lo >> 6) & _SECOND) | ((hi << 42) & _THIRD)
+    return _gather(lo, hi)
 
 
 @jit
@@ -198,7 +204,7 @@ def several_in_column(thirds: Lanes) -> Lanes:
 def _sum_rows(lo: Lanes, hi: Lanes) -> Lanes:
     """Add up the thirds of the rows of each section: counts of 3 bits, three sections from bits 0, 21 and 42 on."""
     lo, hi = lo + (lo >> 9) + (lo >> 18), hi + (hi >> 9) + (hi >> 18)
-    return (lo & ROW) | ((lo >> 6) & _SECOND) | ((hi << 42) & _THIRD)
+    return _gather(lo, hi)
 
 
 @jit

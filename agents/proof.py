@@ -32,6 +32,7 @@ from agents.reduction import (
     UNDECIDED,
     UNIT,
     States,
+    copy_state,
     estimate_lead,
     read_state,
     reduce,
@@ -307,8 +308,8 @@ def _expand(
         for place in range(count):
             verdict = lane(verdicts, place)
             if verdict == UNDECIDED:
-                for word in range(NUM_WORDS if four + place > child else 0):  # close ranks
-                    states[child, word] = states[four + place, word]
+                if four + place > child:  # close ranks
+                    copy_state(states, four + place, child)
                 _hash(states, child, keys, owned)
                 prefetch(table, _bucket(table, keys[child, 0]))
                 child += 1

@@ -208,10 +208,16 @@ def slide(states: States, parent: int, child: int, slot: int) -> None:
 
 
 @jit(counted=False)
+def copy_state(states: States, source: int, target: int) -> None:
+    """Write the state of a row into another."""
+    for word in range(NUM_WORDS):
+        states[target, word] = states[source, word]
+
+
+@jit(counted=False)
 def spend_tempo(states: States, parent: int, child: int) -> None:
     """Write the state after the mover, who has one, spends a tempo into row `child`."""
-    for word in range(NUM_WORDS):
-        states[child, word] = states[parent, word]
+    copy_state(states, parent, child)
     mover = states[parent, MOVER]
     states[child, TEMPI] -= 1 - 2 * mover
     states[child, MOVER] = 1 - mover
