@@ -11,7 +11,7 @@ from agents.by_phase import ByPhase
 from agents.checkpoint import best_shipped, load_checkpoint
 from agents.features import make_features
 from agents.guided import GuidedSearch
-from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
+from agents.gumbel import Evaluate, GumbelSearch, SearchOptions, network_evaluate
 from agents.network import Network, as_inputs
 from ninetka_env.game import check_count, check_scale
 from ninetka_env.geometry import NUM_ACTIONS
@@ -81,21 +81,33 @@ class NetAgent:
 
 
 def _make_search(network: Network, simulations: int, temperature: float, playouts: int, exact: int) -> Agent | None:
-    """Return the search before a move, None for none.
-
-    Stones are placed by the Gumbel search, whose few simulations go where the network points. Slides are won by reading
-    ahead: one tree that keeps all its playouts (they are half as long there, hence twice as many) does that better.
-    """
+    """Return the search before a move, None for none."""
     if exact and not simulations:
         raise ValueError(f"exact={exact!r}: proofs are for the leaves of a search, which needs simulations")
     if not check_count("simulations", simulations, least=0):
         return None
-    evaluate = network_evaluate(network)
-    options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
-    placement = GumbelSearch(evaluate, options)
+    placement, movement = make_searches(network_evaluate(network), simulations, temperature, playouts, exact)
+    return placement if movement is placement else ByPhase(placement, movement)
+
+
+def make_searches(
+    evaluate: Evaluate,
+    simulations: int,
+    temperature: float = 0.0,
+    playouts: int = SearchOptions.playouts,
+    exact: int = 0,
+) -> tuple[GumbelSearch, GumbelSearch | GuidedSearch]:
+    """Return the searches for placing stones and for sliding them.
+
+    Stones are placed by the Gumbel search, whose few simulations go where the network points. Slides are won by reading
+    ahead: one tree that keeps all its playouts (they are half as long there, hence twice as many) does that better.
+    """
+    placement = GumbelSearch(
+        evaluate, SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
+    )
     if playouts == 0:
-        return placement
-    return ByPhase(placement, GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact))
+        return placement, placement
+    return placement, GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact)
 
 
 def best_device() -> torch.device:

@@ -47,21 +47,18 @@ def _tree_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], S
 
 def _network_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], Shares, Shares]:
     """Search the position for visits, and each position after it, all in one batch, for its chances."""
-    from agents.guided import GuidedSearch
-    from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate
-
-    def search(simulations: int) -> GumbelSearch:
-        return GumbelSearch(evaluate, SearchOptions(simulations, gumbel_scale=0.0))
+    from agents.gumbel import network_evaluate
+    from agents.policy import make_searches
 
     evaluate, rng, n = network_evaluate(_network()), np.random.default_rng(0), game.num_players
-    sliding = game.phase == Phase.MOVEMENT  # as the agent `net:simulations=...` has it
-    found = (GuidedSearch(evaluate, simulations) if sliding else search(simulations)).run(game.records, rng)
+    placement, movement = make_searches(evaluate, simulations)
+    found = (movement if game.phase == Phase.MOVEMENT else placement).run(game.records, rng)
     shares = np.zeros((found.visits.shape[1], n))
     children = {action: _after(game, action) for action in game.legal_actions().tolist()}
     alive = [action for action, child in children.items() if not child.is_over]
     if alive:
         records = np.concatenate([children[action].records for action in alive])
-        shares[alive] = search(max(4, simulations // 8)).run(records, rng).values[:, :n]
+        shares[alive] = make_searches(evaluate, max(4, simulations // 8))[0].run(records, rng).values[:, :n]
     for action in children.keys() - set(alive):
         shares[action] = np.eye(n)[children[action].winner()]
     return found.visits[0], shares, found.values[0, :n].astype(np.float64)
