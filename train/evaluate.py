@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binomtest
+from scipy.stats import norm
 
 from agents.agent import Agent
 from ninetka_env.rules import Phase
@@ -118,7 +118,7 @@ class ExactFigures:
     share: float | None
     """blunders / won, None if nothing was won."""
     interval: Interval | None
-    """95 % Wilson interval of it; decisions of one game are not independent, so it is somewhat too narrow."""
+    """95 % interval of it; see `clustered_interval`: decisions of games from one start hang together."""
 
 
 @dataclass(frozen=True)
@@ -194,10 +194,34 @@ def distinct_games(results: Results) -> int:
     return len(np.unique(told, axis=0))
 
 
-def wilson(wins: int, games: int) -> Interval:
+def wilson(wins: float, games: float) -> Interval:
     """Return the 95 % Wilson score interval of a share (Wilson 1927; Brown, Cai and DasGupta 2001 compare others)."""
-    interval = binomtest(wins, games).proportion_ci(CONFIDENCE, method="wilson")
-    return float(interval.low), float(interval.high)
+    share, deviations = wins / games, float(norm.ppf((1 + CONFIDENCE) / 2))
+    part = deviations**2 / games
+    middle = share + part / 2
+    half = float(np.sqrt(part * (share * (1 - share) + part / 4)))
+    return max(0.0, (middle - half) / (1 + part)), min(1.0, (middle + half) / (1 + part))
+
+
+def clustered_interval(hits: npt.NDArray[np.bool_], clusters: Ints) -> Interval:
+    """Return the 95 % interval of a share of cases that come in clusters, as the decisions of one game do.
+
+    It is Wilson's of as many cases as would say as much if they were independent: fewer by the design effect (Kish,
+    "Survey Sampling", 1965), the variance of the share as a ratio of sums over clusters (Cochran, "Sampling
+    Techniques", 1977, chapter 6) over that of independent cases, at least 1. If no case or every case is a hit,
+    nothing tells how they hang together, and they count as independent. With few clusters it is somewhat too narrow.
+
+    Args:
+        hits: (N,) at least one case.
+        clusters: (N,) the cluster of each.
+    """
+    places = np.unique(clusters, return_inverse=True)[1]
+    totals, share, cases = np.bincount(places), float(hits.mean()), len(hits)
+    independent = share * (1 - share) / cases
+    if len(totals) > 1 and independent > 0:
+        spread = ((np.bincount(places, hits) - share * totals) ** 2).sum() * len(totals) / (len(totals) - 1)
+        cases /= max(1.0, float(spread / cases**2 / independent))
+    return wilson(share * cases, cases)
 
 
 def _agent_figures(results: Results, agent: int, elo: float | None, elo_interval: Interval | None) -> AgentFigures:
@@ -323,16 +347,16 @@ def bootstrap_ratings(copies: npt.ArrayLike, group_wins: Ints, seed: int, resamp
 def exact_figures(results: Results) -> list[ExactFigures]:
     """Count what each agent did with positions of the movement phase that perfect play wins."""
     decisions = find_decisions(results)
-    return [_exact_figures(decisions, agent, name) for agent, name in enumerate(results.settings.agents)]
+    starts = decisions.games // results.schedule.rotation
+    return [_exact_figures(decisions, starts, agent, name) for agent, name in enumerate(results.settings.agents)]
 
 
-def _exact_figures(decisions: Decisions, agent: int, name: str) -> ExactFigures:
+def _exact_figures(decisions: Decisions, starts: Ints, agent: int, name: str) -> ExactFigures:
     mine = decisions.agents == agent
-    unsolved, won, blunders = (
-        int((mine & chosen).sum()) for chosen in (decisions.unknown, decisions.won, decisions.blunders)
-    )
-    share, interval = (blunders / won, wilson(blunders, won)) if won else (None, None)
-    return ExactFigures(name, int(mine.sum()), unsolved, won, blunders, share, interval)
+    unsolved, won = int((mine & decisions.unknown).sum()), mine & decisions.won
+    blunders = decisions.blunders[won]
+    share, interval = (float(blunders.mean()), clustered_interval(blunders, starts[won])) if won.any() else (None, None)
+    return ExactFigures(name, int(mine.sum()), unsolved, len(blunders), int(blunders.sum()), share, interval)
 
 
 def check_tournament(num_agents: int, num_players: int) -> None:

@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from agents import make_agent
 from agents.solver import solve_batch
 from ninetka_env.files import replace_files
 from train import ENVIRONMENT, package_version
 from train.arena import Results, play_games
-from train.evaluate import Interval, wilson
+from train.evaluate import Interval, clustered_interval, wilson
 from train.exact import Decisions, find_decisions, first_slides
 
 PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
@@ -42,7 +43,7 @@ FIRST_NODES, NODES = 2_000_000, 50_000
 
 @dataclass(frozen=True)
 class Proportion:
-    """A count of a total, with the 95 % Wilson interval of its share; None if there is no total."""
+    """A count of a total, with the 95 % interval of its share; None if there is no total."""
 
     count: int
     total: int
@@ -50,8 +51,13 @@ class Proportion:
 
     @classmethod
     def of(cls, count: int, total: int) -> Proportion:
-        """Make a share."""
+        """Make a share of independent cases."""
         return cls(count, total, wilson(count, total) if total else None)
+
+    @classmethod
+    def among(cls, hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64]) -> Proportion:
+        """Make a share of cases in clusters; see `clustered_interval`."""
+        return cls(int(hits.sum()), len(hits), clustered_interval(hits, clusters) if len(hits) else None)
 
     def __str__(self) -> str:
         """Write it in percent."""
@@ -105,8 +111,8 @@ def study(games: int = 50, seed: int = 0, progress: Callable[[str], None] = lamb
         solved=solved,
         winning={spec: {slides: _winning_moves(decisions[spec], slides) for slides in SLIDES} for spec in PLACERS},
         complete={spec: {slides: _complete(decisions[spec], slides) for slides in SLIDES} for spec in PLACERS},
-        blunders={spec: _share(decisions[spec], "blunders", "won") for spec in AGENTS},
-        unsolved={spec: _share(decisions[spec], "unknown", "legal") for spec in AGENTS},
+        blunders={spec: _blunders(decisions[spec]) for spec in AGENTS},
+        unsolved={spec: _unsolved(decisions[spec]) for spec in AGENTS},
     )
 
 
@@ -139,9 +145,15 @@ def _complete(parts: Sequence[Decisions], slides: int) -> Proportion:
     return Proportion.of(int(chosen.sum()), len(chosen))
 
 
-def _share(parts: Sequence[Decisions], counted: str, of: str) -> Proportion:
-    counts, totals = (sum(int((getattr(part, name) > 0).sum()) for part in parts) for name in (counted, of))
-    return Proportion.of(counts, totals)
+def _blunders(parts: Sequence[Decisions]) -> Proportion:
+    """Count blunders; games of the same number start from the same stones under either turn order."""
+    hits, games = ([getattr(part, name)[part.won] for part in parts] for name in ("blunders", "games"))
+    return Proportion.among(np.concatenate(hits), np.concatenate(games))
+
+
+def _unsolved(parts: Sequence[Decisions]) -> Proportion:
+    hits, games = ([getattr(part, name) for part in parts] for name in ("unknown", "games"))
+    return Proportion.among(np.concatenate(hits), np.concatenate(games))
 
 
 def write_study(found: Study, path: Path) -> None:
@@ -200,8 +212,8 @@ def page(found: Study, picture_name: str) -> str:
             "",
             "## Who gives wins away",
             "",
-            "Decisions in won positions that gave the win away; both turn orders. Decisions of one game are not "
-            "independent, so the intervals are somewhat too narrow.",
+            "Decisions in won positions that gave the win away; both turn orders. The intervals allow for decisions "
+            "of one game that hang together.",
             "",
             *_table(("agent", "won decisions", "blunders % [95 %]", "unsolved %"), blunders),
             "",
