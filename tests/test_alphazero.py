@@ -10,10 +10,20 @@ torch = pytest.importorskip("torch")
 from agents.features import make_features  # noqa: E402
 from agents.guided import GuidedSearch  # noqa: E402
 from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate  # noqa: E402
-from agents.network import Network, NetworkConfig, as_inputs  # noqa: E402
+from agents.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
 from ninetka_env.game import Game  # noqa: E402
 from ninetka_env.rules import GAME, MOVEMENT, Phase  # noqa: E402
-from train.alphazero import Student, draw, learn, losses, make_examples, new_student, take, train_alphazero  # noqa: E402
+from train.alphazero import (  # noqa: E402
+    Student,
+    draw,
+    learn,
+    losses,
+    make_examples,
+    new_student,
+    policy_losses,
+    take,
+    train_alphazero,
+)
 from train.config import TrainConfig, check_config  # noqa: E402
 from train.selfplay import (  # noqa: E402
     Samples,
@@ -128,6 +138,24 @@ def test_positions_that_were_not_searched_teach_their_value_alone():
     assert none[policy].tolist() == [0, 0]
     share = searched.mean()
     torch.testing.assert_close(everything[value], share * some[value] + (1 - share) * none[value])
+
+
+def test_policy_losses_by_hand():
+    """Probabilities 0.5, 0.2, 0.2, 0.1: a searched policy, two winning moves, the only one, nothing known."""
+    logits = torch.tensor([[0.5, 0.2, 0.2, 0.1]] * 4).log()
+    policy = torch.tensor([[0.0, 0.25, 0.75, 0], [1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
+    expected = -np.log([0.2, 0.7, 0.1, 1])
+    np.testing.assert_allclose(policy_losses(logits, policy), expected, atol=1e-6)
+
+
+def test_the_chance_of_winning_moves_grows_and_how_it_is_shared_stays():
+    logits = torch.tensor([[1.0, 0.0, 0.5, MASKED]], requires_grad=True)
+    policy_losses(logits, torch.tensor([[1.0, 1, 0, 0]])).sum().backward()
+    gradient = logits.grad[0]
+    chances = logits.detach().softmax(-1)[0]
+    torch.testing.assert_close(gradient[0] / chances[0], gradient[1] / chances[1])
+    assert gradient[:2].max() < 0 < gradient[2]
+    assert gradient[3] == 0
 
 
 def test_games_without_a_searched_position_are_passed_over():

@@ -8,9 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from brute import winner_by_force, winners_of_moves  # noqa: E402
-from test_alphazero import some_search  # noqa: E402
+from test_alphazero import some_search, some_slides  # noqa: E402
 
-from agents.solver import LOST, WON  # noqa: E402
+from agents.solver import LOST, WON, Budget, solve  # noqa: E402
 from ninetka_env._jit import popcount  # noqa: E402
 from ninetka_env.game import Game  # noqa: E402
 from ninetka_env.rules import Phase  # noqa: E402
@@ -30,8 +30,16 @@ def test_only_winning_moves_are_left():
     known = Known(np.array([0, 1, 0, -1], np.int8), moves)
     left = only_winning(policy, known)
     np.testing.assert_allclose(
-        left[:, :4], [(0.75, 0, 0.25, 0), (0.5, 0.5, 0, 0), (0.25, 0.75, 0, 0), (0.5, 0.5, 0, 0)], atol=1e-6
+        left[:, :4], [(0.75, 0, 0.25, 0), (1, 1, 0, 0), (0.25, 0.75, 0, 0), (0.5, 0.5, 0, 0)], atol=1e-6
     )
+
+
+def test_every_winning_move_is_right_where_nothing_was_searched():
+    moves = np.zeros((2, 122), np.int8)
+    moves[0, :3] = (WON, LOST, WON)
+    left = only_winning(np.zeros((2, 122), np.float32), Known(np.array([0, -1], np.int8), moves))
+    assert left[:, :3].tolist() == [[1, 0, 1], [0, 0, 0]]
+    assert left.sum() == 2
 
 
 def test_positions_take_the_winner_of_the_next_solved_one_of_their_game():
@@ -60,7 +68,28 @@ def test_targets_are_those_of_plain_search(source):
             winners = np.full(122, -1)
             winners[game.legal_actions()] = winners_of_moves(game.records, game.legal_actions())
             assert (winners[samples.policy[place] > 0] == winner).all()
-            assert samples.policy[place].sum() == pytest.approx(1, abs=0.01)
+            right = (winners == winner).sum()
+            assert samples.policy[place].sum() == pytest.approx(1, abs=0.01) or samples.policy[place].sum() == right
+
+
+def test_two_players_slides_that_the_solver_knows_to_win_are_kept_on_demand():
+    """The policy makes them, though a tree search slides for three players; no other position is kept for them."""
+    players, search = np.array([2] * 8 + [3] * 8), some_search(2)
+    few = network_games(search, players, 5, share=1e-9, exact_nodes=2000, slides=some_slides())
+    assert len(few.games) == 0
+    samples = network_games(search, players, 5, 1e-9, exact_nodes=2000, exact_share=1.0, slides=some_slides())
+    games = samples.games
+    assert len(games) > 40
+    assert (games["num_players"] == 2).all()
+    assert (games["phase"] == Phase.MOVEMENT).all()
+    assert samples.values.max(1).min() == 1
+    for place in range(len(games)):
+        known = solve(Game(games[place : place + 1].copy()), Budget(nodes=200_000))
+        assert known.winner == games[place]["to_move"] == samples.values[place].argmax()
+        assert set(np.flatnonzero(samples.policy[place])) <= set(np.flatnonzero(known.moves == WON))
+        assert set(np.unique(samples.policy[place])) == {0, 1}
+    half = network_games(search, players, 5, 1e-9, exact_nodes=2000, exact_share=0.5, slides=some_slides())
+    assert 0.3 < len(half.games) / len(games) < 0.7
 
 
 def test_nothing_is_known_before_the_movement_phase_or_with_more_seats():

@@ -49,7 +49,7 @@ class Examples:
 
     inputs: Inputs
     policy: Tensor
-    """(N, 122) float32, summing to 1; all 0 where it is not known."""
+    """(N, 122) float32; see `train.selfplay.Samples`."""
     values: Tensor
     """(N, 4) float32, summing to 1."""
     owners: Tensor
@@ -136,7 +136,7 @@ def play_round(student: Student) -> Samples:
     student.network.eval()
     options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
     evaluate, threads = network_evaluate(student.network), check_threads(config.threads)
-    kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes)
+    kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes, settings.exact_share)
     slides = _slides(settings, evaluate, threads)
     return network_games(GumbelSearch(evaluate, options, threads), players, seed, *kept, slides)
 
@@ -221,13 +221,29 @@ def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings) ->
     """Return the loss to be lowered, and (4,) float32 what it is made of, detached; see `LOSSES`."""
     taught = examples.policy.sum(-1) > 0
     among = taught.sum().clamp(min=1)
-    policy = -(examples.policy * outputs.logits.log_softmax(-1)).sum() / among
+    policy = policy_losses(outputs.logits, examples.policy).sum() / among
     value = -(examples.values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1).mean()
     owner = functional.cross_entropy(outputs.owner_logits.flatten(0, 1), examples.owners.flatten())
     best = examples.policy.gather(1, outputs.logits.argmax(-1, keepdim=True))[:, 0] == examples.policy.amax(-1)
     agreement = (best & taught).sum() / among
     total = policy + value + settings.owner_weight * owner
     return total, torch.stack([policy, value, owner, agreement]).detach()
+
+
+def policy_losses(logits: Tensor, policy: Tensor) -> Tensor:
+    """Return (N,) float32: the cross-entropy of searched policies; 0 where there is none.
+
+    Where all winning moves are known it is that of winning, -log of their probabilities' sum: the network need not
+    learn which of them a search happened to like, only to tell them from the others.
+
+    Args:
+        logits: (N, 122) float32, masked.
+        policy: (N, 122) float32; see `train.selfplay.Samples`.
+    """
+    log_policy = logits.log_softmax(-1)
+    searched = -(policy * log_policy).sum(-1)
+    winning = -log_policy.masked_fill(policy == 0, MASKED).logsumexp(-1)
+    return torch.where(policy.sum(-1) > 1.5, winning, searched)
 
 
 # --- keeping ---------------------------------------------------------------------------------------------------------

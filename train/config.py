@@ -131,6 +131,9 @@ class AlphaZeroSettings(_Settings):
     """Share of the search's own values in the value's target; the rest is who won."""
     exact_nodes: Annotated[int, Field(ge=0)] = 20_000
     """Nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
+    exact_share: Fraction = 0.0
+    """Chance that a slide of the network's two-player games is shown to the solver, beside those that are kept anyway,
+    and kept if it knows how to win; above 0, the policy slides in these games whatever `slide_playouts` says."""
     window: Count = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100

@@ -42,7 +42,8 @@ class Samples(NamedTuple):
     games: Records
     """(N,) records, none of them over."""
     policy: npt.NDArray[np.float16]
-    """(N, 122) float16: what the search would play, summing to 1; all 0 where nothing was searched or known to win."""
+    """(N, 122) float16: what the search would play, summing to 1; without a search, 1 for each move that wins for sure;
+    all 0 where nothing is known."""
     values: npt.NDArray[np.float32]
     """(N, 4) float32: chance to win per seat, summing to 1."""
     owners: npt.NDArray[np.int8]
@@ -115,6 +116,7 @@ def network_games(
     value_share: float = 0.0,
     value_mix: float = 0.0,
     exact_nodes: int = 0,
+    exact_share: float = 0.0,
     slides: Slides | None = None,
 ) -> Samples:
     """Play whole games by a network's policy alone, all at once, and search some of their positions.
@@ -126,7 +128,8 @@ def network_games(
     from there on are kept.
 
     A policy slides badly, and who wins by bad slides says little about the stones that were placed. With `slides`, a
-    tree search slides from the random ply on instead.
+    tree search slides from the random ply on instead. Where the solver says who wins, the policy may slide: with
+    `exact_share` it does, in two-player games, and meets the positions that its own mistakes lead to.
 
     Args:
         search: the search; games are played by the policy of its network.
@@ -136,21 +139,24 @@ def network_games(
         value_share: chance that one is kept without search, to learn how its game ended, and all that the solver knows.
         value_mix: share of the search's own values in the values to learn; the rest is who won.
         exact_nodes: of the solver per position; see `train.truth`.
+        exact_share: chance that a slide of a two-player game is shown to the solver, and kept if a win is known.
         slides: who plays and searches those; None leaves them to the policy and to `search`.
     """
     games, rng = np.zeros(len(players), GAME), np.random.default_rng(seed)
     _begin_each(games, players, make_streams(seed, len(players)))
-    index, positions, searched = _play_out(search, slides, games, rng, share, value_share)
+    index, positions, lots = _play_out(search, slides, games, rng, share + value_share, exact_share)
     endings = _no_endings(len(games))
     _write_endings(games, endings)
     known = find_known(positions, exact_nodes, search.threads)
+    values, guessed = _won(next_known(known.winners, index, endings.winners)), known.winners < 0
+    searched = lots < share
     policy = np.zeros((len(positions), NUM_ACTIONS), np.float32)
     policy[searched], found = _search(search, slides, positions[searched], rng)
-    values, guessed = _won(next_known(known.winners, index, endings.winners)), known.winners < 0
     values[searched & guessed] *= np.float32(1 - value_mix)
     values[searched & guessed] += np.float32(value_mix) * found[guessed[searched]]
     policy = only_winning(policy, known)
-    return Samples(positions, policy.astype(np.float16), values, endings.owners[index])
+    kept = (lots < share + value_share) | policy.any(1)
+    return Samples(positions[kept], policy[kept].astype(np.float16), values[kept], endings.owners[index[kept]])
 
 
 def _play_out(
@@ -159,25 +165,31 @@ def _play_out(
     games: Records,
     rng: np.random.Generator,
     share: float,
-    value_share: float,
-) -> tuple[npt.NDArray[np.int64], Records, npt.NDArray[np.bool_]]:
-    """Play games to the end; return the positions kept: their games' numbers, themselves, which are to be searched."""
+    exact_share: float,
+) -> tuple[npt.NDArray[np.int64], Records, npt.NDArray[np.float64]]:
+    """Play games to the end; find positions to keep or to show to the solver.
+
+    Returns:
+        The numbers of their games, themselves, and the lots that they drew: below `share` for those to be kept.
+    """
     drawn = rng.integers(0, MAX_DRAWN, len(games))
     kept, playing, ply = [], np.arange(len(games)), 0
     while len(playing):
         now, drawing = games[playing], drawn[playing] > ply
-        sliding = ~drawing & (now["phase"] == MOVEMENT) if slides else np.zeros(len(now), np.bool_)
+        moving = ~drawing & (now["phase"] == MOVEMENT)
+        solvable = moving & (now["num_players"] == 2) & (exact_share > 0)
+        sliding = moving & ~solvable & (slides is not None)
         lot = np.where(drawing, np.inf, rng.random(len(now)))
         actions = np.empty(len(now), np.int64)
         if slides and sliding.any():
             lot[sliding] /= slides.share
             actions[sliding] = slides.agent.act(now[sliding], rng)
         actions[~sliding] = _by_policy(search, now[~sliding], drawing[~sliding], rng)
-        keep = lot < share + value_share
-        kept.append((playing[keep], now[keep], lot[keep] < share))
+        keep = (lot < share) | (solvable & (rng.random(len(now)) < exact_share))
+        kept.append((playing[keep], now[keep], lot[keep]))
         playing, ply = playing[_play_each(games, playing, actions)], ply + 1
-    index, positions, searched = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    return index, positions, searched
+    index, positions, lots = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    return index, positions, lots
 
 
 def _by_policy(

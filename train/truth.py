@@ -1,6 +1,7 @@
 """Exact results as targets: what perfect play says of two-player positions takes the place of what a search guessed.
 
-A solved position has its winner as value, and if the mover wins, only winning moves in its policy. Any other position
+A solved position has its winner as value, and if the mover wins, only winning moves in its policy: as the search
+shared it out among them or, without a search, each of them alike right. Any other position
 of the game has the winner of the next solved one: placement is learned against perfect movement, whatever mistakes
 were made after it.
 """
@@ -37,16 +38,17 @@ def find_known(games: Records, nodes: int, threads: int = 1) -> Known:
 
 
 def only_winning(policy: npt.NDArray[np.float32], known: Known) -> npt.NDArray[np.float32]:
-    """Return (N, 122) float32 policies without the moves that give a win away; all winning ones alike if none is left.
+    """Return (N, 122) float32 policies without the moves that give a win away; 1 for each winning one if none is left.
 
     Args:
-        policy: (N, 122) float32, each summing to 1.
+        policy: (N, 122) float32, each summing to 1, or all 0 for a position that was not searched.
         known: what is known of the positions.
     """
     winning = (known.moves == WON).astype(np.float32)
     kept = policy * winning
-    kept = np.where(kept.sum(1, keepdims=True) > 1e-3, kept, winning)
-    return np.where(winning.any(1, keepdims=True), kept / kept.sum(1, keepdims=True).clip(1e-9), policy)
+    left = kept.sum(1, keepdims=True)
+    kept = np.where(left > 1e-3, kept / left.clip(1e-3), winning)
+    return np.where(winning.any(1, keepdims=True), kept, policy)
 
 
 @jit
