@@ -1,9 +1,8 @@
 """Exact results as targets: what perfect play says of two-player positions takes the place of what a search guessed.
 
-A solved position has its winner as value, and if the mover wins, only winning moves in its policy: as the search
-shared it out among them or, without a search, each of them alike right. Any other position
-of the game has the winner of the next solved one: placement is learned against perfect movement, whatever mistakes
-were made after it.
+A solved position has its winner as value, and if the mover wins, only winning moves in its policy: shared out as the
+search did or, without a search, each of them right. Any other position of the game has the winner of the next solved
+one: placement is learned against perfect movement, whatever mistakes were made after it.
 """
 
 from __future__ import annotations
