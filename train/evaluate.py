@@ -216,7 +216,7 @@ def clustered_interval(hits: npt.NDArray[np.bool_], clusters: Ints) -> Interval:
         clusters: (N,) the cluster of each.
     """
     places = np.unique(clusters, return_inverse=True)[1]
-    totals, share, cases = np.bincount(places), float(hits.mean()), len(hits)
+    totals, share, cases = np.bincount(places), float(hits.mean()), float(len(hits))
     independent = share * (1 - share) / cases
     if len(totals) > 1 and independent > 0:
         spread = ((np.bincount(places, hits) - share * totals) ** 2).sum() * len(totals) / (len(totals) - 1)
