@@ -111,8 +111,8 @@ def study(games: int = 50, seed: int = 0, progress: Callable[[str], None] = lamb
         solved=solved,
         winning={spec: {slides: _winning_moves(decisions[spec], slides) for slides in SLIDES} for spec in PLACERS},
         complete={spec: {slides: _complete(decisions[spec], slides) for slides in SLIDES} for spec in PLACERS},
-        blunders={spec: _blunders(decisions[spec]) for spec in AGENTS},
-        unsolved={spec: _unsolved(decisions[spec]) for spec in AGENTS},
+        blunders={spec: _share(decisions[spec], "blunders", "won") for spec in AGENTS},
+        unsolved={spec: _share(decisions[spec], "unknown", "legal") for spec in AGENTS},
     )
 
 
@@ -145,15 +145,14 @@ def _complete(parts: Sequence[Decisions], slides: int) -> Proportion:
     return Proportion.of(int(chosen.sum()), len(chosen))
 
 
-def _blunders(parts: Sequence[Decisions]) -> Proportion:
-    """Count blunders; games of the same number start from the same stones under either turn order."""
-    hits, games = ([getattr(part, name)[part.won] for part in parts] for name in ("blunders", "games"))
-    return Proportion.among(np.concatenate(hits), np.concatenate(games))
-
-
-def _unsolved(parts: Sequence[Decisions]) -> Proportion:
-    hits, games = ([getattr(part, name) for part in parts] for name in ("unknown", "games"))
-    return Proportion.among(np.concatenate(hits), np.concatenate(games))
+def _share(parts: Sequence[Decisions], counted: str, of: str) -> Proportion:
+    """Count decisions; games of the same number start from the same stones under either turn order."""
+    rows = [getattr(part, of) > 0 for part in parts]
+    hits, games = (
+        np.concatenate([getattr(part, name)[chosen] for part, chosen in zip(parts, rows, strict=True)])
+        for name in (counted, "games")
+    )
+    return Proportion.among(hits, games)
 
 
 def write_study(found: Study, path: Path) -> None:
