@@ -202,6 +202,11 @@ def test_wrong_settings_are_named(override, message):
         load_config(None, [override])
 
 
+def test_exact_slides_need_the_solver():
+    with pytest.raises(ValueError, match=r"exact_share=0\.5: needs exact_nodes above 0"):
+        load_config(None, ["alphazero.exact_share=0.5", "alphazero.exact_nodes=0"])
+
+
 def test_overrides_reach_nested_keys(tmp_path):
     file = tmp_path / "c.yaml"
     file.write_text("seed: 3\nppo: {epochs: 4}\n")

@@ -147,6 +147,12 @@ class AlphaZeroSettings(_Settings):
     owner_weight: Annotated[float, Field(ge=0)] = 0.3
     """Weight of the cross-entropy of the sections' final owners."""
 
+    @model_validator(mode="after")
+    def _check(self) -> AlphaZeroSettings:
+        if self.exact_share and not self.exact_nodes:
+            raise ValueError(f"exact_share={self.exact_share}: needs exact_nodes above 0, the nodes of the solver")
+        return self
+
 
 class TrainConfig(_Settings):
     """A whole run."""
