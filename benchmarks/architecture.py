@@ -13,13 +13,13 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from agents.network import Network
-from agents.policy import NetAgent
+from ninetka_agents.ninetka.network import Network
+from ninetka_agents.net_agent import NetAgent
 from benchmarks.measure import Row, one_core, write_rows
-from train.alphazero import learn, new_student
-from train.config import AlphaZeroSettings, NetworkSettings, TrainConfig
-from train.evaluate import evaluate
-from train.selfplay import Samples, playout_games
+from ninetka_train.learning.alphazero import learn, new_student
+from ninetka_train.learning.config import AlphaZeroSettings, NetworkSettings, TrainConfig
+from ninetka_train.judging.evaluate import evaluate
+from ninetka_train.learning.selfplay import Samples, playout_games
 
 SHAPES = {
     "relations, width 64, 2 blocks": NetworkSettings(),

@@ -6,9 +6,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from agents.maxn import write_evaluation
-from ninetka_env.geometry import MAX_PLAYERS, NUM_SLOTS, PASS, SLOT_SQUARE
-from ninetka_env.rules import GAME, Records, end_turn, is_over, must_pass, pass_over, slide
+from ninetka_agents.ninetka.maxn import write_evaluation
+from ninetka_env.games.ninetka.geometry import MAX_PLAYERS, NUM_SLOTS, PASS, SLOT_SQUARE
+from ninetka_env.games.ninetka.rules import GAME, Records, end_turn, is_over, must_pass, pass_over, slide
 
 
 @numba.njit  # not cached: numba cannot cache recursion

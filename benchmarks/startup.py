@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.measure import Row, has, write_rows
-from ninetka_env.rules import GAME
+from ninetka_env.games.ninetka.rules import GAME
 
 IMPORT = "import ninetka_env"
 FIRST_STEP = "from ninetka_env import ninetka_v0 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(24); e.last()"

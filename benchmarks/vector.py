@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.random_agent import RandomAgent
+from ninetka_agents.random_agent import RandomAgent
 from benchmarks.measure import Row, has, one_core, rates, write_rows
 from ninetka_env import ninetka_v0
 

@@ -12,8 +12,8 @@ import pettingzoo
 
 gymnasium.register(
     id="ninetka_env/Ninetka-v0",
-    entry_point="ninetka_env.one_seat:NinetkaOneSeat",
-    vector_entry_point="ninetka_env.one_seat:NinetkaOneSeatVector",
+    entry_point="ninetka_env.api.one_seat:NinetkaOneSeat",
+    vector_entry_point="ninetka_env.api.one_seat:NinetkaOneSeatVector",
 )
 if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
     pettingzoo.register("aec", id="ninetka/ninetka-v0", entry_point="ninetka_env.ninetka_v0:env")

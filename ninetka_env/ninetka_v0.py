@@ -10,9 +10,9 @@ from operator import attrgetter
 
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
-from ninetka_env.aec import NinetkaAEC as raw_env
-from ninetka_env.aec import Observation
-from ninetka_env.vector import NinetkaVectorEnv as vector_env
+from ninetka_env.api.aec import NinetkaAEC as raw_env
+from ninetka_env.api.aec import Observation
+from ninetka_env.api.vector import NinetkaVectorEnv as vector_env
 
 __all__ = ["env", "raw_env", "vector_env"]
 

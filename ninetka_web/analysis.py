@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from agents import maxn, mcts
-from agents.solver import Budget, Solution, solve
-from ninetka_env.game import Game
-from ninetka_env.rules import Phase
+from ninetka_agents.ninetka import maxn
+from ninetka_agents.search import uct as mcts
+from ninetka_agents.ninetka.solver.solver import Budget, Solution, solve
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.rules import Phase
 
 if TYPE_CHECKING:  # torch, which the tree search does without
-    from agents.network import Network
+    from ninetka_agents.ninetka.network import Network
 
 Shares = npt.NDArray[np.float64]
 """(n,) or (N, n) chances to win by seat; they sum to 1."""
@@ -47,8 +48,8 @@ def _tree_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], S
 
 def _network_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], Shares, Shares]:
     """Search the position for visits, and each position after it, all in one batch, for its chances."""
-    from agents.gumbel import network_evaluate
-    from agents.policy import make_searches
+    from ninetka_agents.search.gumbel import network_evaluate
+    from ninetka_agents.net_agent import make_searches
 
     evaluate, rng, n = network_evaluate(_network()), np.random.default_rng(0), game.num_players
     placement, movement = make_searches(evaluate, simulations)
@@ -83,7 +84,7 @@ def _tree_values(games: list[Game]) -> list[Shares]:
 
 
 def _network_values(games: list[Game]) -> list[Shares]:
-    from agents.gumbel import network_evaluate
+    from ninetka_agents.search.gumbel import network_evaluate
 
     relative = network_evaluate(_network())(np.concatenate([game.records for game in games]))[1]
     return [np.roll(row[: g.num_players], g.to_move).astype(np.float64) for g, row in zip(games, relative, strict=True)]
@@ -91,7 +92,7 @@ def _network_values(games: list[Game]) -> list[Shares]:
 
 @functools.cache
 def _network() -> Network:
-    from agents.policy import NetAgent
+    from ninetka_agents.net_agent import NetAgent
 
     return NetAgent(threads=1).network
 

@@ -14,9 +14,9 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from agents import make_agent
-from agents.agent import Agent
-from ninetka_env.game import Game
+from ninetka_agents import make_agent
+from ninetka_agents.agent import Agent
+from ninetka_env.games.ninetka.game import Game
 from ninetka_web.protocol import STRENGTHS
 
 THREADS = 64

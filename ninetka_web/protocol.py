@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ninetka_env.geometry import NUM_ACTIONS
+from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 
 MAX_MESSAGE = 16_384
 """Bytes of a message; a game record has about 900."""
@@ -87,7 +87,7 @@ class Create(Message):
 
 
 class Upload(Message):
-    """Make a table that shows a finished game: a game record as `ninetka_env.notation` describes it."""
+    """Make a table that shows a finished game: a game record as `ninetka_env.games.ninetka.text` describes it."""
 
     type: Literal["upload"]
     text: Text

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from ninetka_env.geometry import MAX_PLAYERS
+from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
 from ninetka_web.store import Tally
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ninetka_env.game import Game, describe_illegal
-from ninetka_env.geometry import PASS
-from ninetka_env.notation import COLOURS, GameRecord
-from ninetka_env.rules import Phase
+from ninetka_env.games.ninetka.game import Game, describe_illegal
+from ninetka_env.games.ninetka.geometry import PASS
+from ninetka_env.games.ninetka.text import COLOURS, GameRecord
+from ninetka_env.games.ninetka.rules import Phase
 from ninetka_web.protocol import ME, OPEN, Create, RefusedError
 
 STAND_IN = "maxn"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env._jit import jit, lowest
-from ninetka_env.rules import GAME, Records, is_over, legal_bits, pass_over, play_bit, winner_of
+from ninetka_env.core.jit import jit, lowest
+from ninetka_env.games.ninetka.rules import GAME, Records, is_over, legal_bits, pass_over, play_bit, winner_of
 
 
 @jit
@@ -79,7 +79,7 @@ def lead_of(games: Records, index: int) -> int:
 
 def winners_of_moves(game: Records, actions: npt.NDArray[np.int64]) -> list[int]:
     """Return who wins after each action."""
-    from ninetka_env.game import Game
+    from ninetka_env.games.ninetka.game import Game
 
     found = []
     for action in actions:

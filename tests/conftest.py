@@ -18,10 +18,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from reference import ReferenceGame
 
-from ninetka_env._jit import jit
-from ninetka_env.game import Game
-from ninetka_env.observation import SHAPE, write_observation
-from ninetka_env.rules import Phase, Records
+from ninetka_env.core.jit import jit
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.observation import SHAPE, write_observation
+from ninetka_env.games.ninetka.rules import Phase, Records
 
 TEST_GAMES = int(os.environ.get("NINETKA_TEST_GAMES", "2000"))
 

@@ -7,13 +7,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agents.features import make_features  # noqa: E402
-from agents.guided import GuidedSearch  # noqa: E402
-from agents.gumbel import GumbelSearch, SearchOptions, network_evaluate  # noqa: E402
-from agents.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
-from ninetka_env.game import Game  # noqa: E402
-from ninetka_env.rules import GAME, MOVEMENT, Phase  # noqa: E402
-from train.alphazero import (  # noqa: E402
+from ninetka_agents.ninetka.features import make_features  # noqa: E402
+from ninetka_agents.search.guided import GuidedSearch  # noqa: E402
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions, network_evaluate  # noqa: E402
+from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
+from ninetka_env.games.ninetka.game import Game  # noqa: E402
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
+from ninetka_train.learning.alphazero import (  # noqa: E402
     Student,
     draw,
     learn,
@@ -24,8 +24,8 @@ from train.alphazero import (  # noqa: E402
     take,
     train_alphazero,
 )
-from train.config import TrainConfig, check_config  # noqa: E402
-from train.selfplay import (  # noqa: E402
+from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
+from ninetka_train.learning.selfplay import (  # noqa: E402
     Samples,
     Slides,
     network_games,

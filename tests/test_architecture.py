@@ -19,7 +19,7 @@ NETWORK = {"network", "policy", "gumbel", "guided", "checkpoint", "export"}
 
 
 def modules_of(*packages: str) -> dict[str, ast.Module]:
-    """Parse all modules of the packages: `{"ninetka_env.rules": tree, ..}`."""
+    """Parse all modules of the packages: `{"ninetka_env.games.ninetka.rules": tree, ..}`."""
     paths = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
     return {name: ast.parse(path.read_text("utf-8")) for name, path in zip(names, paths, strict=True)}
@@ -69,7 +69,7 @@ def test_the_parser_sees_every_kind_of_import() -> None:
 
 def test_the_sources_are_found() -> None:
     assert {f"ninetka_env.{name}" for name in set().union(*ROAD)} <= MODULES.keys()
-    assert reached_from("ninetka_env.game") >= {"ninetka_env.game", "ninetka_env.rules", "ninetka_env.geometry"}
+    assert reached_from("ninetka_env.games.ninetka.game") >= {"ninetka_env.games.ninetka.game", "ninetka_env.games.ninetka.rules", "ninetka_env.games.ninetka.geometry"}
 
 
 @pytest.mark.parametrize("number", range(len(ROAD)))
@@ -106,7 +106,7 @@ def test_agents_do_not_train_and_only_networks_need_torch(name: str) -> None:
 @pytest.mark.parametrize("name", modules_of("train"))
 def test_only_the_command_knows_the_table(name: str) -> None:
     known = {imported for imported in imports_of(MODULES[name], also_in_functions=True) if "ninetka_web" in imported}
-    assert known <= ({"ninetka_web", "ninetka_web.commands"} if name == "train.cli" else set())
+    assert known <= ({"ninetka_web", "ninetka_web.commands"} if name == "ninetka_train.cli" else set())
 
 
 @pytest.mark.parametrize("name", modules_of("ninetka_web"))
@@ -117,5 +117,5 @@ def test_the_table_does_not_train_and_starts_without_torch(name: str) -> None:
 
 
 def test_the_command_starts_without_a_web_server() -> None:
-    reached = set().union(*(imports_of(MODULES[other], also_in_functions=False) for other in reached_from("train.cli")))
+    reached = set().union(*(imports_of(MODULES[other], also_in_functions=False) for other in reached_from("ninetka_train.cli")))
     assert not top_names(reached) & {"fastapi", "uvicorn", "pydantic", "numba", "torch"}

@@ -13,14 +13,14 @@ import pytest
 from rich.console import Console
 from scipy.stats import binomtest
 
-from agents import make_agent
-from agents.agent import GameRandom, game_streams
-from ninetka_env.files import check_writable
-from ninetka_env.game import Game
-from ninetka_env.notation import GameRecord
-from ninetka_env.rules import GAME
-from train import evaluate as ev
-from train.arena import (
+from ninetka_agents import make_agent
+from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_env.core.files import check_writable
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.text import GameRecord
+from ninetka_env.games.ninetka.rules import GAME
+from ninetka_train.judging import evaluate as ev
+from ninetka_train.judging.arena import (
     MAX_PLIES,
     NO_ACTION,
     AgentError,
@@ -32,7 +32,7 @@ from train.arena import (
     play_games,
     unique_names,
 )
-from train.report import as_dict, game_records, headings, print_report, write_json
+from ninetka_train.judging.report import as_dict, game_records, headings, print_report, write_json
 
 RANDOM = make_agent("random")
 
@@ -267,7 +267,7 @@ def test_wrong_settings_are_named(wrong, message):
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_compiled_for_one_signature_only():
     play_games([RANDOM], 2, 2)
-    from train import arena
+    from ninetka_train.judging import arena
 
     for kernel in (arena._play_all, arena._going_on, arena._write_outcomes):
         assert len(kernel.signatures) == 1

@@ -10,9 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agents import checkpoint as module  # noqa: E402
-from agents.checkpoint import Checkpoint, best_shipped, load_checkpoint, save_checkpoint  # noqa: E402
-from agents.network import Network, NetworkConfig  # noqa: E402
-from agents.policy import NetAgent  # noqa: E402
+from ninetka_agents.checkpoint import Checkpoint, best_shipped, load_checkpoint, save_checkpoint  # noqa: E402
+from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
+from ninetka_agents.net_agent import NetAgent  # noqa: E402
 
 CONFIG = NetworkConfig(width=8, blocks=1)
 

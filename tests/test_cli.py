@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import agents
-from ninetka_env.replay import read_records
-from train import cli
+import ninetka_agents
+from ninetka_env.api.replay import read_records
+from ninetka_train import cli
 
 ROOT = Path(cli.__file__).parent.parent
 
@@ -79,7 +79,7 @@ def test_tournament():
     ],
 )
 def test_bad_input_ends_in_one_line(arguments, message, monkeypatch):
-    monkeypatch.setattr("train.arena.play_games", lambda *_, **__: pytest.fail("played a game"))
+    monkeypatch.setattr("ninetka_train.judging.arena.play_games", lambda *_, **__: pytest.fail("played a game"))
     check_error(run("evaluate", *arguments), message)
 
 
@@ -121,7 +121,7 @@ def test_a_file_that_fails_in_the_end_loses_nothing_else(tmp_path, monkeypatch):
     def full(*_):
         raise OSError("cannot write: disk full")
 
-    monkeypatch.setattr("train.report.write_json", full)
+    monkeypatch.setattr("ninetka_train.judging.report.write_json", full)
     result = run("evaluate", "random", "--games", 1, "--json", tmp_path / "a", "--save-games", tmp_path / "b")
     check_error(result, "error: cannot write: disk full")
     assert "Wins by seat" in result.stdout
@@ -211,7 +211,7 @@ def test_version_and_help():
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys, train.cli; "
+        "import sys, ninetka_train.cli; "
         "print([name for name in ('numba', 'scipy', 'torch', 'pettingzoo', 'numpy') if name in sys.modules])"
     )
     output = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from conftest import TEST_GAMES, Options, position_after, random_action
 
-from agents.endings import solve_max_n
-from agents.force import can_force_win
-from agents.solver import solve
-from ninetka_env.game import Game
-from ninetka_env.geometry import PASS
-from ninetka_env.rules import Phase
+from ninetka_agents.ninetka.endings import solve_max_n
+from ninetka_agents.ninetka.force import can_force_win
+from ninetka_agents.ninetka.solver.solver import solve
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import PASS
+from ninetka_env.games.ninetka.rules import Phase
 
 
 def endings(num_players: int, count: int, stones: int) -> list[Game]:

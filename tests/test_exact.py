@@ -7,14 +7,14 @@ import pytest
 from brute import winner_by_force, winners_of_moves
 from typer.testing import CliRunner
 
-from agents import make_agent
-from agents.solver import LOST, WON
-from ninetka_env.game import Game
-from ninetka_env.rules import Phase
-from train.arena import NO_ACTION, Results, play_games
-from train.cli import app
-from train.evaluate import exact_figures, summarise
-from train.exact import find_decisions
+from ninetka_agents import make_agent
+from ninetka_agents.ninetka.solver.solver import LOST, WON
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.rules import Phase
+from ninetka_train.judging.arena import NO_ACTION, Results, play_games
+from ninetka_train.cli import app
+from ninetka_train.judging.evaluate import exact_figures, summarise
+from ninetka_train.ninetka.blunders import find_decisions
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ninetka_env.files import replace_file, replace_files
+from ninetka_env.core.files import replace_file, replace_files
 
 
 def failing_at(number, function):

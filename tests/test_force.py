@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from conftest import TEST_GAMES, Options, position_after, random_action
 
-from agents.force import can_force_win
-from agents.solver import solve
-from ninetka_env.game import Game
-from ninetka_env.rules import Phase
+from ninetka_agents.ninetka.force import can_force_win
+from ninetka_agents.ninetka.solver.solver import solve
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.rules import Phase
 
 
 def forced(game: Game, seat: int) -> bool:

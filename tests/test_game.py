@@ -27,10 +27,10 @@ from conftest import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ninetka_env.game
-from ninetka_env.game import Game
-from ninetka_env.geometry import NEUTRAL_STONE, SECTION, action_name
-from ninetka_env.rules import GAME, Phase
+import ninetka_env.games.ninetka.game
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import NEUTRAL_STONE, SECTION, action_name
+from ninetka_env.games.ninetka.rules import GAME, Phase
 
 Board = npt.NDArray[np.int8]
 
@@ -349,7 +349,7 @@ def test_equal_positions_reached_in_two_ways_are_equal() -> None:
 def test_equality_does_not_see_what_memory_held_before() -> None:
     dirty = np.frombuffer(bytearray(b"\xff" * GAME.itemsize), GAME)
     game = Game(dirty)
-    ninetka_env.game.begin(game.records, 0, 2, 0, 0, 1, np.zeros(1, np.uint64))
+    ninetka_env.games.ninetka.game.begin(game.records, 0, 2, 0, 0, 1, np.zeros(1, np.uint64))
     assert game == Game.new(2)
 
 
@@ -433,7 +433,7 @@ def test_a_record_is_small() -> None:
 
 def entries() -> dict[str, Any]:
     """Return the compiled functions of the module that nobody else's compiled code calls."""
-    found = vars(ninetka_env.game).items()
+    found = vars(ninetka_env.games.ninetka.game).items()
     return {name: entry for name, entry in found if name.startswith("_") and hasattr(entry, "signatures")}
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import direction_inward, is_edge, is_inner, may_hold_neutral, next_inward
 
-from ninetka_env import geometry
-from ninetka_env.game import Game
-from ninetka_env.geometry import (
+from ninetka_env.games.ninetka import geometry
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import (
     ACTION_SYMMETRIES,
     ADJACENT_SLOTS,
     ALL_NEUTRALS,

@@ -20,13 +20,13 @@ from test_gumbel import (
     untrained,
 )
 
-from agents import guided
-from agents.guided import ADVICE, GuidedSearch
-from agents.gumbel import network_evaluate
-from agents.policy import NetAgent
-from ninetka_env.game import Game
-from ninetka_env.geometry import PASS
-from ninetka_env.rules import MOVEMENT, Phase
+from ninetka_agents.search import guided
+from ninetka_agents.search.guided import ADVICE, GuidedSearch
+from ninetka_agents.search.gumbel import network_evaluate
+from ninetka_agents.net_agent import NetAgent
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import PASS
+from ninetka_env.games.ninetka.rules import MOVEMENT, Phase
 
 
 def make_search(simulations=4, playouts=8, **options) -> GuidedSearch:

@@ -12,12 +12,12 @@ import reference
 from conftest import TEST_GAMES, Options, position_after, random_position, random_positions
 from scipy.stats import chisquare
 
-from agents import make_agent
-from agents.maxn import evaluate, search
+from ninetka_agents import make_agent
+from ninetka_agents.ninetka.maxn import evaluate, search
 from benchmarks.plain_maxn import plain_search
-from ninetka_env.game import Game
-from ninetka_env.geometry import EDGE, NEUTRAL_STONE, PASS
-from ninetka_env.rules import Phase
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import EDGE, NEUTRAL_STONE, PASS
+from ninetka_env.games.ninetka.rules import Phase
 
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="far too slow without the compiler")
 

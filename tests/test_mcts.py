@@ -10,12 +10,12 @@ import pytest
 from brute import winners_of_moves
 from conftest import ALL_OPTIONS, Options, board_of, position_after, random_positions
 
-from agents import make_agent
-from agents.mcts import MctsAgent, search
+from ninetka_agents import make_agent
+from ninetka_agents.search.uct import MctsAgent, search
 from ninetka_env import ninetka_v0
-from ninetka_env.game import Game
-from ninetka_env.geometry import NUM_ACTIONS, PASS
-from ninetka_env.rules import Phase
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, PASS
+from ninetka_env.games.ninetka.rules import Phase
 
 POSITIONS = [
     position_after(options, 1, phase, 12 if phase else 3)

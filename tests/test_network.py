@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from conftest import Options, random_positions  # noqa: E402
 
-from agents.features import (  # noqa: E402
+from ninetka_agents.ninetka.features import (  # noqa: E402
     GLOBAL_FEATURES,
     RELATIONS,
     SECTION_FEATURES,
@@ -22,11 +22,11 @@ from agents.features import (  # noqa: E402
     make_features,
     permute,
 )
-from agents.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
-from agents.policy import NetAgent  # noqa: E402
-from ninetka_env.game import Game  # noqa: E402
-from ninetka_env.geometry import ACTION_SYMMETRIES, EDGE, INNER, PASS, SECTION, SIZE, SLOT_SQUARE, SYMMETRIES  # noqa: E402
-from ninetka_env.rules import Phase, Records  # noqa: E402
+from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
+from ninetka_agents.net_agent import NetAgent  # noqa: E402
+from ninetka_env.games.ninetka.game import Game  # noqa: E402
+from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, EDGE, INNER, PASS, SECTION, SIZE, SLOT_SQUARE, SYMMETRIES  # noqa: E402
+from ninetka_env.games.ninetka.rules import Phase, Records  # noqa: E402
 
 CONFIGS = [NetworkConfig(width=16, blocks=2, mixing=mixing) for mixing in ("pool", "attention", "relations")]
 

@@ -13,9 +13,9 @@ from conftest import ALL_OPTIONS, Options, any_options, positions, random_positi
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninetka_env.game import Game
-from ninetka_env.geometry import PASS, action_name, square_index
-from ninetka_env.notation import (
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import PASS, action_name, square_index
+from ninetka_env.games.ninetka.text import (
     MAX_LINE,
     GameRecord,
     describe_last,
@@ -24,8 +24,8 @@ from ninetka_env.notation import (
     read_game,
     write_game,
 )
-from ninetka_env.replay import read_records
-from ninetka_env.rules import Phase
+from ninetka_env.api.replay import read_records
+from ninetka_env.games.ninetka.rules import Phase
 
 GOLDEN = Path(__file__).parent / "golden"
 

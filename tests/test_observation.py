@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner, section_of
 
-from ninetka_env._jit import jit
-from ninetka_env.observation import NUM_PLANES, PLANES, SHAPE, write_fast_planes
-from ninetka_env.rules import Records
+from ninetka_env.core.jit import jit
+from ninetka_env.games.ninetka.observation import NUM_PLANES, PLANES, SHAPE, write_fast_planes
+from ninetka_env.games.ninetka.rules import Records
 
 Tensor = npt.NDArray[np.int8]
 

@@ -14,10 +14,10 @@ from conftest import observe
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from agents.random_agent import RandomAgent
-from ninetka_env.game import Game
-from ninetka_env.observation import SHAPE
-from ninetka_env.one_seat import NinetkaOneSeat, NinetkaOneSeatVector
+from ninetka_agents.random_agent import RandomAgent
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.observation import SHAPE
+from ninetka_env.api.one_seat import NinetkaOneSeat, NinetkaOneSeatVector
 
 ID = "ninetka_env:ninetka_env/Ninetka-v0"
 

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from train.config import TrainConfig, check_config, load_config  # noqa: E402
-from train.ppo import (  # noqa: E402
+from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402
+from ninetka_train.learning.ppo import (  # noqa: E402
     Learner,
     draw_opponents,
     grow_league,
@@ -22,7 +22,7 @@ from train.ppo import (  # noqa: E402
     sample,
     train_ppo,
 )
-from train.rollout import own_decision_targets, owner_targets, roll_seats  # noqa: E402
+from ninetka_train.learning.rollout import own_decision_targets, owner_targets, roll_seats  # noqa: E402
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.yaml"))
 

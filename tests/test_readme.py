@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ninetka_env.observation import PLANES
-from ninetka_env.rules import GAME
+from ninetka_env.games.ninetka.observation import PLANES
+from ninetka_env.games.ninetka.rules import GAME
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -31,7 +31,7 @@ def test_ninetka_commands_run(tmp_path: Path) -> None:
     commands = [command for command in commands if command[1] not in ("train", "report", "export", "play", "study")]
     assert commands
     for command in commands:
-        run = [sys.executable, "-m", "train.cli", *command[1:]]
+        run = [sys.executable, "-m", "ninetka_train.cli", *command[1:]]
         done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "games.txt").exists()

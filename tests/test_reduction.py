@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pytest
 from conftest import TEST_GAMES, Options, position_after, random_action
 
-from agents.bitboard import DIRECTION, SLOT_BOARD
-from agents.proof import _hash
-from agents.reduction import (
+from ninetka_agents.ninetka.solver.bitboard import DIRECTION, SLOT_BOARD
+from ninetka_agents.ninetka.solver.proof import _hash
+from ninetka_agents.ninetka.solver.reduction import (
     DECIDED,
     LEADS,
     LOWER,
@@ -29,11 +29,11 @@ from agents.reduction import (
     reduce,
     write_owned,
 )
-from ninetka_env._jit import jit
-from ninetka_env._lanes import LANES, lane, load, store
-from ninetka_env.game import Game
-from ninetka_env.geometry import NUM_SECTIONS, SECTION, SLOT_SQUARE, SQUARE_SLOT
-from ninetka_env.rules import Phase, Records
+from ninetka_env.core.jit import jit
+from ninetka_env.core.lanes import LANES, lane, load, store
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import NUM_SECTIONS, SECTION, SLOT_SQUARE, SQUARE_SLOT
+from ninetka_env.games.ninetka.rules import Phase, Records
 
 
 @jit

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from conftest import ALL_OPTIONS, Options, position_after, random_position, random_positions
 
-from ninetka_env import picture
-from ninetka_env.game import Game
-from ninetka_env.geometry import EDGE, SECTION, SQUARE_NEUTRAL, square_index
-from ninetka_env.notation import last_landing
-from ninetka_env.picture import CELLS, STONE_COLOURS, centre, seat_note
-from ninetka_env.render import Window, render_ansi, render_rgb, save_png
-from ninetka_env.rules import Phase
+from ninetka_env.games.ninetka import picture
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import EDGE, SECTION, SQUARE_NEUTRAL, square_index
+from ninetka_env.games.ninetka.text import last_landing
+from ninetka_env.games.ninetka.picture import CELLS, STONE_COLOURS, centre, seat_note
+from ninetka_env.games.ninetka.render import Window, render_ansi, render_rgb, save_png
+from ninetka_env.games.ninetka.rules import Phase
 
 pygame = pytest.importorskip("pygame")
 
@@ -232,8 +232,8 @@ def test_png_holds_the_picture(tmp_path):
 
 PROGRAM = """
 import sys
-from ninetka_env.game import Game
-from ninetka_env.render import Window, render_ansi, render_rgb
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.render import Window, render_ansi, render_rgb
 render_ansi(Game.new(2)), Window()
 assert "pygame" not in sys.modules
 render_rgb(Game.new(2), 100)

@@ -9,8 +9,8 @@ import pytest
 from conftest import ALL_OPTIONS, Options
 from test_notation import GOLDEN, golden_records, played
 
-from ninetka_env.notation import GameRecord, write_records
-from ninetka_env.replay import find_record, position_at, read_records, replay_text
+from ninetka_env.games.ninetka.text import GameRecord, write_records
+from ninetka_env.api.replay import find_record, position_at, read_records, replay_text
 
 
 def three_games() -> list[GameRecord]:

@@ -25,9 +25,9 @@ from conftest import (
 from hypothesis import given
 from reference import PASS, ReferenceGame
 
-from ninetka_env.game import Game
-from ninetka_env.geometry import EDGE, INNER, NEUTRAL_STONE, SIZE
-from ninetka_env.rules import Phase
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import EDGE, INNER, NEUTRAL_STONE, SIZE
+from ninetka_env.games.ninetka.rules import Phase
 
 # In lock-step with the reference
 
@@ -74,7 +74,7 @@ def test_the_rules_hold_with_bounds_checks_and_without_the_compiler(mode: str) -
     here = Path(__file__).parent
     tests = ["test_rules.py::test_lock_step_with_the_reference"]
     tests += [f"test_observation.py::test_every_plane_for_every_viewer_at_every_ply[{Options(n)}]" for n in (2, 3, 4)]
-    wraps_around = "ignore:overflow encountered:RuntimeWarning:ninetka_env.chance"
+    wraps_around = "ignore:overflow encountered:RuntimeWarning:ninetka_env.core.chance"
     command = [sys.executable, "-m", "pytest", "-qx", "-o", "addopts=", "-p", "no:cacheprovider", "-W", wraps_around]
     path = os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {mode: "1", "NINETKA_TEST_GAMES": "24", "PYTHONPATH": path}

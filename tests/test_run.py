@@ -11,12 +11,12 @@ import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
-from agents import make_agent
-from ninetka_env.game import Game
-from ninetka_env.replay import read_records
-from train import run as module
-from train.cli import app
-from train.journal import Journal
+from ninetka_agents import make_agent
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.api.replay import read_records
+from ninetka_train import run as module
+from ninetka_train.cli import app
+from ninetka_train.learning.logger import Journal
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {
@@ -67,8 +67,8 @@ def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
 
 @pytest.fixture
 def few_games(monkeypatch):
-    monkeypatch.setattr("train.run.CURVE_GAMES", 2)
-    monkeypatch.setattr("train.run.OPPONENTS", ("random", "maxn:depth=1"))
+    monkeypatch.setattr("ninetka_train.run.CURVE_GAMES", 2)
+    monkeypatch.setattr("ninetka_train.run.OPPONENTS", ("random", "maxn:depth=1"))
 
 
 PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", *SMALL["ppo"], "ppo.moves=384")
@@ -144,8 +144,8 @@ def test_a_log_that_cannot_be_written_ends_training_by_name(tmp_path, few_games,
         prepare(config, folder, resume)
         (folder / name).symlink_to("/dev/full")
 
-    monkeypatch.setattr("train.run._prepare", with_a_full_file)
-    monkeypatch.setattr("train.journal._keep_before", lambda path, progress: [])
+    monkeypatch.setattr("ninetka_train.run._prepare", with_a_full_file)
+    monkeypatch.setattr("ninetka_train.learning.logger._keep_before", lambda path, progress: [])
     done = train(tmp_path, *PPO)
     assert done.exit_code == 1
     assert f"{name}: cannot write: No space left on device" in done.output

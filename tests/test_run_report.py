@@ -11,13 +11,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from agents import make_agent
-from ninetka_env.notation import write_records
-from train.arena import play_games
-from train.cli import app
-from train.evaluate import summarise
-from train.report import as_dict, game_records
-from train.run_report import read_run, sheets, summary, write_report
+from ninetka_agents import make_agent
+from ninetka_env.games.ninetka.text import write_records
+from ninetka_train.judging.arena import play_games
+from ninetka_train.cli import app
+from ninetka_train.judging.evaluate import summarise
+from ninetka_train.judging.report import as_dict, game_records
+from ninetka_train.showing.run_data import read_run, sheets, summary, write_report
 
 
 class Net:

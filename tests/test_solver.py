@@ -8,11 +8,11 @@ from brute import margin_by_force, winner_by_force, winners_of_moves
 from conftest import TEST_GAMES, Options, position_after, random_action
 from reference import ReferenceGame
 
-from agents.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
-from ninetka_env._jit import popcount
-from ninetka_env.game import Game
-from ninetka_env.geometry import ACTION_SYMMETRIES, SYMMETRIES
-from ninetka_env.rules import Phase, Records
+from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
+from ninetka_env.core.jit import popcount
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, SYMMETRIES
+from ninetka_env.games.ninetka.rules import Phase, Records
 
 TWO = [Options(2, turn_order=order, auto_pass=passes) for order in ("restart", "continue") for passes in (True, False)]
 

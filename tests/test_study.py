@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 pytest.importorskip("matplotlib")
 
-from agents import make_agent
-from agents.solver import solve_batch
-from ninetka_env.game import Game
-from ninetka_env.rules import Phase
-from train import study as module
-from train.arena import NO_ACTION, play_games
-from train.cli import app
-from train.exact import find_decisions
+from ninetka_agents import make_agent
+from ninetka_agents.ninetka.solver.solver import solve_batch
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.rules import Phase
+from ninetka_train.ninetka import study as module
+from ninetka_train.judging.arena import NO_ACTION, play_games
+from ninetka_train.cli import app
+from ninetka_train.ninetka.blunders import find_decisions
 
 
 @pytest.fixture

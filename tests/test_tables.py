@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference import ReferenceGame
 
-from ninetka_env.game import Game
+from ninetka_env.games.ninetka.game import Game
 from ninetka_web.protocol import Create, RefusedError
 from ninetka_web.tables import Seat, Table
 

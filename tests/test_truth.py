@@ -10,12 +10,12 @@ torch = pytest.importorskip("torch")
 from brute import winner_by_force, winners_of_moves  # noqa: E402
 from test_alphazero import some_search, some_slides  # noqa: E402
 
-from agents.solver import LOST, WON, Budget, solve  # noqa: E402
-from ninetka_env._jit import popcount  # noqa: E402
-from ninetka_env.game import Game  # noqa: E402
-from ninetka_env.rules import Phase  # noqa: E402
-from train.selfplay import Samples, network_games, playout_games  # noqa: E402
-from train.truth import Known, find_known, next_known, only_winning  # noqa: E402
+from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, solve  # noqa: E402
+from ninetka_env.core.jit import popcount  # noqa: E402
+from ninetka_env.games.ninetka.game import Game  # noqa: E402
+from ninetka_env.games.ninetka.rules import Phase  # noqa: E402
+from ninetka_train.learning.selfplay import Samples, network_games, playout_games  # noqa: E402
+from ninetka_train.ninetka.exact_targets import Known, find_known, next_known, only_winning  # noqa: E402
 
 PLAYERS = np.array([2, 2, 2, 3])
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents import make_agent
+from ninetka_agents import make_agent
 from ninetka_env import ninetka_v0
-from ninetka_env.one_seat import NinetkaOneSeat
+from ninetka_env.api.one_seat import NinetkaOneSeat
 
 HERE = Path(__file__).parent
 

@@ -18,13 +18,14 @@ import pytest
 from conftest import games_per_option
 from gymnasium.vector import AutoresetMode
 
-from ninetka_env import ninetka_v0, vector
-from ninetka_env._jit import jit
-from ninetka_env._threads import claim, make_control, open_shares, run_shared, share_begin
-from ninetka_env.aec import observation_space
-from ninetka_env.game import Game
-from ninetka_env.geometry import PASS
-from ninetka_env.observation import SHAPE
+from ninetka_env.api import vector
+from ninetka_env import ninetka_v0
+from ninetka_env.core.jit import jit
+from ninetka_env.core.threads import claim, make_control, open_shares, run_shared, share_begin
+from ninetka_env.api.aec import observation_space
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import PASS
+from ninetka_env.games.ninetka.observation import SHAPE
 
 ARRAYS = ("observations", "action_mask", "to_move", "rewards", "terminated", "final_scores", "final_winner", "games")
 MANY = 2 * vector.GAMES_PER_THREAD + 100

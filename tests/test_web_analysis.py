@@ -10,8 +10,8 @@ pytest.importorskip("fastapi")
 from brute import winner_by_force, winners_of_moves
 from conftest import Options, position_after
 
-from agents import make_agent
-from ninetka_env.rules import Phase
+from ninetka_agents import make_agent
+from ninetka_env.games.ninetka.rules import Phase
 from ninetka_web.analysis import analyse, exact_moves, exact_winner, is_solvable
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ninetka_web.report import tallies_table
 from ninetka_web.store import Store, Tally, read_tallies
 from ninetka_web.tables import Table
-from train.cli import app
+from ninetka_train.cli import app
 
 
 @pytest.fixture

@@ -1,5 +1,0 @@
-"""Who plays 9tka: a position in, an action out."""
-
-from agents.agent import Agent, make_agent
-
-__all__ = ["Agent", "make_agent"]

@@ -1,0 +1,5 @@
+"""Who plays 9tka: a position in, an action out."""
+
+from ninetka_agents.agent import Agent, make_agent
+
+__all__ = ["Agent", "make_agent"]

@@ -1,0 +1,146 @@
+"""What an agent is, and how one is made from a line of text."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.chance import Streams, draw_each, draw_many
+from ninetka_env.games.ninetka.game import check_count
+from ninetka_env.games.ninetka.rules import Records
+
+Actions = npt.NDArray[np.int64]
+
+
+class Agent(Protocol):
+    """Whoever decides for a seat. It keeps no memory of games, so one agent may play many games and seats at once."""
+
+    name: str
+    """How tables call the agent: usually the spec it was made from."""
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose an action for the seat to move in each game.
+
+        Args:
+            games: (N,) records of dtype `ninetka_env.games.ninetka.rules.GAME`, none of them over; not changed.
+            rng: the only source of chance; the same generator state gives the same actions on any number of threads.
+
+        Returns:
+            (N,) int64 legal actions.
+        """
+        ...
+
+
+def make_agent(spec: str) -> Agent:
+    """Make an agent from text: a name, then options, such as `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
+
+    Options are `key=value` with commas between them; they are the keyword arguments of the agent's constructor. A value
+    without a key goes to the first argument (a path, for agents that load one). The spec of an agent inside another's
+    stands in brackets if it has commas: `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
+
+    Raises:
+        ValueError: naming the known agents, or the options of the agent named.
+    """
+    name, _, text = spec.partition(":")
+    known = _constructors()
+    if name not in known:
+        raise ValueError(f"unknown agent {name!r}: known are {', '.join(sorted(known))}{_meant(name, list(known))}")
+    try:
+        constructor = known[name]()
+    except ImportError as error:
+        raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
+    options = _parse_options(spec, text, constructor)
+    agent: Agent = constructor(**options)
+    agent.name = spec
+    return agent
+
+
+def _constructors() -> dict[str, Callable[[], Callable[..., Any]]]:
+    """Return a loader per agent name; modules are imported only when an agent of theirs is asked for."""
+
+    def load(module: str, name: str) -> Callable[[], Callable[..., Any]]:
+        return lambda: getattr(__import__(f"agents.{module}", fromlist=[name]), name)
+
+    return {
+        "random": load("random_agent", "RandomAgent"),
+        "maxn": load("maxn", "MaxNAgent"),
+        "mcts": load("mcts", "MctsAgent"),
+        "net": load("policy", "NetAgent"),
+        "solver": load("solver", "SolverAgent"),
+        "phases": load("by_phase", "ByPhase"),
+    }
+
+
+def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(constructor).parameters
+    options: dict[str, Any] = {}
+    for item in filter(None, re.split(r",(?![^\[]*\])", text)):  # commas in brackets belong to the spec there
+        key, equals, value = item.partition("=")
+        if not equals:
+            key, value = next(iter(parameters), ""), item
+        if key not in parameters:
+            allowed = ", ".join(parameters) or "none"
+            raise ValueError(
+                f"agent {spec!r}: unknown option {key!r}, allowed are {allowed}{_meant(key, list(parameters))}"
+            )
+        if key in options:
+            raise ValueError(f"agent {spec!r}: option {key!r} is given twice")
+        options[key] = _convert(spec, key, value, parameters[key].default)
+    return options
+
+
+def _convert(spec: str, key: str, value: str, default: Any) -> Any:
+    """Convert an option's text to the kind of its default value."""
+    if isinstance(default, bool):
+        if value in ("true", "false"):
+            return value == "true"
+        raise ValueError(f"agent {spec!r}: option {key}={value!r} must be true or false")
+    if isinstance(default, str):
+        return value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    kind = float if isinstance(default, float) else int
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(f"agent {spec!r}: option {key}={value!r} must be a number") from None
+
+
+def _meant(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+class GameRandom(np.random.Generator):
+    """A generator that holds a stream of its own for every game of a call.
+
+    An agent that draws by `game_streams` then decides the same in a game whichever games share the call. Other draws,
+    also for another number of games (those that an agent plays on from these, say), come from an ordinary generator,
+    seeded by the first game's stream.
+    """
+
+    def __init__(self, streams: Streams) -> None:
+        """Use, and move on, `streams`: (N,) uint64, one per game of the call."""
+        super().__init__(np.random.PCG64(int(streams[0])))
+        self.streams = streams
+
+
+def game_streams(games: Records, rng: np.random.Generator) -> Streams:
+    """Draw one random stream per game, (N,) uint64, so that what is drawn from them does not depend on threads."""
+    drawn = np.empty(len(games), np.uint64)
+    if isinstance(rng, GameRandom) and len(rng.streams) == len(games):
+        draw_each(rng.streams, drawn)
+    else:
+        draw_many(rng.integers(0, 2**64, size=1, dtype=np.uint64), drawn)
+    return drawn
+
+
+def check_threads(threads: int) -> int:
+    """Return how many threads an agent may use: `threads`, or all that numba has for 0; never more than those."""
+    most = int(numba.config.NUMBA_NUM_THREADS)
+    return most if threads == 0 else min(most, check_count("threads", threads))

@@ -1,0 +1,156 @@
+"""Weights on disk: one `.safetensors` file of tensors beside one `.json` that says what they are.
+
+Both are written whole or not at all. The JSON is written last and holds a SHA-256 of the tensors, so a pair that was
+cut short, edited or mixed up is refused, and the reason named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from ninetka_agents.ninetka.network import Network, NetworkConfig
+from ninetka_env.core.files import replace_files
+
+ENVIRONMENT = "ninetka_v0"
+"""The version of the environment whose actions, rules and features the weights belong to."""
+FORMAT = 2
+"""Raised when features or layers change so that older weights no longer mean the same."""
+FOLDER = Path(__file__).parent / "checkpoints"
+"""Where the shipped networks are."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint holds beside the network's weights."""
+
+    network: NetworkConfig
+    step: int = 0
+    """Training step (PPO: moves seen)."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """The resolved configuration of the run."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """Anything else that JSON can hold."""
+
+
+def save_checkpoint(
+    path: Path | str, network: Network, checkpoint: Checkpoint | None = None, state: Mapping[str, Tensor] | None = None
+) -> Path:
+    """Write a checkpoint, replacing an older one of that name only once the new one is complete on disk.
+
+    Args:
+        path: of the `.safetensors` file; the JSON stands beside it. Missing folders are made.
+        network: whose weights are saved.
+        checkpoint: what else to note; the network's own shape is always used.
+        state: further tensors, such as an optimiser's, for resuming.
+
+    Returns:
+        The path of the `.safetensors` file.
+
+    Raises:
+        OSError: naming the path, if the disk is full or the folder cannot be written; the older pair is intact.
+    """
+    target = _with_suffix(path)
+    notes = checkpoint or Checkpoint(network.config)
+    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    tensors |= {f"state.{name}": tensor for name, tensor in (state or {}).items()}
+    blob = save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    digest = hashlib.sha256(blob).hexdigest()
+    about = {"format": FORMAT, "environment": ENVIRONMENT, "sha256": digest, **asdict(notes)}
+    about["network"] = asdict(network.config)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    replace_files({target: [blob], target.with_suffix(".json"): [json.dumps(about, indent=2).encode()]})
+    return target
+
+
+def load_checkpoint(
+    path: Path | str, device: torch.device | str = "cpu"
+) -> tuple[Network, Checkpoint, dict[str, Tensor]]:
+    """Read a checkpoint back; of a folder, the one whose name comes last, so the newest of a run.
+
+    Returns:
+        The network on `device`, in evaluation mode; what was noted; the further tensors, on the CPU.
+
+    Raises:
+        ValueError: naming the file and what is wrong with it: missing, cut short, edited, of another version.
+    """
+    kept = sorted(Path(path).glob("*.safetensors"))
+    target = kept[-1] if kept else _with_suffix(path)
+    about = _read_about(target.with_suffix(".json"))
+    tensors = _read_tensors(target, str(about["sha256"]))
+    try:
+        known = {item.name for item in fields(Checkpoint)} - {"network"}
+        checkpoint = Checkpoint(NetworkConfig(**about["network"]), **{name: about[name] for name in known})
+        network = Network(checkpoint.network)
+        network.load_state_dict(_part(tensors, "network."))
+    except (TypeError, KeyError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"checkpoint {target}: the weights do not fit the network described beside them: {error}"
+        ) from None
+    return network.to(device).eval(), checkpoint, _part(tensors, "state.")
+
+
+def best_shipped() -> Path:
+    """Return the best shipped network: the one that `checkpoints/best.txt` names, else the only one there.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    pointer = FOLDER / "best.txt"
+    if pointer.exists():
+        return _with_suffix(FOLDER / pointer.read_text().strip())
+    found = sorted(FOLDER.glob("*.safetensors"))
+    if not found:
+        raise ValueError(f"no trained network is shipped in {FOLDER}: give the path of one, such as 'net:runs/quick'")
+    return found[-1]
+
+
+def _with_suffix(path: Path | str) -> Path:
+    """Return the path of the tensors' file for a path with or without one of the two suffixes."""
+    path = Path(path)
+    return path if path.suffix == ".safetensors" else path.with_name(path.name.removesuffix(".json") + ".safetensors")
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    try:
+        about = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ValueError(f"checkpoint {path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"checkpoint {path}: is no complete JSON: {error}") from None
+    if not isinstance(about, dict) or "sha256" not in about:
+        raise ValueError(f"checkpoint {path}: does not describe a network")
+    for name, expected in (("format", FORMAT), ("environment", ENVIRONMENT)):
+        if about.get(name) != expected:
+            raise ValueError(f"checkpoint {path}: {name} is {about.get(name)!r}, this version reads {expected!r}")
+    return about
+
+
+def _read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
+    try:
+        blob = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"checkpoint {path}: cannot be read: {error.strerror}") from None
+    if hashlib.sha256(blob).hexdigest() != digest:
+        raise ValueError(
+            f"checkpoint {path}: its {len(blob)} bytes are not what {path.stem}.json describes (SHA-256 differs): "
+            "the file was cut short, edited, or belongs to another checkpoint"
+        )
+    try:
+        return load_tensors(blob)
+    except SafetensorError as error:
+        raise ValueError(f"checkpoint {path}: is no safetensors file: {error}") from None

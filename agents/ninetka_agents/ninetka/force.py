@@ -1,0 +1,141 @@
+"""Can a seat force a win against all others together? For three and four players, near the end of the movement phase.
+
+A plain search over positions: the seat needs one slide that wins, all others together need one that does not (the
+"paranoid" reading of Sturtevant and Korf, "On pruning techniques for multi-player games", AAAI 2000). Positions seen
+before are kept in a table under 128 bits of hash, and scores are bounded: a slide wins its own seat at most one section
+and takes at most one from somebody else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit, lowest, popcount
+from ninetka_env.games.ninetka.game import Game, check_count
+from ninetka_env.games.ninetka.geometry import NUM_LINES, NUM_SECTIONS, NUM_SLOTS
+from ninetka_env.games.ninetka.rules import (
+    GAME,
+    MOVEMENT,
+    Record,
+    Records,
+    is_over,
+    legal_bits,
+    movable_slots,
+    pass_over,
+    play_bit,
+    winner_of,
+)
+
+Table = npt.NDArray[np.uint64]
+"""(`ENTRIES`, 2) uint64: 128 bits of hash, of which two hold the answer instead; 0, 0 is an empty entry."""
+ENTRIES = 1 << 20
+NO, YES, UNDECIDED = 0, 1, -1
+
+_MIX_A, _MIX_B = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_GOLDEN, _S2, _S29, _S32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(2), np.uint64(29), np.uint64(32)
+_ANSWER = np.uint64(3)
+
+
+def can_force_win(game: Game, seat: int, nodes: int = 10_000_000) -> bool | None:
+    """Tell whether `seat` wins whatever the others do, even together; None if `nodes` visits do not settle it.
+
+    Raises:
+        ValueError: if the movement phase has not begun, or there is no such seat.
+    """
+    if game.phase != MOVEMENT:
+        raise ValueError(f"the search plays the movement phase; this game is in phase {game.phase.name}")
+    if isinstance(seat, bool) or not 0 <= seat < game.num_players:
+        raise ValueError(f"seat={seat!r}: expected 0..{game.num_players - 1}")
+    answer = int(_force(game.records, int(seat), check_count("nodes", nodes), np.zeros((ENTRIES, 2), np.uint64)))
+    return None if answer == UNDECIDED else answer == YES
+
+
+@jit
+def _force(games: Records, seat: int, limit: int, table: Table) -> int:
+    """Search game 0, a loop instead of a recursion; see `can_force_win`."""
+    path, untried = np.zeros(NUM_SLOTS + 2, GAME), np.zeros(NUM_SLOTS + 2, np.int64)
+    keys = np.zeros((NUM_SLOTS + 2, 2), np.uint64)
+    path[0] = games[0]
+    path[0].auto_pass = 1
+    pass_over(path[0])
+    level, nodes, entering, answer = 0, 0, True, NO
+    while True:
+        game = path[level]
+        if entering:
+            nodes += 1
+            if nodes > limit:
+                return UNDECIDED
+            answer = static_answer(game, seat)
+            if answer == UNDECIDED:
+                write_key(game, keys, level)
+                answer = look_up(table, keys, level)
+            untried[level] = legal_bits(game) if answer == UNDECIDED else 0
+        decisive = YES if game.to_move == seat else NO
+        if answer != decisive and untried[level]:
+            bit = lowest(untried[level])
+            untried[level] &= untried[level] - 1
+            path[level + 1] = game
+            play_bit(path[level + 1], bit)
+            level, entering = level + 1, True
+            continue
+        if not entering:  # all slides are tried, or one was decisive: the last answer is the position's
+            store(table, keys, level, answer)
+        if level == 0:
+            return answer
+        level, entering = level - 1, False
+
+
+@jit
+def static_answer(game: Record, seat: int) -> int:
+    """Answer where the game is over, or bounds of the final scores leave no doubt."""
+    if is_over(game):
+        return YES if winner_of(game) == seat else NO
+    stones = popcount(movable_slots(game))
+    own, own_stones = popcount(game.owned[seat]), popcount(game.movable[seat])
+    surely = True
+    for other in range(game.num_players):
+        if other != seat:
+            score, slides = popcount(game.owned[other]), popcount(game.movable[other])
+            later = other > seat  # who wins ties
+            if own + own_stones < score - (stones - slides) + later:
+                return NO
+            surely &= own - (stones - own_stones) >= score + slides + later
+    return YES if surely else UNDECIDED
+
+
+@jit
+def write_key(game: Record, keys: Table, row: int) -> None:
+    """Hash all that the rest of the game depends on."""
+    one, two = np.uint64(game.to_move + 1), np.uint64(77)
+    for place in range(NUM_LINES + 4 + 4 * NUM_SECTIONS):
+        if place < NUM_LINES:
+            word = np.uint64(game.lines[place])
+        elif place < NUM_LINES + 4:
+            word = np.uint64(game.movable[place - NUM_LINES])
+        else:
+            rest = place - NUM_LINES - 4
+            word = np.uint64(game.counts[rest // NUM_SECTIONS, rest % NUM_SECTIONS])
+        one = (one ^ word) * _MIX_A
+        one ^= one >> _S32
+        two = (two + word + _GOLDEN) * _MIX_B
+        two ^= two >> _S29
+    keys[row, 0] = one & ~_ANSWER
+    keys[row, 1] = two | np.uint64(1)
+
+
+@jit
+def look_up(table: Table, keys: Table, row: int) -> int:
+    """Return the answer stored for a position, or -1."""
+    place = np.int64((keys[row, 0] >> _S2) & np.uint64(ENTRIES - 1))
+    if table[place, 1] == keys[row, 1] and table[place, 0] & ~_ANSWER == keys[row, 0]:
+        return np.int64(table[place, 0] & _ANSWER)  # type: ignore[return-value]
+    return UNDECIDED
+
+
+@jit
+def store(table: Table, keys: Table, row: int, answer: int) -> None:
+    """Store the answer for a position, 0 to 3, in place of whatever was there."""
+    place = np.int64((keys[row, 0] >> _S2) & np.uint64(ENTRIES - 1))
+    table[place, 0] = keys[row, 0] | np.uint64(answer)
+    table[place, 1] = keys[row, 1]

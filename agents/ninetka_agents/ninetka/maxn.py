@@ -1,0 +1,366 @@
+"""The baseline of the paper: max^n search in the movement phase, its placement rules before.
+
+Stefani et al., "Modelling and implementation of 9tka game with MaxN algorithm", TELKOMNIKA 2019, for the evaluation and
+the placement rules; Luckhardt and Irani, "An algorithmic solution of N-person games", AAAI 1986, for the search.
+
+The search gives the move and the values of the plain one, equal children included, but visits few of its nodes. A
+seat's evaluation can only rise by moves of its own: others can take sections from it, nothing else. So what a child is
+worth to the mover is bounded by the evaluation right after the mover's slide, plus what the slides that it may still
+make within the depth can gain at most. Children are visited from the highest bound down, until none left can win.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.agent import Actions, check_threads, game_streams
+from ninetka_env.core.jit import jit, lowest, popcount
+from ninetka_env.core.threads import Control, claim, run_shared
+from ninetka_env.core.chance import Streams, draw_below, draw_bit
+from ninetka_env.games.ninetka.game import Game, check_count
+from ninetka_env.games.ninetka.geometry import (
+    ADJACENT_SLOTS,
+    INNER,
+    MAX_PLAYERS,
+    NUM_SECTIONS,
+    NUM_SLOTS,
+    NUM_SQUARES,
+    PASS,
+    SECTION,
+    SIZE,
+    SLOT_SQUARE,
+    SQUARE_SLOT,
+    frozen,
+)
+from ninetka_env.games.ninetka.rules import (
+    GAME,
+    MOVEMENT,
+    NEUTRAL,
+    PLACEMENT,
+    Record,
+    Records,
+    bit_action,
+    end_turn,
+    is_over,
+    landing_square,
+    legal_bits,
+    movable_slots,
+    must_pass,
+    next_seat,
+    pass_over,
+    slide,
+)
+
+Values = npt.NDArray[np.int64]
+
+CONQUEST, BLOCK = 100, 90
+CROWDING = frozen([30 - 15 * v if v <= 4 else -15 for v in range(10)], np.int64)
+"""(10,) int64: the paper's y(v), its formula (5), for v stones of a seat in a section."""
+INNER_CORNERS = frozen([12, 20, 100, 108], np.int64)
+EXTRA_DEPTH = 3
+"""The paper searches n + 3 plies."""
+
+
+class MaxNAgent:
+    """The paper's computer player, batched over games and threads."""
+
+    def __init__(self, depth: int = 0, random_ties: bool = False, threads: int = 0) -> None:
+        """Set the search up.
+
+        Args:
+            depth: plies to search; 0 for the paper's n + 3.
+            random_ties: among equal children prefer a random one instead of the lowest square.
+            threads: at most this many threads; 0 for all that numba may use.
+
+        Raises:
+            ValueError: if depth or threads is negative.
+        """
+        self.name = "maxn"
+        self._depth = min(depth if depth == 0 else check_count("depth", depth), NUM_SLOTS)
+        self._random_ties = random_ties
+        self._threads = check_threads(threads)
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose actions; see `ninetka_agents.agent.Agent.act`."""
+        actions = np.empty(len(games), np.int64)
+        threads = min(self._threads, len(games))
+        run_shared(_act, threads, games, game_streams(games, rng), self._depth, self._random_ties, actions)
+        return actions
+
+
+def evaluate(game: Game) -> Values:
+    """Return the paper's evaluation `eva` of a position for each seat, (n,) int64.
+
+    eva(m) = sum over sections k of 100 c(m, k) + y(v(m, k)), plus 90 (r(m) - q(m)): c tells whether m owns k, v counts
+    its stones there, r and q count opponents' and own edge stones blocked by a stone of m.
+    """
+    values = np.zeros((1, MAX_PLAYERS), np.int64)
+    _evaluate_first(game.records, values)
+    return values[0, : game.num_players]
+
+
+def search(game: Game, depth: int | None = None) -> tuple[int, Values]:
+    """Search a position of the movement phase to `depth` plies, by default n + 3; among equals the lowest square wins.
+
+    Returns:
+        The action for the seat to move (pass if it must), and the (n,) int64 values of the position.
+
+    Raises:
+        ValueError: if the game is over or not in its movement phase, or the depth is below 1.
+    """
+    if game.phase != MOVEMENT or game.is_over:
+        state = "over" if game.is_over else f"in phase {game.phase.name}"
+        raise ValueError(f"max^n searches the movement phase; this game is {state}")
+    depth = game.num_players + EXTRA_DEPTH if depth is None else min(check_count("depth", depth), NUM_SLOTS)
+    nodes = np.zeros(depth + 1, NODE)
+    action = _search_first(game.records, depth, _LOWEST_FIRST, nodes)
+    return int(action), nodes["value"][0, : game.num_players].copy()
+
+
+_LOWEST_FIRST = frozen(np.arange(63, 63 - NUM_SLOTS, -1), np.int64)
+"""(36,) int64: among equal children the slot with the highest priority is chosen; here the lowest square."""
+
+
+NODE = np.dtype(
+    (
+        np.record,
+        np.dtype(
+            [
+                ("game", GAME),
+                ("eva", np.int64, (MAX_PLAYERS,)),  # the evaluation of the game as it stands
+                ("value", np.int64, (MAX_PLAYERS,)),  # the values of the best child so far
+                ("keys", np.int64, (NUM_SLOTS,)),  # per slot, bound of the child's value to the mover, then priority
+                ("slots", np.int64),  # bits of the children not visited yet
+                ("tried", np.int64),  # the slot of the child being visited
+                ("best_slot", np.int64),
+                ("best_key", np.int64),
+            ],
+            align=True,
+        ),
+    )
+)
+"""A position on the path from the root to where the search is; the search keeps one per level."""
+
+
+@jit
+def _search_first(games: Records, depth: int, priority: Values, nodes: Records) -> int:
+    return _search(games[0], depth, priority, nodes)
+
+
+@jit
+def _search(game: Record, depth: int, priority: Values, nodes: Records) -> int:
+    """Search a game of the movement phase; leave its values in `nodes[0].value` and return the action.
+
+    A loop instead of a recursion: numba cannot load recursive functions from its cache safely.
+    """
+    root = nodes[0]
+    root.game = game
+    root.game.auto_pass = 1  # forced passes cost no depth
+    pass_over(root.game)
+    write_evaluation(root.game, root.eva)
+    level = 0
+    _enter(root, depth, priority)
+    while True:
+        slot = _next_child(nodes[level])
+        if slot >= 0:
+            _descend(nodes[level], nodes[level + 1], slot)
+            level += 1
+            _enter(nodes[level], depth - level, priority)
+        elif level > 0:
+            level -= 1
+            _take_back(nodes[level], nodes[level + 1], priority)
+        else:
+            break
+    return PASS if must_pass(game) else int(SLOT_SQUARE[root.best_slot])
+
+
+@jit
+def _enter(node: Record, depth: int, priority: Values) -> None:
+    """Begin a node: at depth 0 or the end of the game its value is the evaluation, else bound its children."""
+    node.slots, node.best_slot, node.best_key = 0, -1, -(1 << 60)
+    if depth == 0 or is_over(node.game):
+        node.value = node.eva
+        return
+    node.slots = legal_bits(node.game)
+    base = node.eva[node.game.to_move] + _later_gain(node.game, depth)
+    bits = node.slots
+    while bits:
+        slot = lowest(bits)
+        node.keys[slot] = (base + slide_gain(node.game, slot)) * 64 + priority[slot]
+        bits &= bits - 1
+
+
+@jit
+def _next_child(node: Record) -> int:
+    """Return the unvisited child with the highest bound, or -1 if no child left can beat the best one."""
+    best, key, bits = -1, node.best_key, node.slots
+    while bits:
+        slot = lowest(bits)
+        if node.keys[slot] > key:
+            best, key = slot, node.keys[slot]
+        bits &= bits - 1
+    return best
+
+
+@jit
+def _descend(node: Record, child: Record, slot: int) -> None:
+    """Make `child` the node after sliding the stone of `slot`."""
+    seat = node.game.to_move
+    node.slots &= ~(1 << slot)
+    node.tried = slot
+    child.game = node.game
+    child.eva = node.eva
+    child.eva[seat] += slide_gain(node.game, slot)
+    slide(child.game, slot)
+    for other in range(node.game.num_players):
+        if other != seat and child.game.owned[other] != node.game.owned[other]:
+            child.eva[other] -= CONQUEST
+    end_turn(child.game)
+
+
+@jit
+def _take_back(node: Record, child: Record, priority: Values) -> None:
+    """Take the child's values if they are the best for the mover."""
+    key = child.value[node.game.to_move] * 64 + priority[node.tried]
+    if key > node.best_key:
+        node.best_key, node.best_slot = key, node.tried
+        node.value = child.value
+
+
+@jit
+def slide_gain(game: Record, slot: int) -> int:
+    """Return by how much sliding the stone of `slot` raises the evaluation of the seat to move."""
+    seat, square = game.to_move, landing_square(game, slot)
+    section = SECTION[square]
+    count, rivals = game.counts[seat, section], 0
+    for other in range(game.num_players):
+        if other != seat:
+            rivals = max(rivals, game.counts[other, section])
+    conquers = count == rivals  # with more it is owned already, with fewer one stone is not enough
+    blocked = ADJACENT_SLOTS[square] & movable_slots(game) & ~(1 << slot)
+    blocked_own = popcount(blocked & game.movable[seat])
+    blocks = popcount(blocked) - 2 * blocked_own
+    return CONQUEST * conquers + CROWDING[count + 1] - CROWDING[count] + BLOCK * blocks
+
+
+@jit
+def _later_gain(game: Record, depth: int) -> int:
+    """Bound what the seat to move can gain by further slides, after its next one, within `depth` plies."""
+    slides = _later_slides(game, depth)
+    if slides == 0:
+        return 0
+    blocks, crowds = 1, 0
+    for square in INNER_CORNERS:  # only there a stone can block two
+        if game.board[square] == 0 and popcount(ADJACENT_SLOTS[square] & movable_slots(game)) == 2:
+            blocks = 2
+    for section in range(NUM_SECTIONS):
+        crowds |= game.counts[game.to_move, section] + slides > 3
+    return slides * (CONQUEST + BLOCK * blocks + (15 if crowds else -15))
+
+
+@jit
+def _later_slides(game: Record, depth: int) -> int:
+    """Bound how often the seat to move can slide again, after its next slide, within `depth` plies.
+
+    Turns go round, and a seat is passed over only if it has run out of stones. A slide blocks at most two of them, and
+    costs the seat that makes it one more. While nobody is passed over, a seat has slid as often as the turn has come
+    back to the mover; so with more stones than that adds up to, it is sure to take its turn.
+    """
+    seat = game.to_move
+    own_slides, place = 0, seat
+    for ply in range(1, depth):
+        place = next_seat(game, place)
+        while game.movable[place] == 0:
+            place = next_seat(game, place)
+        if place == seat:
+            own_slides += 1
+        elif popcount(game.movable[place]) <= 2 * ply + own_slides:
+            own_slides += depth - ply  # it may have run out: anything can follow
+            break
+    return min(own_slides, popcount(game.movable[seat]) - 1)
+
+
+@jit
+def _evaluate_first(games: Records, values: Values) -> None:
+    write_evaluation(games[0], values[0])
+
+
+@jit
+def write_evaluation(game: Record, values: Values) -> None:
+    """Write the paper's `eva` of each seat into `values`, (>= n,) int64, counted afresh from the board."""
+    values[:] = 0
+    for seat in range(game.num_players):
+        for section in range(NUM_SECTIONS):
+            values[seat] += CROWDING[game.counts[seat, section]] + CONQUEST * (game.owned[seat] >> section & 1)
+    for square in range(NUM_SQUARES):
+        blocker = game.board[square] - 1
+        if not INNER[square] or not 0 <= blocker < game.num_players:
+            continue
+        edge = ADJACENT_SLOTS[square]
+        while edge:
+            stone = game.board[SLOT_SQUARE[lowest(edge)]] - 1
+            if stone >= 0:
+                values[blocker] += BLOCK if stone != blocker else -BLOCK
+            edge &= edge - 1
+
+
+def _partner_slots() -> list[int]:
+    """For each slot, the slots where a stone of its own forbids the paper's computer to place there, as bits."""
+    pairs = [(s, t) for s in range(NUM_SLOTS) for t in [_opposite(int(SLOT_SQUARE[s]))]]
+    corner_pairs = (
+        ((1, 0), (0, 9)), ((1, 10), (0, 1)), ((9, 0), (10, 9)), ((9, 10), (10, 1)),
+        ((0, 1), (9, 0)), ((10, 1), (1, 0)), ((0, 9), (9, 10)), ((10, 9), (1, 10)),
+    )  # fmt: skip
+    for (row, col), (other_row, other_col) in corner_pairs:
+        one, two = int(SQUARE_SLOT[SIZE * row + col]), int(SQUARE_SLOT[SIZE * other_row + other_col])
+        pairs += [(one, two), (two, one)]
+    return [sum(1 << t for s, t in pairs if s == slot) for slot in range(NUM_SLOTS)]
+
+
+def _opposite(square: int) -> int:
+    row, col = divmod(square, SIZE)
+    row, col = (10 - row, col) if row in (0, 10) else (row, 10 - col)
+    return int(SQUARE_SLOT[SIZE * row + col])
+
+
+PARTNER_SLOTS = frozen(_partner_slots(), np.int64)
+"""(36,) int64: conditions 1 to 3 of the paper's placement rules: the other end of the line, and the corner pairs."""
+
+
+@jit
+def placement_bits(game: Record) -> int:
+    """Return the free slots that break none of the paper's placement conditions, as bits; if each does, all of them."""
+    allowed = game.open
+    own = game.movable[game.to_move]  # in this phase every stone on the edge is movable
+    while own:
+        allowed &= ~PARTNER_SLOTS[lowest(own)]
+        own &= own - 1
+    return allowed if allowed else game.open
+
+
+@jit
+def _choose(game: Record, depth: int, random_ties: bool, streams: Streams, index: int, nodes: Records) -> int:
+    """Choose an action for `game`, drawing from stream `index`."""
+    if game.phase == NEUTRAL:
+        return bit_action(game, draw_bit(streams, index, legal_bits(game)))
+    if game.phase == PLACEMENT:
+        return bit_action(game, draw_bit(streams, index, placement_bits(game)))
+    priority = _LOWEST_FIRST.copy()
+    if random_ties:
+        for last in range(NUM_SLOTS - 1, 0, -1):  # Fisher and Yates
+            other = draw_below(streams, index, last + 1)
+            priority[last], priority[other] = priority[other], priority[last]
+    return _search(game, depth, priority, nodes)
+
+
+@jit
+def _act(control: Control, games: Records, streams: Streams, depth: int, random_ties: bool, actions: Actions) -> None:
+    """Choose actions for the games that this thread claims."""
+    nodes = np.zeros((depth if depth else MAX_PLAYERS + EXTRA_DEPTH) + 1, NODE)
+    while True:
+        index, stop = claim(control, 0, len(games), 1)
+        if index == stop:
+            return
+        plies = depth if depth else int(games[index].num_players) + EXTRA_DEPTH
+        actions[index] = _choose(games[index], plies, random_ties, streams, index, nodes)

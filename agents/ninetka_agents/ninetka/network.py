@@ -1,0 +1,334 @@
+"""One network for 2, 3 and 4 players: the same small layers for all 36 edge slots and all 9 sections.
+
+Weights are shared over slots and over sections, and slots mix only in ways that no symmetry of the board changes: with
+the slot at the other end of their line, with the slots that a slide from them would block, cut short or join in a
+section, and with the means and maxima over all slots. So a turned or mirrored position gets the turned policy and the
+same values, exactly. It is a graph network whose edges are the threats on the board.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ninetka_agents.ninetka.features import (
+    CROSSED_SECTIONS,
+    GLOBAL_FEATURES,
+    LINE_SLOTS,
+    NUM_GLOBAL_FEATURES,
+    NUM_RELATIONS,
+    NUM_SECTION_FEATURES,
+    NUM_SLOT_FEATURES,
+    OPPOSITE_SLOT,
+    SECTION_FEATURES,
+    SLOT_FEATURES,
+    Features,
+    scales,
+)
+from ninetka_env.games.ninetka.geometry import (
+    COLUMN_LINE,
+    MAX_PLAYERS,
+    NEUTRAL_SQUARE,
+    NUM_ACTIONS,
+    NUM_SECTIONS,
+    NUM_SLOTS,
+    ROW_LINE,
+    SECTION,
+    SLOT_SQUARE,
+    SYMMETRIES,
+)
+
+MASKED = -1e9
+"""Logit of an action or seat that is out of play: finite, so that no gradient becomes nan; its probability is 0."""
+
+MIXINGS = ("pool", "attention", "relations")
+NEUTRAL_WIDTH = 16
+OWNERS = MAX_PLAYERS + 1
+"""Classes of a section's final owner: relative seats 0..3, nobody."""
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The shape of a network."""
+
+    width: int = 64
+    """Numbers per token."""
+    blocks: int = 2
+    """Residual blocks."""
+    mixing: str = "relations"
+    """How slots learn of each other, beside their opposite slot and means and maxima over all: no further (`"pool"`),
+    by how their slides bear on each other (`"relations"`, see `ninetka_agents.ninetka.features.RELATIONS`), by `"attention"`."""
+    heads: int = 4
+    """Attention heads, for that mixing."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a shape that cannot be built."""
+        if self.mixing not in MIXINGS:
+            raise ValueError(f"mixing={self.mixing!r}: expected one of {', '.join(map(repr, MIXINGS))}")
+        if min(self.width, self.blocks, self.heads) < 1:
+            raise ValueError(f"{self}: width, blocks and heads must be at least 1")
+        if self.mixing == "attention" and self.width % self.heads:
+            raise ValueError(f"width={self.width}: expected a multiple of heads={self.heads}")
+
+
+class Outputs(NamedTuple):
+    """What the network says of B positions."""
+
+    logits: Tensor
+    """(B, 122) float32: policy logits, `MASKED` where illegal."""
+    value_logits: Tensor
+    """(B, 4) float32: logits of winning per relative seat, `MASKED` for seats that are not in play."""
+    owner_logits: Tensor
+    """(B, 9, 5) float32: logits of each section's final owner: relative seats 0..3, nobody."""
+
+    @property
+    def values(self) -> Tensor:
+        """(B, 4) float32: probability to win per relative seat."""
+        return self.value_logits.softmax(-1)
+
+
+class Inputs(NamedTuple):
+    """`ninetka_agents.ninetka.features.Features` as tensors on one device, int8."""
+
+    slots: Tensor
+    sections: Tensor
+    globals: Tensor
+    relations: Tensor
+    mask: Tensor
+
+
+def as_inputs(features: Features, device: torch.device | str = "cpu") -> Inputs:
+    """Move features to a device; on the CPU nothing is copied."""
+    return Inputs(*(torch.from_numpy(array).to(device) for array in features))
+
+
+class _Max(torch.autograd.Function):
+    """The maximum over dimension 1; equal ones share its gradient.
+
+    `Tensor.amax` is the same, but its backward pass takes five times as long on a CPU.
+    """
+
+    @staticmethod
+    def forward(context: Any, tokens: Tensor) -> Tensor:
+        most = tokens.amax(1, keepdim=True)
+        context.save_for_backward(tokens, most)
+        return most.squeeze(1)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> Tensor:
+        tokens, most = context.saved_tensors
+        here = (tokens == most).to(tokens.dtype)
+        return here * (gradients[0] / here.sum(1))[:, None]
+
+
+def _pools(tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and maximum over dimension 1 (on a CPU, `Tensor.mean` takes ten times as long as a sum)."""
+    most: Tensor = _Max.apply(tokens) if torch.is_grad_enabled() else tokens.amax(1)  # type: ignore[no-untyped-call]
+    return tokens.sum(1) / tokens.shape[1], most
+
+
+def _expected_scores(owner_logits: Tensor) -> Tensor:
+    """Return (B, 10) mean and variance of how many sections each relative seat, and nobody, will own.
+
+    Sections decide who wins: without this short way, values hardly learned to count what the owners' head foresees.
+    """
+    owners = owner_logits.softmax(-1)
+    return torch.cat([owners.sum(1), (owners * (1 - owners)).sum(1)], -1)
+
+
+class _Block(nn.Module):
+    """A residual step of all tokens: what a slot knows, its opposite slot, related slots, the pools over all slots."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.mixing = config.mixing
+        self.slot = nn.Linear(width, width)
+        self.opposite = nn.Linear(width, width, bias=False)
+        self.pools = nn.Linear(3 * width, width, bias=False)
+        self.out = nn.Linear(width, width)
+        if self.mixing == "relations":
+            self.to_related = nn.Linear(width, width // 2)
+            self.from_related = nn.Linear(NUM_RELATIONS * (width // 2), width, bias=False)
+        if self.mixing == "attention":
+            self.norm = nn.LayerNorm(width)
+            self.query_key_value = nn.Linear(width, 3 * width)
+            self.attention_out = nn.Linear(width, width)
+            self.heads = config.heads
+
+    def forward(
+        self, slots: Tensor, sections: Tensor, whole: Tensor, relations: Tensor, opposite: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Step (B, 36, W) slots and (B, 9, W) sections.
+
+        `whole` (B, W) is the embedded global row, `relations` (B, 36 * 5, 36) the features of that name, `opposite`
+        (36,) each slot's opposite one.
+        """
+        if self.mixing == "attention":
+            slots, sections = self._attend(slots, sections)
+        pools = torch.cat([*_pools(slots), whole], -1)
+        hidden = self.slot(slots) + self.opposite(slots.index_select(1, opposite)) + self.pools(pools)[:, None]
+        if self.mixing == "relations":
+            related = torch.bmm(relations, self.to_related(slots))
+            hidden = hidden + self.from_related(related.view(*slots.shape[:2], -1))
+        return slots + self.out(functional.relu(hidden)), sections
+
+    def _attend(self, slots: Tensor, sections: Tensor) -> tuple[Tensor, Tensor]:
+        tokens = torch.cat([slots, sections], 1)
+        batch, count, width = tokens.shape
+        parts = self.query_key_value(self.norm(tokens)).view(batch, count, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        tokens = tokens + self.attention_out(mixed.transpose(1, 2).reshape(batch, count, width))
+        return tokens[:, :NUM_SLOTS], tokens[:, NUM_SLOTS:]
+
+
+class Network(nn.Module):
+    """Policy, chances to win per relative seat and final owners of the sections."""
+
+    def __init__(self, config: NetworkConfig | None = None) -> None:
+        """Build the layers with fresh weights from torch's generator."""
+        super().__init__()
+        self.config = config = config or NetworkConfig()
+        width = config.width
+        self._register_tables()
+        self.slot_in = nn.Linear(NUM_SLOT_FEATURES, width)
+        self.section_in = nn.Linear(NUM_SECTION_FEATURES, width)
+        self.global_in = nn.Linear(NUM_GLOBAL_FEATURES, width)
+        self.blocks = nn.ModuleList(_Block(config) for _ in range(config.blocks))
+        self.policy = nn.Linear(width, 1)
+        self.neutral_section = nn.Linear(width, NEUTRAL_WIDTH)
+        self.neutral_slots = nn.Linear(width, NEUTRAL_WIDTH)
+        self.neutral_place = nn.Parameter(torch.zeros(int(_neutral_places().max()) + 1, NEUTRAL_WIDTH))
+        self.neutral_out = nn.Linear(NEUTRAL_WIDTH, 1)
+        self.section_mix = nn.Linear(4 * width, width)
+        self.owner = nn.Linear(width, OWNERS)
+        self.value_hidden = nn.Linear(5 * width + 2 * OWNERS, width)
+        self.value = nn.Linear(width + 2 * OWNERS, MAX_PLAYERS)
+        for layer in (self.policy, self.neutral_out, self.owner, self.value):
+            nn.init.normal_(layer.weight, std=0.1 / math.sqrt(width))
+            nn.init.zeros_(layer.bias)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.policy.weight.device
+
+    def forward(self, inputs: Inputs) -> Outputs:
+        """Judge B positions; see `Outputs`."""
+        slots = functional.relu(self._embed(self.slot_in, inputs.slots, self.slot_scale))
+        sections = functional.relu(self._embed(self.section_in, inputs.sections, self.section_scale))
+        whole = functional.relu(self._embed(self.global_in, inputs.globals, self.global_scale))
+        relations = inputs.relations
+        if self.config.mixing == "relations":
+            relations = relations.flatten(1, 2).to(slots.dtype)
+        for block in self.blocks:
+            slots, sections = block(slots, sections, whole, relations, self.table_opposite)
+        slots = functional.relu(slots)
+        batch, width = whole.shape
+        news = torch.matmul(self.table_spread.to(slots.dtype), slots).view(batch, NUM_SECTIONS, 3 * width)
+        sections = functional.relu(self.section_mix(torch.cat([sections, news], -1)))
+        owner_logits = self.owner(sections).float()
+        scores = _expected_scores(owner_logits).to(whole.dtype)
+        pools = torch.cat([*_pools(slots), *_pools(sections), whole, scores], -1)
+        value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pools)), scores], -1)).float()
+        return Outputs(
+            self._policy_logits(slots, sections, inputs.mask),
+            value_logits.masked_fill(self._absent(inputs.globals), MASKED),
+            owner_logits,
+        )
+
+    def _embed(self, layer: nn.Linear, features: Tensor, scale: Tensor) -> Tensor:
+        weight = layer.weight / scale
+        dtype = (
+            torch.get_autocast_dtype(weight.device.type)
+            if torch.is_autocast_enabled(weight.device.type)
+            else weight.dtype
+        )
+        return functional.linear(features.to(dtype), weight, layer.bias)
+
+    def _policy_logits(self, slots: Tensor, sections: Tensor, mask: Tensor) -> Tensor:
+        """Return (B, 122) masked logits: slots', neutral squares' and the pass's, which is always 0."""
+        lines = torch.matmul(self.table_neutral_slots.to(slots.dtype), self.neutral_slots(slots))
+        blocks = self.neutral_section(sections).index_select(1, self.table_neutral_section)
+        hidden = functional.relu(lines + blocks + self.neutral_place[self.table_neutral_place])
+        slot_logits, neutral_logits = (
+            self.policy(slots).squeeze(-1).float(),
+            self.neutral_out(hidden).squeeze(-1).float(),
+        )
+        logits = torch.cat([slot_logits, neutral_logits, slot_logits.new_zeros(mask.shape[0], 1)], -1)
+        return logits.index_select(1, self.table_actions).masked_fill(mask == 0, MASKED)
+
+    def _absent(self, globals_: Tensor) -> Tensor:
+        """Return (B, 4) bool: relative seats that are not in play."""
+        first = GLOBAL_FEATURES["num_players"].first
+        players = 2 + globals_[:, first : first + 3].argmax(-1, keepdim=True)
+        return torch.arange(MAX_PLAYERS, device=globals_.device) >= players
+
+    def _register_tables(self) -> None:
+        """Keep the geometry as buffers beside the weights; they are not saved."""
+        tables = {
+            "slot_scale": scales(SLOT_FEATURES),
+            "section_scale": scales(SECTION_FEATURES),
+            "global_scale": scales(GLOBAL_FEATURES),
+            "table_opposite": OPPOSITE_SLOT,
+            "table_spread": _spread_table(),
+            "table_neutral_slots": _neutral_slots(),
+            "table_neutral_section": SECTION[NEUTRAL_SQUARE].astype(np.int64),
+            "table_neutral_place": _neutral_places(),
+            "table_actions": _action_entries(),
+        }
+        for name, table in tables.items():
+            self.register_buffer(name, torch.tensor(table), persistent=False)
+
+    slot_scale: Tensor
+    section_scale: Tensor
+    global_scale: Tensor
+    table_opposite: Tensor
+    table_spread: Tensor
+    table_neutral_slots: Tensor
+    table_neutral_section: Tensor
+    table_neutral_place: Tensor
+    table_actions: Tensor
+
+
+def config_of(network: Network) -> dict[str, Any]:
+    """Return a network's shape as plain values."""
+    return asdict(network.config)
+
+
+def _spread_table() -> Any:
+    """Return (27, 36) float32: per section and order along the line, the mean over the slots that reach it so."""
+    table = np.zeros((3 * NUM_SECTIONS, NUM_SLOTS), np.float32)
+    for order in range(3):
+        table[3 * CROSSED_SECTIONS[:, order] + order, np.arange(NUM_SLOTS)] = 1
+    return table / table.sum(1, keepdims=True).clip(1)
+
+
+def _neutral_slots() -> Any:
+    """Return (49, 36) float32: the four slots of the lines through each neutral square."""
+    table = np.zeros((len(NEUTRAL_SQUARE), NUM_SLOTS), np.float32)
+    for index, square in enumerate(NEUTRAL_SQUARE):
+        for line in (ROW_LINE[square], COLUMN_LINE[square]):
+            table[index, LINE_SLOTS[line]] = 0.5
+    return table
+
+
+def _neutral_places() -> Any:
+    """Return (49,) int64: the class of each neutral square under the symmetries of the board, numbered from 0."""
+    lowest = SYMMETRIES[:, NEUTRAL_SQUARE].min(0)
+    return np.unique(lowest, return_inverse=True)[1].astype(np.int64)
+
+
+def _action_entries() -> Any:
+    """Return (122,) int64: where in [slots, neutral squares, pass] each action's logit is; others' anywhere."""
+    entries = np.full(NUM_ACTIONS, NUM_SLOTS + len(NEUTRAL_SQUARE), np.int64)
+    entries[SLOT_SQUARE] = np.arange(NUM_SLOTS)
+    entries[NEUTRAL_SQUARE] = NUM_SLOTS + np.arange(len(NEUTRAL_SQUARE))
+    return entries

@@ -1,0 +1,129 @@
+"""Many games at once, in compiled code: beginning, playing and ending them. An array of records is a batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.chance import Streams
+from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import UNFINISHED, write_rewards
+from ninetka_env.core.registry import Variant
+from ninetka_env.core.verbs import (
+    Codes,
+    Record,
+    Records,
+    is_legal,
+    is_over,
+    play,
+    start,
+    winner_of,
+    write_scores,
+    write_targets,
+)
+
+Indices = npt.NDArray[np.int64]
+
+
+class Endings(NamedTuple):
+    """How N games ended."""
+
+    winners: npt.NDArray[np.int8]
+    """(N,) int8 seats, `DRAWN` where nobody won, `UNFINISHED` where a game goes on."""
+    scores: npt.NDArray[np.generic]
+    """(N, n) of the game's `score_dtype`."""
+    rewards: npt.NDArray[np.float32]
+    """(N, n) float32."""
+    targets: npt.NDArray[np.int8]
+    """(N, T) int8: see `ninetka_env.core.verbs.write_targets`; -1 where a game goes on."""
+
+
+def make_endings(variant: Variant, count: int) -> Endings:
+    """Return room for how `count` games end."""
+    shape, limits = (count, variant.num_players), variant.definition.dtypes[variant.dtype]
+    return Endings(
+        np.full(count, UNFINISHED, np.int8),
+        np.zeros(shape, variant.definition.score_dtype),
+        np.zeros(shape, np.float32),
+        np.full((count, limits.targets), -1, np.int8),
+    )
+
+
+def codes_of(variant: Variant, count: int) -> Codes:
+    """Return the options of `count` games of a variant, (count, k) int64."""
+    return np.tile(np.array(variant.codes, np.int64), (count, 1))
+
+
+def new_games(variant: Variant, streams: Streams) -> Records:
+    """Start a game per stream; chance at the start moves the streams on."""
+    games = np.zeros(len(streams), variant.dtype)
+    begin(games, np.arange(len(games)), codes_of(variant, len(games)), streams)
+    return games
+
+
+@jit
+def begin(games: Records, which: Indices, options: Codes, streams: Streams) -> None:
+    """Start the games `which` anew, each with its row of `options`, (N, k) int64, and its stream."""
+    for index in which:
+        start(games[index], options[index], streams, index)
+
+
+@jit
+def first_illegal(games: Records, which: Indices, actions: Indices) -> int:
+    """Return the first place in `which` whose game its action is illegal in, -1 if there is none."""
+    for place in range(len(which)):
+        if not is_legal(games[which[place]], actions[place]):
+            return place
+    return -1
+
+
+@jit
+def play_all(games: Records, which: Indices, actions: Indices, over: npt.NDArray[np.bool_]) -> int:
+    """Play one action in each game of `which` and tell in `over`, (len(which),), whether that ended it.
+
+    If an action is illegal, return its place and change nothing; else return -1.
+    """
+    illegal = first_illegal(games, which, actions)
+    if illegal < 0:
+        for place in range(len(which)):
+            play(games[which[place]], actions[place])
+            over[place] = is_over(games[which[place]])
+    return illegal
+
+
+@jit
+def write_over(games: Records, which: Indices, over: npt.NDArray[np.bool_]) -> None:
+    """Tell which of the games `which` have ended."""
+    for place in range(len(which)):
+        over[place] = is_over(games[which[place]])
+
+
+@jit
+def write_ending(game: Record, index: int, reward: int, endings: Endings) -> None:
+    """Write how a finished game ended into row `index`; `reward` is the index of its kind in `outcome.REWARDS`."""
+    endings.winners[index] = winner_of(game)
+    write_scores(game, endings.scores[index])
+    write_rewards(game, reward, endings.rewards[index])
+    write_targets(game, endings.targets[index])
+
+
+@jit
+def write_endings(games: Records, which: Indices, endings: Endings) -> None:
+    """Write how the finished games `which` ended into their rows."""
+    for index in which:
+        write_ending(games[index], index, 0, endings)
+
+
+@jit
+def advance(games: Records, actions: Indices, options: Codes, streams: Streams, endings: Endings) -> None:
+    """Play one legal action per game; where one ends, note how, and start the next in its place."""
+    endings.winners[:] = UNFINISHED
+    endings.targets[:] = -1
+    for index in range(len(games)):
+        game = games[index]
+        play(game, actions[index])
+        if is_over(game):
+            write_ending(game, index, 0, endings)
+            start(game, options[index], streams, index)

@@ -1,0 +1,86 @@
+"""Random numbers for compiled code: one SplitMix64 stream per game, so that results do not depend on threads.
+
+A stream is one uint64 in an array; whoever draws from it moves it on. SplitMix64 is from Steele, Lea and Flood, "Fast
+splittable pseudorandom number generators", OOPSLA 2014 (the finaliser's constants are David Stafford's mix 13).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.tables import frozen
+
+Streams = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_B = np.uint64(0x94D049BB133111EB)
+
+
+def make_streams(seed: int | None, count: int = 1) -> Streams:
+    """Return `count` streams, (count,) uint64; stream i is the one that `make_streams(seed + i)` gives first.
+
+    `seed=None` draws fresh entropy from the operating system.
+    """
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise ValueError(f"seed={seed!r}: expected an integer of at least 0, or None")
+    if seed is None:
+        return np.asarray(np.random.SeedSequence().generate_state(count, np.uint64), np.uint64)
+    words = [np.random.SeedSequence(int(seed) + i).generate_state(1, np.uint64)[0] for i in range(count)]
+    return np.array(words, np.uint64)
+
+
+@jit
+def draw(streams: Streams, index: int) -> np.uint64:
+    """Draw the next 64 random bits of one stream."""
+    streams[index] += _GOLDEN
+    word = streams[index]
+    word = (word ^ (word >> np.uint64(30))) * _MIX_A
+    word = (word ^ (word >> np.uint64(27))) * _MIX_B
+    return word ^ (word >> np.uint64(31))
+
+
+@jit
+def draw_each(streams: Streams, words: Streams) -> None:
+    """Draw one word from each of N streams into `words`, (N,) uint64."""
+    for index in range(len(words)):
+        words[index] = draw(streams, index)
+
+
+@jit
+def draw_many(streams: Streams, words: Streams) -> None:
+    """Fill `words`, (N,) uint64, from the first stream."""
+    for index in range(len(words)):
+        words[index] = draw(streams, 0)
+
+
+@jit
+def draw_below(streams: Streams, index: int, bound: int) -> int:
+    """Draw an int from 0..bound-1, uniform to within 2**-32 (Lemire's multiply and shift)."""
+    word = (draw(streams, index) >> np.uint64(32)) * np.uint64(bound)
+    return np.int64(word >> np.uint64(32))  # type: ignore[return-value]  # signed: numba mixes the kinds into floats
+
+
+@jit
+def draw_bit(streams: Streams, index: int, bits: int) -> int:
+    """Draw the number of one of the ones in `bits` (not 0), uniformly."""
+    return _nth_one(bits, draw_below(streams, index, popcount(bits)))
+
+
+_NTH_ONE = frozen([([i for i in range(9) if bits >> i & 1] + [0] * 9)[:9] for bits in range(512)], np.int8)
+"""(512, 9) int8: where the ones of a 9-bit number stand, from the lowest up."""
+
+
+@jit
+def _nth_one(bits: int, n: int) -> int:
+    """Return the place of one number `n` (from 0) among up to 63 bits, without branches that chance would mislead."""
+    place = 0
+    for width in (36, 18, 9):
+        below = popcount(bits & ((1 << width) - 1))
+        above = int(n >= below)
+        n -= above * below
+        bits >>= above * width
+        place += above * width
+    return place + int(_NTH_ONE[bits & 511, n])

@@ -1,0 +1,322 @@
+"""`Game`: the readable Python face of one record, as far as all games share it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.batch import new_games
+from ninetka_env.core.chance import make_streams
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import as_action, check_choice, check_count
+from ninetka_env.core.outcome import DRAWN, REWARDS, write_rewards_of
+from ninetka_env.core.registry import Definition, Variant, get_definition
+from ninetka_env.core.verbs import (
+    Mask,
+    Records,
+    is_legal,
+    is_over,
+    play,
+    plies,
+    stage,
+    winner_of,
+    write_legal_mask,
+    write_scores,
+)
+from ninetka_env.core.verbs import num_actions as count_actions
+
+EVENTS = ("resigned", "time", "left")
+"""What can end a game before the rules do: a seat resigns, runs out of time, or leaves."""
+
+
+class Event(NamedTuple):
+    """What ended a game before the rules did."""
+
+    kind: str
+    """One of `EVENTS`."""
+    seat: int
+    """Whose game it ended: that seat cannot win."""
+
+
+class Game:
+    """One position of a game, and the game that goes on from it.
+
+    Seats count from 0, actions are ints from 0 on. What only one game has is in the class derived from this one.
+    """
+
+    __slots__ = ("event", "last_action", "passed", "records")
+
+    name: ClassVar[str]
+    """The game's name in the register."""
+
+    records: Records
+    """(1,) structured array: the position itself."""
+    last_action: int | None
+    """The action played last, None at the start."""
+    passed: tuple[int, ...]
+    """The seats that the rules passed over after the last action because they could do nothing."""
+    event: Event | None
+    """What ended the game before the rules did, None unless something has."""
+
+    def __init__(self, records: Records) -> None:
+        """Wrap a (1,) array of the game's records without copying it; `new` makes games."""
+        self.records = records
+        self.last_action = None
+        self.passed = ()
+        self.event = None
+
+    @classmethod
+    def definition(cls) -> Definition:
+        """Return what the register holds about the game."""
+        return get_definition(cls.name)
+
+    @classmethod
+    def start(cls, variant: Variant, seed: int | None = None) -> Self:
+        """Start a game of a variant; `seed` is for what is drawn before the first turn, None draws fresh entropy."""
+        return cls(new_games(variant, make_streams(seed)))
+
+    # What can be asked
+
+    @property
+    def num_players(self) -> int:
+        """Seats at the table."""
+        return int(self.records["num_players"][0])
+
+    @property
+    def num_actions(self) -> int:
+        """Actions are 0 .. num_actions - 1."""
+        return int(_count_actions(self.records, 0))
+
+    @property
+    def to_move(self) -> int:
+        """The seat that acts next; without a meaning when the game is over."""
+        return int(self.records["to_move"][0])
+
+    @property
+    def stage(self) -> int:
+        """The stage of the game, a place in `Definition.stages`."""
+        return int(_stage(self.records, 0))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the game has ended, by the rules or by an event."""
+        return self.event is not None or bool(_is_over(self.records, 0))
+
+    @property
+    def ply(self) -> int:
+        """Plies played so far; passes that the rules play do not count."""
+        return int(_plies(self.records, 0))
+
+    def legal_actions(self) -> npt.NDArray[np.int64]:
+        """Return the legal actions of the seat to move, ascending, int64; empty when the game is over."""
+        return np.flatnonzero(self.legal_mask())
+
+    def legal_mask(self) -> Mask:
+        """Return the legal actions of the seat to move as a fresh (num_actions,) int8 array of 0 and 1."""
+        mask = np.zeros(self.num_actions, np.int8)
+        if self.event is None:
+            _write_legal_mask(self.records, 0, mask)
+        return mask
+
+    def scores(self) -> npt.NDArray[Any]:
+        """Return each seat's score as the board stands, (n,) int64, or float64 where scores may be broken numbers."""
+        kind = self.definition().score_dtype
+        scores = np.zeros(self.num_players, kind)
+        _write_scores(self.records, 0, scores)
+        return scores.astype(np.int64 if np.issubdtype(kind, np.integer) else np.float64)
+
+    def winner(self) -> int:
+        """Return the seat that wins as the game stands, or `DRAWN`, -1; after an event, who wins by it.
+
+        An event takes the win from its seat: it goes to the other one, and among several to the one of the highest
+        score as the board stands, the latest of those in seat order.
+        """
+        if self.event is None:
+            return int(_winner_of(self.records, 0))
+        scores = self.scores().astype(np.float64)
+        scores[self.event.seat] = -np.inf
+        return int(np.flatnonzero(scores == scores.max())[-1])
+
+    def returns(self, reward: str = "win") -> npt.NDArray[np.float32]:
+        """Return what the game pays to each seat as it stands, (n,) float32 that sum to 0.
+
+        Args:
+            reward: a kind of `ninetka_env.core.outcome.REWARDS`; after an event both pay as `"win"` does.
+        """
+        kind = check_choice("reward", reward, REWARDS)
+        rewards = np.zeros(self.num_players, np.float32)
+        if self.event is None:
+            write_rewards_of(self.records, 0, kind, rewards)
+        else:
+            rewards[:] = -1 / (self.num_players - 1)
+            rewards[self.winner()] = 1
+        return rewards
+
+    # What can be done
+
+    def play(self, action: int) -> None:
+        """Play an action for the seat to move, in place; `passed` then names the seats that were passed over.
+
+        Raises:
+            ValueError: if the action is illegal, naming it and what is allowed; nothing is changed.
+            TypeError: if it is no integer.
+        """
+        action = as_action(action, self.num_actions) if type(action) is not int else action
+        passed = _play_if_legal(self.records, 0, action) if self.event is None and -1 < action < 1 << 31 else -1
+        if passed < 0:
+            raise ValueError(self.describe_illegal(action))
+        self.last_action = action
+        self.passed = _seats(passed) if passed else ()
+
+    def resign(self, seat: int | None = None) -> None:
+        """End the game by the resignation of a seat, by default the one to move; `ValueError` if it is over."""
+        self.forfeit(self.to_move if seat is None else seat, "resigned")
+
+    def forfeit(self, seat: int, reason: str = "time") -> None:
+        """End the game to the loss of a seat, whatever the board says.
+
+        Args:
+            seat: who cannot win any more.
+            reason: one of `EVENTS`: `"resigned"`, `"time"`, `"left"`.
+
+        Raises:
+            ValueError: if there is no such seat or reason, or the game is over.
+        """
+        check_choice("reason", reason, EVENTS)
+        seat = check_count("seat", seat, 0, self.num_players - 1)
+        if self.is_over:
+            raise ValueError("the game is over already")
+        self.event = Event(reason, seat)
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        twin = type(self)(self.records.copy())
+        twin.last_action, twin.passed, twin.event = self.last_action, self.passed, self.event
+        return twin
+
+    __copy__ = copy
+
+    # What people read
+
+    def action_name(self, action: int) -> str:
+        """Name an action as people do."""
+        return str(action)
+
+    def action_index(self, name: str) -> int:
+        """Return the action of a name given by `action_name`; raises `ValueError` for other text."""
+        if not name.isascii() or not name.isdigit():
+            raise ValueError(f"no action {name!r}: expected a number")
+        return int(name)
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Read what `str(game)` wrote; raises `ValueError` naming what is wrong."""
+        raise NotImplementedError
+
+    def drawn_actions(self) -> tuple[int, ...]:
+        """Return what chance played before the first turn of this start, as actions; `start_from` takes them."""
+        return ()
+
+    @classmethod
+    def start_from(cls, variant: Variant, drawn: tuple[int, ...]) -> Self:
+        """Return the start in which chance has drawn these actions.
+
+        Raises:
+            ValueError: if it cannot have drawn them.
+        """
+        if drawn:
+            raise ValueError(f"{len(drawn)} actions are said to be drawn, but nothing is drawn in this game")
+        return cls.start(variant, 0)
+
+    def describe_illegal(self, action: int) -> str:
+        """Say why an action is illegal: what it is, and what is allowed."""
+        what = f"action {action}"
+        if 0 <= action < self.num_actions and self.action_name(action) != str(action):
+            what += f" ({self.action_name(action)})"
+        if self.is_over:
+            return f"{what} is illegal{self._where()}: the game is over"
+        legal = [self.action_name(int(one)) for one in self.legal_actions()]
+        return f"{what} is illegal for seat {self.to_move}{self._where()}: legal are {', '.join(legal)}"
+
+    def _where(self) -> str:
+        """Say where in the game this is, for error messages."""
+        return ""
+
+    def __repr__(self) -> str:
+        """Name the place of the game in a line."""
+        state = "over" if self.is_over else f"seat {self.to_move} to move"
+        return f"<Game of {self.definition().title}: ply {self.ply}, {state}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare positions, options included, and events; how they were reached does not count."""
+        same = isinstance(other, Game) and self.records.dtype == other.records.dtype
+        return same and self.records.tobytes() == other.records.tobytes() and self.event == other.event
+
+    def __hash__(self) -> int:
+        """Hash the position as it stands now."""
+        return hash((self.records.tobytes(), self.event))
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.records, self.last_action, self.passed, self.event
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.records, self.last_action, self.passed, self.event = state
+
+
+def result_of(game: Game) -> str:
+    """Say who has won, such as `"yellow wins"` or `"drawn"`, by the names of the seats."""
+    winner = game.winner()
+    return "drawn" if winner == DRAWN else f"{game.definition().seats[winner]} wins"
+
+
+def _seats(bits: int) -> tuple[int, ...]:
+    return tuple(seat for seat in range(bits.bit_length()) if bits >> seat & 1)
+
+
+# Entries from Python into the compiled rules take an array and an index: passing a single record costs five times as
+# much as passing an array.
+
+
+@jit
+def _play_if_legal(games: Records, index: int, action: int) -> int:
+    """Play and return the seats passed over, as bits; -1 if the action is illegal."""
+    if not is_legal(games[index], action):
+        return -1
+    return play(games[index], action)
+
+
+@jit
+def _is_over(games: Records, index: int) -> bool:
+    return is_over(games[index])
+
+
+@jit
+def _plies(games: Records, index: int) -> int:
+    return plies(games[index])
+
+
+@jit
+def _stage(games: Records, index: int) -> int:
+    return stage(games[index])
+
+
+@jit
+def _count_actions(games: Records, index: int) -> int:
+    return count_actions(games[index])
+
+
+@jit
+def _winner_of(games: Records, index: int) -> int:
+    return winner_of(games[index])
+
+
+@jit
+def _write_scores(games: Records, index: int, scores: npt.NDArray[Any]) -> None:
+    write_scores(games[index], scores)
+
+
+@jit
+def _write_legal_mask(games: Records, index: int, mask: Mask) -> None:
+    write_legal_mask(games[index], mask)

@@ -1,0 +1,236 @@
+"""Sharing a compiled loop among threads, so that a thread which gets no processor time never holds up the others.
+
+Whoever has time claims the next few items from a shared counter. Threads that divide the items beforehand and meet at a
+barrier (OpenMP, as `numba.prange` does) wait for the slowest instead: on a busy machine, a hundred times longer.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import get_or_insert_function
+from numba.extending import intrinsic, overload
+from numba.np.arrayobj import make_array
+
+from ninetka_env.core.jit import jit
+
+Control = npt.NDArray[np.int64]
+"""((shares + 1) * 8,) int64: counters, each in a cache line of its own: the items done, then per share the next item to
+be claimed. Items are divided into shares of equal size; a thread claims from its own share first, so that from step to
+step it mostly meets the items that its processor's cache still holds, and helps with the others' then."""
+
+LINE = 8
+DONE = 0
+PATIENCE = 10_000
+"""Pauses, some ten nanoseconds each, before an idle helper goes to sleep."""
+
+
+def make_control(shares: int) -> Control:
+    """Return the counters for `shares` shares, at zero."""
+    return np.zeros((shares + 1) * LINE, np.int64)
+
+
+def look(control: Control, counter: int) -> int:
+    """Read a counter that other threads change."""
+    return int(control[counter])
+
+
+def add(control: Control, counter: int, amount: int) -> int:
+    """Add to a counter, atomically, and return what it was."""
+    before = int(control[counter])
+    control[counter] += amount
+    return before
+
+
+def put(control: Control, counter: int, value: int) -> None:
+    """Set a counter, atomically."""
+    control[counter] = value
+
+
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array = make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.gep(array.data, [arguments[1]])
+
+
+@intrinsic
+def _atomic_load(typing_context: Any, control: Any, counter: Any) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(_pointer(context, builder, signature, arguments), "seq_cst", 8)
+
+    return types.int64(control, types.int64), lower
+
+
+@intrinsic
+def _atomic_add(typing_context: Any, control: Any, counter: Any, amount: Any) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature, arguments)
+        return builder.atomic_rmw("add", pointer, arguments[2], "seq_cst")
+
+    return types.int64(control, types.int64, types.int64), lower
+
+
+@intrinsic
+def _atomic_swap(typing_context: Any, control: Any, counter: Any, value: Any) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature, arguments)
+        return builder.atomic_rmw("xchg", pointer, arguments[2], "seq_cst")
+
+    return types.int64(control, types.int64, types.int64), lower
+
+
+def pause() -> None:
+    """Wait some nanoseconds, leaving the processor's units to others."""
+
+
+@intrinsic
+def _pause_instruction(typing_context: Any) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if platform.machine().lower() in ("x86_64", "amd64"):
+            nothing = ir.FunctionType(ir.VoidType(), [])
+            builder.call(get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
+        return context.get_dummy_value()
+
+    return types.void(), lower
+
+
+@overload(pause)
+def _pause() -> Any:
+    def call() -> Any:
+        _pause_instruction()
+
+    return call
+
+
+@overload(look)
+def _look(control: Any, counter: Any) -> Any:
+    def call(control: Any, counter: Any) -> Any:
+        return _atomic_load(control, counter)
+
+    return call
+
+
+@overload(add)
+def _add(control: Any, counter: Any, amount: Any) -> Any:
+    def call(control: Any, counter: Any, amount: Any) -> Any:
+        return _atomic_add(control, counter, amount)
+
+    return call
+
+
+@overload(put)
+def _put(control: Any, counter: Any, value: Any) -> Any:
+    def call(control: Any, counter: Any, value: Any) -> Any:
+        _atomic_swap(control, counter, value)
+
+    return call
+
+
+@jit
+def share_begin(share: int, shares: int, count: int) -> int:
+    """Return the first of `count` items that belongs to a share; the share `shares` begins at `count`."""
+    return count * share // shares
+
+
+@jit
+def open_shares(control: Control, count: int) -> None:
+    """Offer `count` items, all to be done; nobody may be working on earlier ones any more."""
+    shares = len(control) // LINE - 1
+    put(control, DONE, 0)
+    for share in range(shares):
+        put(control, (share + 1) * LINE, share_begin(share, shares, count))
+
+
+@jit
+def close_shares(control: Control, count: int) -> None:
+    """Leave nothing to be claimed."""
+    for share in range(1, len(control) // LINE):
+        put(control, share * LINE, count)
+
+
+@jit
+def waits(control: Control, share: int, count: int) -> bool:
+    """Tell whether items of this share can be claimed."""
+    return look(control, (share + 1) * LINE) < share_begin(share + 1, len(control) // LINE - 1, count)
+
+
+@jit
+def claim(control: Control, own: int, count: int, chunk: int) -> tuple[int, int]:
+    """Claim up to `chunk` of `count` items, of share `own` first; return (first, stop), equal if none is left."""
+    shares = len(control) // LINE - 1
+    for offset in range(shares):
+        share = (own + offset) % shares
+        stop = share_begin(share + 1, shares, count)
+        if waits(control, share, count):
+            first = add(control, (share + 1) * LINE, chunk)
+            if first < stop:
+                return first, min(first + chunk, stop)
+    return 0, 0
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, "ninetka")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads stay behind when a process forks
+
+
+def run_shared(kernel: Callable[..., Any], threads: int, *arguments: Any) -> None:
+    """Run `kernel(control, *arguments)` on up to `threads` threads at once; `control` has one share at zero."""
+    control = make_control(1)
+    extra = 0 if numba.config.DISABLE_JIT else threads - 1  # plain Python has no atomic counters
+    helpers = [_pool().submit(kernel, control, *arguments) for _ in range(extra)]
+    kernel(control, *arguments)
+    for helper in helpers:
+        if not helper.cancel():  # one that has not begun by now is not needed any more
+            helper.result()
+
+
+class Crew:
+    """Helper threads that stay close to one kernel: they watch the counter for a moment before they go to sleep.
+
+    Waking a sleeping thread takes longer than stepping some hundred games, so a helper waits inside compiled code.
+    """
+
+    def __init__(self, helpers: int, watch: Callable[..., Any], control: Control, *arguments: Any) -> None:
+        """Start threads that run `watch(control, share, *arguments)`, share 1 to `helpers`, again and again."""
+        self.process = os.getpid()
+        self._closed = False
+        self._beds = [threading.Semaphore(0) for _ in range(helpers)]
+        self._asleep = [False] * helpers
+        for place in range(helpers):
+            thread = threading.Thread(
+                target=self._serve, args=(place, watch, control, place + 1, *arguments), daemon=True
+            )
+            thread.start()
+
+    def _serve(self, place: int, watch: Callable[..., Any], *arguments: Any) -> None:
+        while not self._closed:
+            watch(*arguments)
+            self._asleep[place] = True
+            self._beds[place].acquire()
+
+    def wake(self) -> None:
+        """Wake the helpers that sleep. One that is just falling asleep may miss it: it is not needed for the work."""
+        for place, asleep in enumerate(self._asleep):
+            if asleep:
+                self._asleep[place] = False
+                self._beds[place].release()
+
+    def close(self) -> None:
+        """Send the helpers home."""
+        self._closed = True
+        for bed in self._beds:
+            bed.release()

@@ -1,0 +1,296 @@
+"""What compiled code can ask of any game: *verbs*, whose meaning the type of the game's record decides.
+
+A game is a record of a numpy structured array, and every game has a dtype of its own. numba knows it when it compiles,
+so a call such as `play(game, action)` becomes a call of that game's own compiled function, at no cost; whoever writes a
+batch step, a search or an arena with these verbs has written it for every game. In plain Python the same look-up
+happens at each call.
+
+`REQUIRED` names what every game must bring; the others have the meaning that is written here unless a game brings a
+better one. Each is a function of that name, compiled by `ninetka_env.core.jit.jit`, in the game's
+`Definition.compiled`. Functions trust their arguments, draw random numbers only from the stream that they are given,
+and keep nothing outside the record.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+from numba.extending import overload
+
+from ninetka_env.core.chance import Streams, draw_below
+from ninetka_env.core.jit import jit
+
+Record: TypeAlias = Any
+"""One game: an element of `Records`; mypy cannot know its fields. Every game's has `num_players` and `to_move`."""
+Records: TypeAlias = npt.NDArray[np.void]
+"""Games: a structured array."""
+Codes: TypeAlias = npt.NDArray[np.int64]
+"""Options of a game as ints, one by one."""
+Mask: TypeAlias = npt.NDArray[np.int8]
+Words: TypeAlias = npt.NDArray[np.int64]
+"""A set of small whole numbers: number k is bit `k % 63` of word `k // 63`; the sign bits stay 0."""
+
+WORD = 63
+"""Bits of a word that are used."""
+_LOADERS: list[Callable[[], None]] = []
+"""Called when records of an unknown type turn up: they may come from a file, before anybody asked for their game."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CALLERS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
+    lambda function: lambda a: function(a),
+    lambda function: lambda a, b: function(a, b),
+    lambda function: lambda a, b, c: function(a, b, c),
+    lambda function: lambda a, b, c, d: function(a, b, c, d),
+)
+"""By the number of arguments less one: what numba compiles in place of a verb."""
+
+NAMES: dict[str, int] = {}
+"""Every verb with its number of arguments."""
+REQUIRED: list[str] = []
+
+_FUNCTIONS: dict[np.dtype[Any], Mapping[str, Callable[..., Any]]] = {}
+"""By the type of its records, each game's own compiled functions."""
+
+
+def verb(function: F) -> F:
+    """Make a function a verb: what it does here is what it means for games that bring no better one."""
+    name = function.__name__
+    NAMES[name] = len(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(game: Record, *arguments: Any) -> Any:
+        return _meaning(game.dtype, name, function)(game, *arguments)
+
+    def compiled_call(game: Any, *arguments: Any) -> Any:
+        if isinstance(game, types.Record):
+            return _CALLERS[len(arguments)](_meaning(game.dtype, name, function))
+        return None
+
+    # Counting references in the wrapper would cost a twentieth of a batch step.
+    overload(call, strict=False, jit_options={"error_model": "numpy", "nogil": True, "_nrt": False})(compiled_call)
+    return call  # type: ignore[return-value]
+
+
+def required(function: F) -> F:
+    """Make a function a verb that every game must bring."""
+    REQUIRED.append(function.__name__)
+    return verb(function)
+
+
+def _meaning(dtype: np.dtype[Any], name: str, default: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a game's own compiled function, else the default, compiled."""
+    if dtype not in _FUNCTIONS:
+        for load in _LOADERS:
+            load()
+    if dtype not in _FUNCTIONS:
+        raise TypeError(f"records of {dtype} belong to no game that is registered: see ninetka_env.core.registry")
+    return _FUNCTIONS[dtype].get(name) or _compiled(default)
+
+
+def when_unknown(load: Callable[[], None]) -> None:
+    """Have `load` called where records of an unknown type turn up; it may define their game."""
+    _LOADERS.append(load)
+
+
+def define(dtypes: Iterable[np.dtype[Any]], functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Let verbs mean these functions for records of these types; `ninetka_env.core.registry.register` calls it.
+
+    Raises:
+        ValueError: naming a function that is no verb or takes another number of arguments, or the required verbs that
+            are missing.
+    """
+    for name, function in functions.items():
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, n=1)
+            raise ValueError(f"{name!r} is no verb" + (f" (did you mean {near[0]!r}?)" if near else ""))
+        count = len(inspect.signature(getattr(function, "py_func", function)).parameters)
+        if count != NAMES[name]:
+            raise ValueError(f"{name} takes {NAMES[name]} arguments, this one {count}")
+    if missing := [name for name in REQUIRED if name not in functions]:
+        raise ValueError(f"the compiled functions lack {', '.join(missing)}")
+    _FUNCTIONS.update(dict.fromkeys(dtypes, functions))
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    compiled: Callable[..., Any] = jit(function)
+    return compiled
+
+
+# What every game must bring
+
+
+@required
+def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
+    """Make `game` the start of a game with these options, whatever it was before.
+
+    Args:
+        game: every field is written, also those that are 0: equal games are equal byte for byte.
+        options: (k,) int64, the game's options in the order of `Definition.options`.
+        streams: chance, for what is drawn before the first turn.
+        index: which of the streams to draw from.
+    """
+
+
+@required
+def num_actions(game: Record) -> int:
+    """Return the number of actions, legal or not."""
+
+
+@required
+def is_over(game: Record) -> bool:
+    """Tell whether the game has ended."""
+
+
+@required
+def is_legal(game: Record, action: int) -> bool:
+    """Tell whether the seat to move may play `action`; any int is a fair question, nothing is legal after the end."""
+
+
+@required
+def write_legal_mask(game: Record, mask: Mask) -> None:
+    """Write 1 for each legal action of the seat to move and 0 for all others into `mask`, (num_actions,) int8."""
+
+
+@required
+def play(game: Record, action: int) -> int:
+    """Play a legal action and hand the turn on, to the same seat if it moves again.
+
+    Returns:
+        The bit set of the seats whose turn came and was passed over because they could do nothing; 0 in most games.
+    """
+
+
+@required
+def winner_of(game: Record) -> int:
+    """Return the seat that wins as the game stands, or `DRAWN`, -1; final once the game is over."""
+
+
+@required
+def write_observation(game: Record, viewer: int, planes: Mask) -> None:
+    """Draw the game as seat `viewer` sees it into `planes`, (C * H * W,) int8 of 0 and 1; every number is written."""
+
+
+# What games may bring: the rules
+
+
+@verb
+def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
+    """Write each seat's score as the game stands into `scores`, (n,); unless told, 1 for the winner."""
+    winner = winner_of(game)
+    for seat in range(game.num_players):
+        scores[seat] = int(seat == winner)
+
+
+@verb
+def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
+    """Write what the reward `"score"` pays into `rewards`, (n,) float32 that sum to 0; unless told, that of `"win"`."""
+    players, winner = game.num_players, winner_of(game)
+    for seat in range(players):
+        rewards[seat] = 0.0 if winner < 0 else -1.0 / (players - 1)
+    if winner >= 0:
+        rewards[winner] = 1.0
+
+
+@verb
+def plies(game: Record) -> int:
+    """Count the plies played so far."""
+    return int(game.plies)
+
+
+@verb
+def stage(game: Record) -> int:
+    """Return the stage of the game, a place in `Definition.stages`, by which thinking times are told apart."""
+    return 0
+
+
+@verb
+def write_targets(game: Record, targets: Mask) -> None:
+    """Write what a network may learn to foresee beside the winner, (T,) int8: seats, or -1 for nobody.
+
+    Such as who owns each section or point in the end. Unless told there is nothing.
+    """
+    for place in range(len(targets)):
+        targets[place] = -1
+
+
+# What games may bring: for batches
+
+
+@verb
+def write_slow_planes(game: Record, viewer: int, planes: Mask) -> None:
+    """Draw the planes that, for a viewer who is to move, stay as they are while the stage lasts."""
+
+
+@verb
+def write_fast_planes(game: Record, viewer: int, planes: Mask) -> None:
+    """Draw all other planes; together with `write_slow_planes` it does what `write_observation` does."""
+    write_observation(game, viewer, planes)
+
+
+# What games may bring: for search. A *choice* is a number for an action, small where a game can make it so: searches keep
+# sets of choices. Unless told, the choices are the actions.
+
+
+@verb
+def write_choices(game: Record, choices: Words) -> None:
+    """Write the set of the legal choices of the seat to move; it is empty where `forced_action` says what is played."""
+    for word in range(len(choices)):
+        choices[word] = 0
+    for action in range(num_actions(game)):
+        if is_legal(game, action):
+            choices[action // WORD] |= np.int64(1) << (action % WORD)
+
+
+@verb
+def choice_action(game: Record, choice: int) -> int:
+    """Return the action that a choice stands for."""
+    return choice
+
+
+@verb
+def play_choice(game: Record, choice: int) -> int:
+    """Play a legal choice; otherwise like `play`."""
+    return play(game, choice_action(game, choice))
+
+
+@verb
+def prepare_root(game: Record) -> None:
+    """Make a copy of a game fit to be searched from: forced turns are played from here on, those due now too."""
+
+
+@verb
+def forced_action(game: Record) -> int:
+    """Return the only legal action where it is none of the choices, such as a pass; -1 where there are choices."""
+    return -1
+
+
+@verb
+def playout(game: Record, streams: Streams, index: int) -> None:
+    """Play a game that `prepare_root` has seen to its end by quick random choices from stream `index`.
+
+    Unless told, by uniformly random legal actions.
+    """
+    while not is_over(game):
+        play(game, random_action(game, streams, index))
+
+
+@verb
+def random_action(game: Record, streams: Streams, index: int) -> int:
+    """Draw a uniformly random legal action of the seat to move from stream `index`."""
+    legal = 0
+    for action in range(num_actions(game)):
+        legal += is_legal(game, action)
+    left, action = draw_below(streams, index, legal), -1
+    while left >= 0:
+        action += 1
+        left -= is_legal(game, action)
+    return action

@@ -1,0 +1,44 @@
+"""9tka for the register of games."""
+
+from __future__ import annotations
+
+from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
+from ninetka_env.games.ninetka import choices, observation, rules, scoring, start
+from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, MAX_PLAYERS, NEUTRAL_SQUARE, NUM_ACTIONS, NUM_SECTIONS
+from ninetka_env.games.ninetka.observation import SHAPE
+from ninetka_env.games.ninetka.rules import GAME, Phase
+from ninetka_env.games.ninetka.text import SEATS
+
+MOST_PLIES, MOST_PASSES = 81, 36 * 3
+"""9 neutral stones, 36 stones set, 36 slides; and, if the players must pass themselves, fewer passes than this: after
+each slide the other seats at most."""
+
+
+def _sizes(options: Values) -> Sizes:
+    plies = MOST_PLIES if options["auto_pass"] else MOST_PLIES + MOST_PASSES
+    return Sizes(GAME, options["num_players"], NUM_ACTIONS, SHAPE, plies)
+
+
+NINETKA = register(
+    Definition(
+        name="ninetka",
+        title="9tka",
+        version="ninetka_v0",
+        options=start.OPTIONS,
+        sizes=_sizes,
+        dtypes={GAME: Limits(MAX_PLAYERS, NUM_ACTIONS, len(NEUTRAL_SQUARE), NUM_SECTIONS)},
+        compiled=(
+            start.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
+            rules.plies, choices.num_actions, choices.stage,
+            scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
+            observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
+            choices.write_choices, choices.choice_action, choices.play_choice, choices.prepare_root,
+            choices.forced_action, choices.random_action, choices.playout,
+        ),
+        game="ninetka_env.games.ninetka.game:Game",
+        seats=SEATS,
+        stages=tuple(phase.name.lower() for phase in Phase),
+        pictures="ninetka_env.games.ninetka.render",
+        symmetries=lambda options: ACTION_SYMMETRIES,
+    )
+)  # fmt: skip

@@ -1,0 +1,222 @@
+"""`Game`: the readable Python face of one position of 9tka."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core import game
+from ninetka_env.core.jit import jit
+from ninetka_env.core.registry import Variant
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka import rules, text
+from ninetka_env.games.ninetka.geometry import (
+    EDGE,
+    NEUTRAL_STONE,
+    NUM_NEUTRALS,
+    NUM_SECTIONS,
+    NUM_SLOTS,
+    NUM_SQUARES,
+    PASS,
+    SIZE,
+    SQUARE_SLOT,
+    action_index,
+    action_name,
+    square_name,
+)
+from ninetka_env.games.ninetka.position import read_board
+from ninetka_env.games.ninetka.rules import TURN_ORDERS, Phase
+from ninetka_env.games.ninetka.start import NEUTRAL_PLACEMENTS
+
+
+class Game(game.Game):
+    """One position of 9tka, and the game that goes on from it.
+
+    Seats count from 0, sections from 0, actions are the squares 0..120 that are touched, or 121 to pass.
+
+    >>> game = Game.new(2)
+    >>> game.play(24)  # a neutral stone on C9
+    >>> game.to_move, game.phase.name, game.ply
+    (1, 'NEUTRAL', 1)
+    """
+
+    __slots__ = ()
+
+    name = "ninetka"
+
+    @classmethod
+    def new(
+        cls,
+        num_players: int = 2,
+        *,
+        neutral_placement: str = "players",
+        turn_order: str = "restart",
+        auto_pass: bool = True,
+        seed: int | None = None,
+    ) -> Self:
+        """Start a game.
+
+        Args:
+            num_players: 2, 3 or 4.
+            neutral_placement: `"players"` place the neutral stones in turn; `"random"` draws one uniformly random
+                legal square per section and starts with the placement phase, seat 0 to move.
+            turn_order: `"restart"`: seat 0 opens every phase; `"continue"`: turns go on from phase to phase.
+            auto_pass: play forced passes at once; if off, the seat to move must pass by action 121.
+            seed: for `neutral_placement="random"`; None draws fresh entropy.
+
+        Raises:
+            ValueError: naming the option that is wrong and the values it may have.
+        """
+        return cls.start(cls._variant(num_players, neutral_placement, turn_order, auto_pass), seed)
+
+    @classmethod
+    def from_board(
+        cls,
+        board: npt.ArrayLike,
+        to_move: int,
+        num_players: int,
+        *,
+        neutral_placement: str = "players",
+        turn_order: str = "restart",
+        auto_pass: bool = True,
+    ) -> Self:
+        """Set up the position of an (11, 11) array of cell codes (0 empty, seat + 1, 5 neutral), `to_move` to act.
+
+        The phase follows from the board. With `auto_pass`, a seat that cannot slide is passed over at once.
+
+        Raises:
+            ValueError: if no game can reach the board by what counting and blocking tell; see `position.read_board`.
+        """
+        codes = cls._variant(num_players, neutral_placement, turn_order, auto_pass).codes
+        game = cls(read_board(np.asarray(board), to_move, num_players, *codes[1:]))
+        passed = int(_pass_over(game.records, 0))
+        game.passed = tuple(seat for seat in range(num_players) if passed >> seat & 1)
+        return game
+
+    @classmethod
+    def _variant(cls, num_players: int, neutral_placement: str, turn_order: str, auto_pass: bool) -> Variant:
+        return cls.definition().variant(
+            num_players=num_players, neutral_placement=neutral_placement, turn_order=turn_order, auto_pass=auto_pass
+        )
+
+    @classmethod
+    def from_text(cls, text_: str) -> Self:
+        """Read what `str(game)` wrote; raises `ValueError` naming the line that is wrong."""
+        found = text.read_position(text_)
+        errors = []
+        for neutral_placement in NEUTRAL_PLACEMENTS:  # the text does not tell
+            try:
+                game = cls.from_board(
+                    found.board, found.to_move, found.num_players, neutral_placement=neutral_placement,
+                    turn_order=found.turn_order, auto_pass=found.auto_pass,
+                )  # fmt: skip
+            except ValueError as error:
+                errors.append(error)
+                continue
+            if game.to_move == found.to_move:
+                return game
+            errors = [ValueError(f"{text.seat_label(found.to_move)}: none of its stones can slide, so it is passed over")]
+            break
+        raise ValueError(f"{found.where}: {errors[0]}")
+
+    def drawn_actions(self) -> tuple[int, ...]:
+        """Return the squares of the neutral stones of a start where chance has placed them."""
+        return tuple(np.flatnonzero(self.records["board"][0] == NEUTRAL_STONE).tolist())
+
+    @classmethod
+    def start_from(cls, variant: Variant, drawn: tuple[int, ...]) -> Self:
+        """Return the start with neutral stones on these squares; `ValueError` if chance cannot have drawn them."""
+        if variant.options["neutral_placement"] == "players":
+            if drawn:
+                raise ValueError(f"{len(drawn)} neutral stones are given, but the players place them")
+            return cls.start(variant)
+        if len(drawn) != NUM_NEUTRALS or len({*drawn} & {*range(NUM_SQUARES)}) != NUM_NEUTRALS:
+            named = " ".join(square_name(square) for square in drawn[: 2 * NUM_NEUTRALS])
+            raise ValueError(f"neutral stones on {named or 'no square'}: expected {NUM_NEUTRALS} different squares")
+        board = np.zeros((SIZE, SIZE), np.int8)
+        board.flat[list(drawn)] = NEUTRAL_STONE
+        return cls.from_board(board, 0, **variant.options)
+
+    @property
+    def board(self) -> npt.NDArray[np.int8]:
+        """(11, 11) int8 cell codes: 0 empty, `seat + 1` a seat's stone, 5 neutral. A read-only view, not a copy."""
+        view: npt.NDArray[np.int8] = self.records["board"][0].reshape(SIZE, SIZE)
+        view.flags.writeable = False
+        return view
+
+    @property
+    def turn_order(self) -> str:
+        """`"restart"` or `"continue"`."""
+        return TURN_ORDERS[self.records["turn_order"][0]]
+
+    @property
+    def auto_pass(self) -> bool:
+        """Whether the rules play forced passes."""
+        return bool(self.records["auto_pass"][0])
+
+    @property
+    def phase(self) -> Phase:
+        """NEUTRAL, PLACEMENT or MOVEMENT; a finished game stays in MOVEMENT."""
+        return Phase(int(self.records["phase"][0]))
+
+    def counts(self) -> npt.NDArray[np.int8]:
+        """Return the settled stones per seat and section, (n, 9) int8."""
+        counts: npt.NDArray[np.int8] = self.records["counts"][0, : self.num_players].copy()
+        return counts
+
+    def section_owners(self) -> npt.NDArray[np.int8]:
+        """Return the seat that owns each section, (9,) int8; -1 where nobody has strictly most stones."""
+        owners = np.full(NUM_SECTIONS, -1, np.int8)
+        for seat in range(self.num_players):
+            owners[(self.records["owned"][0, seat] >> np.arange(NUM_SECTIONS)) & 1 == 1] = seat
+        return owners
+
+    def movable(self) -> npt.NDArray[np.bool_]:
+        """Return an (11, 11) bool array of the edge stones, of all seats, that can still slide."""
+        slots = int(np.bitwise_or.reduce(self.records["movable"][0]))
+        board = np.zeros(SIZE * SIZE, np.bool_)
+        board[EDGE] = (slots >> np.arange(NUM_SLOTS)) & 1 == 1
+        return board.reshape(SIZE, SIZE)
+
+    def landing(self, square: int) -> int:
+        """Return the square where the movable stone on edge square `square` would come to rest.
+
+        Raises:
+            ValueError: if no movable stone stands there.
+        """
+        if not (0 <= square < SIZE * SIZE and self.movable().flat[square]):
+            name = action_name(square) if 0 <= square < PASS else f"square {square}"
+            raise ValueError(f"{name}: no stone that can slide stands there")
+        return int(_landing(self.records, 0, int(square)))
+
+    def action_name(self, action: int) -> str:
+        """Name an action: the square it touches, such as `"C11"`, or `"pass"`."""
+        return action_name(action)
+
+    def action_index(self, name: str) -> int:
+        """Return the action of a name; raises `ValueError` for other text."""
+        return action_index(name)
+
+    def __str__(self) -> str:
+        """Return the position as text that `from_text` reads back."""
+        return text.write_position(self)
+
+    def __repr__(self) -> str:
+        """Name the place of the game in a line."""
+        state = "over" if self.is_over else f"seat {self.to_move} to move"
+        return f"<Game of {self.num_players}: {self.phase.name}, ply {self.ply}, {state}>"
+
+    def _where(self) -> str:
+        return f" in phase {self.phase.name}"
+
+
+@jit
+def _pass_over(games: Records, index: int) -> int:
+    return rules.pass_over(games[index]) if games[index].phase == rules.MOVEMENT else 0
+
+
+@jit
+def _landing(games: Records, index: int, square: int) -> int:
+    return rules.landing_square(games[index], int(SQUARE_SLOT[square]))

@@ -1,0 +1,167 @@
+"""The board as read-only tables: squares, edge slots, lines, sections, neighbours, symmetries, names.
+
+The numbering, for square = 11 * row + col:
+
+    row     A  B  C  D  E  F  G  H  I  J  K
+     0      .  0  1  2  3  4  5  6  7  8  .   11    the 36 edge squares carry the *slots* 0..35,
+     1      9 [s  s  s][s  s  s][s  s  s] 10  10    numbered in the order of their squares
+     2     11 [s  0  s][s  1  s][s  2  s] 12   9
+     3     13 [s  s  s][s  s  s][s  s  s] 14   8    sections 0..8 are the nine 3 x 3 blocks
+     4     15 [s  s  s][s  s  s][s  s  s] 16   7
+     5     17 [s  3  s][s  4  s][s  5  s] 18   6    line 0..8: the nine inner squares of rows 1..9,
+     6     19 [s  s  s][s  s  s][s  s  s] 20   5    left to right; line 9..17: those of columns
+     7     21 [s  s  s][s  s  s][s  s  s] 22   4    1..9, top to bottom
+     8     23 [s  6  s][s  7  s][s  8  s] 24   3
+     9     25 [s  s  s][s  s  s][s  s  s] 26   2
+    10      . 27 28 29 30 31 32 33 34 35  .    1
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.tables import frozen
+
+SIZE = 11
+NUM_SQUARES = SIZE * SIZE
+NUM_SECTIONS = 9
+NUM_SLOTS = 36
+NUM_LINES = 18
+NUM_NEUTRALS = 9
+LINE_LENGTH = 9
+MAX_PLAYERS = 4
+
+PASS = NUM_SQUARES
+"""The action that passes; actions 0..120 touch the square of that index."""
+NUM_ACTIONS = NUM_SQUARES + 1
+
+EMPTY = 0
+NEUTRAL_STONE = 5
+"""Cell codes: 0 empty, `seat + 1` a stone of that seat, 5 a neutral stone."""
+
+COLUMN_NAMES = "ABCDEFGHIJK"
+
+
+_rows, _cols = np.divmod(np.arange(NUM_SQUARES), SIZE)
+_row_inside, _col_inside = (_rows % 10 != 0), (_cols % 10 != 0)
+
+INNER = frozen(_row_inside & _col_inside, np.bool_)
+"""(121,) bool: the 81 squares that belong to sections."""
+EDGE = frozen(_row_inside ^ _col_inside, np.bool_)
+"""(121,) bool: the 36 squares that stones start from; the corners are neither inner nor edge."""
+SECTION = frozen(np.where(INNER, 3 * ((_rows - 1) // 3) + (_cols - 1) // 3, -1), np.int8)
+"""(121,) int8: the section of each square, -1 outside the inner region."""
+SLOT_SQUARE = frozen(np.flatnonzero(EDGE), np.uint8)
+"""(36,) uint8: the edge square of each slot."""
+SQUARE_SLOT = frozen([int(np.searchsorted(SLOT_SQUARE, s)) if EDGE[s] else -1 for s in range(NUM_SQUARES)], np.int8)
+"""(121,) int8: the slot of each edge square, -1 elsewhere."""
+ALL_SLOTS = (1 << NUM_SLOTS) - 1
+"""The bit set of all 36 slots. Bit sets of slots are int64 throughout."""
+
+LINE_SQUARES = frozen(
+    [[SIZE * r + c for c in range(1, 10)] for r in range(1, 10)]
+    + [[SIZE * r + c for r in range(1, 10)] for c in range(1, 10)],
+    np.uint8,
+)
+"""(18, 9) uint8: the squares of each line."""
+ROW_LINE = frozen(np.where(INNER, _rows - 1, -1), np.int8)
+COLUMN_LINE = frozen(np.where(INNER, 9 + _cols - 1, -1), np.int8)
+"""(121,) int8: the two lines that cross in an inner square. Its place in its row line is `COLUMN_LINE - 9`, in its
+column line `ROW_LINE`."""
+
+_slot_row, _slot_col = _rows[SLOT_SQUARE], _cols[SLOT_SQUARE]
+SLOT_LINE = frozen(np.where(_slot_row % 10 != 0, _slot_row - 1, 9 + _slot_col - 1), np.uint8)
+"""(36,) uint8: the line that a slot's stone slides along."""
+SLOT_END = frozen((_slot_row == 10) | (_slot_col == 10), np.uint8)
+"""(36,) uint8: 0 for slots at the start of their line (left, top), 1 for those at its end (right, bottom)."""
+
+
+def _landing_place(occupied: int, end: int) -> int:
+    """Walk from one end of a line over its empty places; -1 if the first one is occupied."""
+    order = range(LINE_LENGTH) if end == 0 else range(LINE_LENGTH - 1, -1, -1)
+    landing = -1
+    for place in order:
+        if occupied >> place & 1:
+            break
+        landing = place
+    return landing
+
+
+LANDING_PLACE = frozen([[_landing_place(o, e) for o in range(1 << LINE_LENGTH)] for e in (0, 1)], np.int8)
+"""(2, 512) int8: where a stone from each end of a line comes to rest (0..8), by the line's occupancy bits; -1 if it
+is blocked."""
+
+ADJACENT_SLOTS = frozen(
+    [
+        sum(1 << int(SQUARE_SLOT[n]) for n in (s - SIZE, s - 1, s + 1, s + SIZE) if EDGE[n]) if INNER[s] else 0
+        for s in range(NUM_SQUARES)
+    ],
+    np.int64,
+)
+"""(121,) int64: the slots that a stone on this inner square blocks (two on the inner corners, else at most one)."""
+ENTRY_SQUARE = frozen(
+    [int(LINE_SQUARES[line, 8 * end]) for line, end in zip(SLOT_LINE, SLOT_END, strict=True)], np.uint8
+)
+"""(36,) uint8: the inner square next to each slot."""
+
+_in_ring = (_rows >= 2) & (_rows <= 8) & (_cols >= 2) & (_cols <= 8)
+NEUTRAL_SQUARE = frozen(np.flatnonzero(_in_ring), np.uint8)
+"""(49,) uint8: the squares where neutral stones may stand."""
+SQUARE_NEUTRAL = frozen(np.where(_in_ring, np.cumsum(_in_ring) - 1, -1), np.int8)
+"""(121,) int8: index of a square in `NEUTRAL_SQUARE`, -1 elsewhere."""
+SECTION_NEUTRALS = frozen(
+    [sum(1 << i for i, s in enumerate(NEUTRAL_SQUARE) if SECTION[s] == k) for k in range(NUM_SECTIONS)], np.int64
+)
+"""(9,) int64: for each section, the bit set (over `NEUTRAL_SQUARE`) of its squares open to a neutral stone."""
+ALL_NEUTRALS = (1 << len(NEUTRAL_SQUARE)) - 1
+
+
+def _symmetry(k: int) -> npt.NDArray[np.int64]:
+    """Symmetry `k`: transpose if `k & 4`, then mirror rows if `k & 2`, then columns if `k & 1`."""
+    row, col = (_cols, _rows) if k & 4 else (_rows, _cols)
+    row = 10 - row if k & 2 else row
+    col = 10 - col if k & 1 else col
+    return np.asarray(SIZE * row + col)
+
+
+SYMMETRIES = frozen([_symmetry(k) for k in range(8)], np.int16)
+"""(8, 121) int16: `SYMMETRIES[k, s]` is where symmetry k takes square s; symmetry 0 leaves all in place. A symmetric
+board is `new[SYMMETRIES[k]] = old`."""
+INVERSE_SYMMETRY = frozen(
+    [next(j for j in range(8) if (SYMMETRIES[j][SYMMETRIES[k]] == np.arange(NUM_SQUARES)).all()) for k in range(8)],
+    np.int8,
+)
+"""(8,) int8: the symmetry that undoes each symmetry."""
+ACTION_SYMMETRIES = frozen(np.hstack([SYMMETRIES, np.full((8, 1), PASS)]), np.int16)
+"""(8, 122) int16: the same for actions; pass stays pass."""
+
+
+def square_name(square: int) -> str:
+    """Name a square as people do: column letter A..K, then the row counted from the bottom, 1..11."""
+    row, col = divmod(int(square), SIZE)
+    return f"{COLUMN_NAMES[col]}{SIZE - row}"
+
+
+def square_index(name: str) -> int:
+    """Return the index 0..120 of a square by its name, such as `"A10"` for (1, 0).
+
+    Raises:
+        ValueError: if `name` is no square from A1 to K11.
+    """
+    letter, number = name[:1].upper(), name[1:]
+    if not name.isascii() or not letter or letter not in COLUMN_NAMES or not number.isdigit():
+        raise ValueError(f"no square {name!r}: expected a column A..K and a row 1..11, such as 'C11'")
+    if number.startswith("0") or not 1 <= int(number) <= SIZE:
+        raise ValueError(f"no square {name!r}: rows run from 1 to 11")
+    return SIZE * (SIZE - int(number)) + COLUMN_NAMES.index(letter)
+
+
+def action_name(action: int) -> str:
+    """Name an action: the square it touches, or `"pass"`."""
+    return "pass" if action == PASS else square_name(action)
+
+
+def action_index(name: str) -> int:
+    """Return the action of a name given by `action_name`; raises `ValueError` for other text."""
+    return PASS if name == "pass" else square_index(name)

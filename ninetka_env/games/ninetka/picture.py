@@ -1,0 +1,347 @@
+"""The picture of a position in pixels, drawn by pygame on a surface that needs no display.
+
+Lengths are counted in squares of the board. The board is drawn on `_OVERSAMPLE` times the pixels asked for and then
+made smaller, so that all edges are smooth; what never changes is drawn once for each size. pygame is imported by the
+functions that draw, not with this module.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, NEUTRAL_STONE, NUM_SLOTS, SIZE
+from ninetka_env.games.ninetka.text import SEATS, describe_last, last_landing
+from ninetka_env.games.ninetka.rules import Phase
+
+Colour = tuple[int, int, int]
+Floats = npt.NDArray[np.float64]
+
+STONE_COLOURS: tuple[Colour, ...] = ((246, 198, 55), (62, 126, 206), (236, 118, 42), (64, 168, 96), (150, 40, 52))
+"""RGB of the stones: seats 0..3, then neutral."""
+
+_PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (150, 137, 124)
+_WOOD, _WELL, _FELT, _LINE = (118, 82, 56), (90, 60, 41), (230, 216, 190), (200, 181, 149)
+_NAMES, _BAR = (214, 191, 160), (196, 74, 58)
+_OVERSAMPLE = 2
+CELLS, _FIRST = 12.6, 0.8
+"""The height of the picture, and where its squares begin, in squares."""
+
+
+def load_pygame() -> ModuleType:
+    """Import pygame, which is an extra.
+
+    Raises:
+        ImportError: saying what to install.
+    """
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        import pygame
+        import pygame.freetype
+    except ImportError as error:
+        raise ImportError("pictures need pygame: pip install 'ninetka-env[render]'") from error
+    pygame.freetype.init()
+    return pygame
+
+
+def draw(game: Game, size: int = 720) -> Any:
+    """Return the picture as a `pygame.Surface`; see `render_rgb`. Needs no display."""
+    if not 100 <= size <= 4000:
+        raise ValueError(f"size={size}: expected a height of 100..4000 pixels")
+    canvas = _Canvas(size)
+    _draw_sections(canvas, game)
+    _draw_trace(canvas, game)
+    _draw_stones(canvas, game)
+    _draw_panel(canvas, game)
+    return canvas.finished()
+
+
+def centre(square: int) -> tuple[float, float]:
+    """Return where the centre of a square is, in squares from the left and from the top of the picture."""
+    row, col = divmod(square, SIZE)
+    return _FIRST + col + 0.5, _FIRST + row + 0.5
+
+
+class _Canvas:
+    """A surface of twice the size asked for, measured in squares of the board."""
+
+    def __init__(self, size: int, background: bool = True) -> None:
+        self.pygame = load_pygame()
+        self._finished_size = (7 * size // 5, size)
+        self.cell = _OVERSAMPLE * size / CELLS
+        self.surface = (
+            _background(size).copy()
+            if background
+            else self.pygame.Surface([_OVERSAMPLE * length for length in self._finished_size])
+        )
+
+    def finished(self) -> Any:
+        """Return the surface in the size asked for."""
+        return self.pygame.transform.smoothscale(self.surface, self._finished_size)
+
+    def box(self, x: float, y: float, width: float, height: float, colour: Colour, corner: float = 0.0) -> None:
+        """Fill a rectangle with rounded corners."""
+        left, top = round(x * self.cell), round(y * self.cell)
+        right, bottom = round((x + width) * self.cell), round((y + height) * self.cell)
+        rect = (left, top, right - left, bottom - top)
+        self.pygame.draw.rect(self.surface, colour, rect, border_radius=round(corner * self.cell))
+
+    def disc(self, x: float, y: float, radius: float, colour: Colour, width: float = 0.0) -> None:
+        """Fill a circle, or draw it as a ring of some width."""
+        place, thickness = (x * self.cell, y * self.cell), max(1, round(width * self.cell)) if width else 0
+        self.pygame.draw.circle(self.surface, colour, place, radius * self.cell, thickness)
+
+    def polygon(self, points: list[tuple[float, float]], colour: Colour) -> None:
+        """Fill a polygon."""
+        self.pygame.draw.polygon(self.surface, colour, [(x * self.cell, y * self.cell) for x, y in points])
+
+    def stone(self, x: float, y: float, code: int, diameter: float = 0.82, dimmed: bool = False) -> None:
+        """Draw a stone with its shadow."""
+        sprite = _stone_sprite(code, round(diameter * self.cell), dimmed)
+        self.surface.blit(sprite, sprite.get_rect(center=(round(x * self.cell), round(y * self.cell))))
+
+    def mark(self, x: float, y: float, code: int, colour: Colour, radius: float = 2.8) -> None:
+        """Draw the mark of a seat by itself; `radius` is that of the stone it would be on."""
+        sprite = _mark_sprite(code, round(2 * radius * self.cell), colour)
+        self.surface.blit(sprite, sprite.get_rect(center=(round(x * self.cell), round(y * self.cell))))
+
+    def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
+        """Write a line with its middle at height y; x is where it begins (`align=0`), or ends (1), or its middle."""
+        line, place = _font(height * self.cell).render(text, colour)
+        left = x * self.cell - align * line.get_width() + (place.x if align == 0 else 0)
+        self.surface.blit(line, (round(left), round((y + 0.26 * height) * self.cell) - place.y))
+
+
+@functools.lru_cache(maxsize=32)
+def _font(height: float) -> Any:
+    return load_pygame().freetype.Font(None, max(4, 0.72 * height))
+
+
+@functools.lru_cache(maxsize=64)
+def _stone_sprite(code: int, diameter: int, dimmed: bool) -> Any:
+    """Return a stone lit from the top left with its shadow, on a transparent surface."""
+    side = round(1.4 * diameter)
+    y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (diameter / 2)
+    rho = np.hypot(x, y)
+    rgb = _shaded(STONE_COLOURS[code - 1], x, y)
+    ink = mix(STONE_COLOURS[code - 1], *((255, 255, 255), 0.72) if code in (2, 5) else ((40, 20, 0), 0.62))
+    inside = np.clip(0.5 - _mark_distance(code, x, y) * diameter / 2, 0, 1)[..., None]
+    rgb = rgb * (1 - inside) + np.array(ink) * inside
+    if dimmed:
+        rgb = rgb * 0.42 + np.array(_WELL) * 0.58
+    body = np.clip(0.5 + (1 - rho) * diameter / 2, 0, 1)
+    shadow = 0.42 * np.clip((1.16 - np.hypot(x - 0.07, y - 0.12)) / 0.28, 0, 1) ** 1.5 * (0.4 if dimmed else 1)
+    alpha = body + (1 - body) * shadow
+    rgba = np.dstack([rgb * (body / np.maximum(alpha, 1e-6))[..., None], 255 * alpha])
+    return load_pygame().image.frombytes(np.clip(rgba, 0, 255).astype(np.uint8).tobytes(), (side, side), "RGBA")
+
+
+@functools.lru_cache(maxsize=16)
+def _mark_sprite(code: int, diameter: int, colour: Colour) -> Any:
+    """Return the mark that a stone of some diameter bears, on a transparent surface."""
+    side = diameter // 2
+    y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (diameter / 2)
+    alpha = 255 * np.clip(0.5 - _mark_distance(code, x, y) * diameter / 2, 0, 1)
+    rgba = np.dstack([np.broadcast_to(np.array(colour), (side, side, 3)), alpha])
+    return load_pygame().image.frombytes(rgba.astype(np.uint8).tobytes(), (side, side), "RGBA")
+
+
+def _shaded(colour: Colour, x: Floats, y: Floats) -> Floats:
+    """Return the rgb, (side, side, 3), of a lens of a colour that is lit from the top left."""
+    base, rho = np.array(colour, np.float64), np.hypot(x, y)
+    height = np.sqrt(np.maximum(0, 1 - 0.82 * rho**2))
+    normal = np.stack([0.62 * x, 0.62 * y, height])
+    normal /= np.linalg.norm(normal, axis=0)
+    light = np.tensordot(np.array([-0.42, -0.56, 0.714]), normal, 1)
+    rgb = base * (0.62 + 0.46 * np.maximum(light, 0))[..., None]
+    gleam = 0.34 * np.exp(-((x + 0.36) ** 2 + (y + 0.44) ** 2) / 0.09)[..., None]
+    rgb = rgb + (255 - rgb) * gleam
+    return rgb * (1 - 0.3 * np.clip((rho - 0.86) / 0.14, 0, 1) ** 2)[..., None]
+
+
+def _mark_distance(code: int, x: Floats, y: Floats) -> Floats:
+    """Return the distance to the mark of a cell code, negative inside it, in units of the stone's radius."""
+    if code == 1:
+        return np.hypot(x, y) - 0.3
+    if code == 2:
+        return np.maximum(0.866 * np.abs(x) - 0.5 * y, y) - 0.2
+    if code == 3:
+        return np.maximum(np.abs(x), np.abs(y)) - 0.28
+    if code == 4:
+        return (np.abs(x) + np.abs(y) - 0.46) * 0.707
+    u, v = np.abs(x + y) * 0.707, np.abs(x - y) * 0.707
+    return np.minimum(np.maximum(u - 0.42, v - 0.11), np.maximum(v - 0.42, u - 0.11))
+
+
+@functools.lru_cache(maxsize=2)
+def _background(size: int) -> Any:
+    """Return a surface with what never changes: page, wooden frame with wells, names of rows and columns."""
+    canvas = _Canvas(size, background=False)
+    canvas.surface.fill(_PAGE)
+    length = CELLS - 0.4
+    canvas.box(0.24, 0.27, length, length, mix(_PAGE, (0, 0, 0), 0.2), 0.35)
+    canvas.box(0.2, 0.2, length, length, _WOOD, 0.35)
+    _draw_grain(canvas)
+    for square in np.flatnonzero(EDGE).tolist():
+        x, y = centre(square)
+        canvas.disc(x, y + 0.025, 0.4, mix(_WOOD, (255, 235, 200), 0.18))
+        canvas.disc(x, y, 0.4, _WELL)
+        canvas.disc(x, y + 0.03, 0.37, mix(_WELL, _WOOD, 0.25))
+    for place in range(SIZE):
+        middle = _FIRST + place + 0.5
+        for far in (0.5, CELLS - 0.5):
+            canvas.text(COLUMN_NAMES[place], middle, far, 0.42, _NAMES, 0.5)
+            canvas.text(str(SIZE - place), far, middle, 0.42, _NAMES, 0.5)
+    return canvas.surface
+
+
+def _draw_grain(canvas: _Canvas) -> None:
+    """Shade the wood of the frame along its grain."""
+    pixels = canvas.pygame.surfarray.pixels3d(canvas.surface)
+    length = round(CELLS * canvas.cell)
+    place = np.arange(length, dtype=np.float32) / canvas.cell
+    x, y = place[:, None], place[None, :]
+    rings = y + 0.25 * np.sin(0.5 * x + 0.3 * y) + 0.06 * np.sin(1.7 * x + 2.1 * y)
+    grain = np.sin(9 * rings) + 0.6 * np.sin(23 * rings + 0.8 * np.sin(0.9 * x)) + 0.4 * np.sin(61 * rings)
+    wood = (pixels[:length, :length] == _WOOD).all(axis=2)
+    shaded = np.array(_WOOD) * (1 + 0.035 * grain[wood])[:, None]
+    pixels[:length, :length][wood] = shaded.astype(np.uint8)
+
+
+def _draw_sections(canvas: _Canvas, game: Game) -> None:
+    """Draw the nine sections, in the colours of their owners."""
+    start = _FIRST + 1
+    canvas.box(start - 0.06, start - 0.06, 9.12, 9.12, mix(_WELL, (0, 0, 0), 0.35), 0.1)
+    for section, owner in enumerate(game.section_owners().tolist()):
+        x, y = start + 3 * (section % 3), start + 3 * (section // 3)
+        back = _FELT if owner < 0 else mix(_FELT, STONE_COLOURS[owner], 0.42)
+        line = _LINE if owner < 0 else mix(_LINE, STONE_COLOURS[owner], 0.55)
+        canvas.box(x + 0.03, y + 0.03, 2.94, 2.94, back, 0.08)
+        if owner >= 0:
+            canvas.mark(x + 1.5, y + 1.5, owner + 1, mix(back, STONE_COLOURS[owner], 0.3))
+        for place in (1, 2):
+            canvas.box(x + place - 0.015, y + 0.03, 0.03, 2.94, line)
+            canvas.box(x + 0.03, y + place - 0.015, 2.94, 0.03, line)
+    if game.phase == Phase.NEUTRAL:
+        for square in game.legal_actions().tolist():
+            canvas.disc(*centre(square), 0.07, mix(_FELT, STONE_COLOURS[NEUTRAL_STONE - 1], 0.45))
+
+
+def _draw_trace(canvas: _Canvas, game: Game) -> None:
+    """Draw where the last stone slid along."""
+    origin, landing = game.last_action, last_landing(game)
+    if origin is None or landing is None or origin == landing:
+        return
+    (x0, y0), (x1, y1) = centre(origin), centre(landing)
+    colour = STONE_COLOURS[int(game.board.flat[landing]) - 1]
+    canvas.disc(x0, y0, 0.40, mix(_WELL, colour, 0.85), 0.05)
+    steps = round(max(abs(x1 - x0), abs(y1 - y0)) * 4)
+    for step in range(2, steps):
+        share = step / steps
+        canvas.disc(x0 + (x1 - x0) * share, y0 + (y1 - y0) * share, 0.04 + 0.06 * share, mix(_TEXT, _FELT, 0.2))
+
+
+def _draw_stones(canvas: _Canvas, game: Game) -> None:
+    """Draw all stones, what blocks them or that they may slide, and a ring around the last one."""
+    movable, landing = game.movable().ravel(), last_landing(game)
+    for square in np.flatnonzero(game.board.ravel()).tolist():
+        x, y = centre(square)
+        code = int(game.board.flat[square])
+        waits = game.phase == Phase.MOVEMENT and bool(EDGE[square])
+        canvas.stone(x, y, code, dimmed=waits and not movable[square])
+        if square == landing:
+            canvas.disc(x, y, 0.46, (255, 255, 255), 0.07)
+        if waits and not movable[square]:
+            _draw_gate(canvas, square, blocked=True)
+        elif waits and code == game.to_move + 1 and not game.is_over:
+            _draw_gate(canvas, square, blocked=False)
+
+
+def _draw_gate(canvas: _Canvas, square: int, blocked: bool) -> None:
+    """Draw a bar between a blocked edge stone and the board, or an arrow before a movable one."""
+    row, col = divmod(square, SIZE)
+    inward = (int(col == 0) - int(col == 10), int(row == 0) - int(row == 10))
+    x, y = centre(square)
+    x, y = x + 0.5 * inward[0], y + 0.5 * inward[1]
+    if blocked:
+        width, height = (0.11, 0.6) if inward[0] else (0.6, 0.11)
+        canvas.box(x - width / 2, y - height / 2, width, height, _BAR, 0.05)
+        return
+    tip = (x + 0.16 * inward[0], y + 0.16 * inward[1])
+    sides = [(x - 0.04 * inward[0] + k * inward[1], y - 0.04 * inward[1] + k * inward[0]) for k in (0.16, -0.16)]
+    canvas.polygon([tip, *sides], (255, 252, 244))
+
+
+def _draw_panel(canvas: _Canvas, game: Game) -> None:
+    """Draw what stands beside the board: phase, seats with their scores, the last move."""
+    left, width = CELLS + 0.2, CELLS * 0.4 - 0.5
+    canvas.text("9tka", left, 0.95, 1.5, _TEXT)
+    canvas.text(headline(game), left, 1.85, 0.52, _TEXT if game.is_over else _FAINT)
+    _draw_progress(canvas, game, left, width)
+    active = active_seat(game)
+    for seat, score in enumerate(game.scores().tolist()):
+        top = 2.95 + 1.8 * seat
+        colour = STONE_COLOURS[seat]
+        canvas.box(left + 0.03, top + 0.06, width, 1.6, mix(_PAGE, (0, 0, 0), 0.1), 0.2)
+        canvas.box(left, top, width, 1.6, mix(_CARD, colour, 0.3) if seat == active else _CARD, 0.2)
+        if seat == active:
+            canvas.box(left, top + 0.25, 0.13, 1.1, colour, 0.06)
+        canvas.stone(left + 0.85, top + 0.8, seat + 1, 0.95)
+        canvas.text(SEATS[seat], left + 1.55, top + 0.58, 0.62, _TEXT)
+        canvas.text(seat_note(game, seat), left + 1.55, top + 1.1, 0.4, mix(_FAINT, _TEXT, 0.4))
+        canvas.text(str(score), left + width - 0.3, top + 0.82, 1.15, _TEXT, 1)
+    canvas.text(describe_last(game).split(";")[0], left, 11.9, 0.46, _FAINT)
+
+
+def _draw_progress(canvas: _Canvas, game: Game, left: float, width: float) -> None:
+    """Draw how far the game is in its three phases of 9, 36 and at most 36 plies."""
+    for first, plies in ((0, 9), (9, 36), (45, 36)):
+        x, length = left + first / 81 * width, plies / 81 * width - 0.08
+        done = 1.0 if game.is_over else min(1.0, max(0.0, (game.ply - first) / plies))
+        canvas.box(x, 2.3, length, 0.14, mix(_PAGE, _FAINT, 0.35), 0.07)
+        if done:
+            canvas.box(x, 2.3, max(0.14, length * done), 0.14, _WOOD, 0.07)
+
+
+# What pictures say, in text as in pixels
+
+
+def headline(game: Game) -> str:
+    """Say where the game is, or who won."""
+    if game.is_over:
+        return f"{SEATS[game.winner()]} wins"
+    return f"{game.phase.name.lower()} phase, ply {game.ply}"
+
+
+def active_seat(game: Game) -> int:
+    """Return the seat to point at: the winner of a game that is over, else the seat to move."""
+    return game.winner() if game.is_over else game.to_move
+
+
+def seat_note(game: Game, seat: int) -> str:
+    """Say what a seat has left to do."""
+    if game.is_over:
+        tied = np.count_nonzero(game.scores() == game.scores().max()) > 1
+        return "" if seat != game.winner() else "wins the tie" if tied else "wins"
+    if game.phase == Phase.NEUTRAL:
+        return "places neutral" if seat == game.to_move else ""
+    mine = game.board.ravel()[EDGE] == seat + 1
+    if game.phase == Phase.PLACEMENT:
+        left = NUM_SLOTS // game.num_players - int(np.count_nonzero(mine))
+        return f"{left} stones left" if left != 1 else "1 stone left"
+    movable = int(np.count_nonzero(mine & game.movable().ravel()[EDGE]))
+    if movable:
+        return f"{movable} can slide"
+    return "passed over" if seat in game.passed else "cannot slide"
+
+
+def mix(one: Colour, other: Colour, share: float) -> Colour:
+    """Return a colour that is `other` by `share`."""
+    red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
+    return red, green, blue

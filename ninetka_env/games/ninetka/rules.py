@@ -1,0 +1,310 @@
+"""The rules of 9tka, compiled: one game is one record of the structured dtype `GAME`, a batch is an array of them.
+
+Everything that plays (single games, batches, search, solver) calls the functions of this file; they trust their
+arguments (`is_legal` tells) and draw no random numbers. A copy of a game is an assignment: `games[1] = games[0]`.
+What is drawn before the first turn is in `start`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit, lowest, popcount
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.ninetka.geometry import (
+    ADJACENT_SLOTS,
+    ALL_NEUTRALS,
+    ALL_SLOTS,
+    COLUMN_LINE,
+    EDGE,
+    LANDING_PLACE,
+    LINE_SQUARES,
+    MAX_PLAYERS,
+    NEUTRAL_SQUARE,
+    NEUTRAL_STONE,
+    NUM_LINES,
+    NUM_NEUTRALS,
+    NUM_SECTIONS,
+    NUM_SLOTS,
+    NUM_SQUARES,
+    PASS,
+    ROW_LINE,
+    SECTION,
+    SECTION_NEUTRALS,
+    SLOT_END,
+    SLOT_LINE,
+    SLOT_SQUARE,
+    SQUARE_NEUTRAL,
+    SQUARE_SLOT,
+)
+
+
+class Phase(IntEnum):
+    """The three phases of a game; 'over' is a state, not a phase."""
+
+    NEUTRAL = 0
+    PLACEMENT = 1
+    MOVEMENT = 2
+
+
+# numba freezes globals when it compiles, so the compiled rules use plain ints.
+NEUTRAL, PLACEMENT, MOVEMENT = int(Phase.NEUTRAL), int(Phase.PLACEMENT), int(Phase.MOVEMENT)
+
+TURN_ORDERS = ("restart", "continue")
+"""Who opens a phase: seat 0 always, or whoever is next. A record holds the index of its own in this tuple."""
+
+_FIELDS = np.dtype(
+    [
+        (
+            "open",
+            np.int64,
+        ),  # neutral phase: bits of the NEUTRAL_SQUAREs still allowed; placement: bits of the free slots
+        ("movable", np.int64, (MAX_PLAYERS,)),  # per seat, bits of the slots whose stone can still slide
+        ("owned", np.int16, (MAX_PLAYERS,)),  # per seat, bits of the sections it owns (strictly most stones)
+        ("lines", np.uint16, (NUM_LINES,)),  # per line, bits of its occupied places
+        ("counts", np.int8, (MAX_PLAYERS, NUM_SECTIONS)),  # settled stones per seat and section
+        ("board", np.int8, (NUM_SQUARES,)),  # cell codes: 0 empty, seat + 1, 5 neutral
+        ("num_players", np.int8),
+        ("turn_order", np.int8),  # index in TURN_ORDERS
+        ("auto_pass", np.int8),  # 1: forced passes are played by the rules
+        ("phase", np.int8),
+        ("to_move", np.int8),
+        ("spare", np.int8, (2,)),  # always 0: it fills the record up, so that equal games are equal byte for byte
+    ],
+    align=True,
+)
+
+GAME = np.dtype((np.record, _FIELDS))
+"""One game. All but the options and the turn follows from the board; the other fields are kept for speed."""
+
+
+@jit
+def clear(game: Record, num_players: int, turn_order: int, auto_pass: int) -> None:
+    """Make `game` an empty board with seat 0 to place the first neutral stone."""
+    game.open = ALL_NEUTRALS
+    for seat in range(MAX_PLAYERS):
+        game.movable[seat] = 0
+        game.owned[seat] = 0
+    for line in range(NUM_LINES):
+        game.lines[line] = 0
+    for seat in range(MAX_PLAYERS):
+        for section in range(NUM_SECTIONS):
+            game.counts[seat, section] = 0
+    for square in range(NUM_SQUARES):
+        game.board[square] = 0
+    game.num_players = num_players
+    game.turn_order = turn_order
+    game.auto_pass = auto_pass
+    game.phase = NEUTRAL
+    game.to_move = 0
+    game.spare[0] = game.spare[1] = 0
+
+
+@jit
+def legal_bits(game: Record) -> int:
+    """Return the legal touches of the seat to move as a bit set (passes apart).
+
+    Bits stand for `NEUTRAL_SQUARE` entries in the neutral phase and for slots later; `bit_action` translates. Bits
+    ascend with the squares. 0 means that the game is over or (with `auto_pass` off) that the seat must pass.
+    """
+    if game.phase == MOVEMENT:
+        return game.movable[game.to_move]
+    return game.open
+
+
+@jit
+def bit_action(game: Record, bit: int) -> int:
+    """Return the action that bit number `bit` of `legal_bits` stands for."""
+    if game.phase == NEUTRAL:
+        return int(NEUTRAL_SQUARE[bit])
+    return int(SLOT_SQUARE[bit])
+
+
+@jit
+def movable_slots(game: Record) -> int:
+    """Return the slots, of all seats, whose stone can still slide, as a bit set."""
+    return game.movable[0] | game.movable[1] | game.movable[2] | game.movable[3]
+
+
+@jit
+def is_over(game: Record) -> bool:
+    """Tell whether nobody can move any more."""
+    return game.phase == MOVEMENT and movable_slots(game) == 0
+
+
+@jit
+def must_pass(game: Record) -> bool:
+    """Tell whether passing is the only legal action (possible with `auto_pass` off only)."""
+    return game.phase == MOVEMENT and game.movable[game.to_move] == 0 and movable_slots(game) != 0
+
+
+@jit
+def is_legal(game: Record, action: int) -> bool:
+    """Tell whether the seat to move may play `action`; any int is a fair question."""
+    if action == PASS:
+        return must_pass(game)
+    if action < 0 or action > PASS:
+        return False
+    bit = int(SQUARE_NEUTRAL[action]) if game.phase == NEUTRAL else int(SQUARE_SLOT[action])
+    return bit >= 0 and (legal_bits(game) >> bit) & 1 == 1
+
+
+@jit
+def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
+    """Write the legal actions of the seat to move into `mask`, (122,) int8; all zero when the game is over."""
+    mask[:] = 0
+    bits = legal_bits(game)
+    if game.phase == NEUTRAL:
+        while bits:
+            mask[NEUTRAL_SQUARE[lowest(bits)]] = 1
+            bits &= bits - 1
+    elif game.phase == PLACEMENT:
+        for square in range(NUM_SQUARES):  # many bits: the whole board at once is faster
+            mask[square] = EDGE[square] & (game.board[square] == 0)
+    elif bits:
+        while bits:
+            mask[SLOT_SQUARE[lowest(bits)]] = 1
+            bits &= bits - 1
+    elif must_pass(game):
+        mask[PASS] = 1
+
+
+@jit
+def landing_square(game: Record, slot: int) -> int:
+    """Return the square where the stone of `slot` would come to rest; it must be movable."""
+    line = SLOT_LINE[slot]
+    return int(LINE_SQUARES[line, LANDING_PLACE[SLOT_END[slot], game.lines[line]]])
+
+
+@jit
+def play(game: Record, action: int) -> int:
+    """Play a legal action and hand the turn on.
+
+    Returns the bit set of the seats that the rules passed over because none of their stones can slide.
+    """
+    if action == PASS:
+        return end_turn(game)
+    return play_bit(game, int(SQUARE_NEUTRAL[action]) if game.phase == NEUTRAL else int(SQUARE_SLOT[action]))
+
+
+@jit
+def play_bit(game: Record, bit: int) -> int:
+    """Play the action that bit number `bit` of `legal_bits` stands for; otherwise like `play`."""
+    if game.phase == MOVEMENT:
+        slide(game, bit)
+    elif game.phase == PLACEMENT:
+        place_stone(game, bit)
+    else:
+        place_neutral(game, NEUTRAL_SQUARE[bit])
+    return end_turn(game)
+
+
+@jit
+def place_neutral(game: Record, square: int) -> None:
+    """Put a neutral stone on an inner square and close its section to further ones."""
+    game.board[square] = NEUTRAL_STONE
+    _occupy(game, square)
+    game.open &= ~SECTION_NEUTRALS[SECTION[square]]
+
+
+@jit
+def place_stone(game: Record, slot: int) -> None:
+    """Put a stone of the seat to move on the edge."""
+    game.board[SLOT_SQUARE[slot]] = game.to_move + 1
+    game.open &= ~(1 << slot)
+    game.movable[game.to_move] |= 1 << slot
+
+
+@jit
+def slide(game: Record, slot: int) -> None:
+    """Slide the movable stone of `slot`, which belongs to the seat to move, into the board."""
+    square = landing_square(game, slot)
+    game.board[SLOT_SQUARE[slot]] = 0
+    game.board[square] = game.to_move + 1
+    _occupy(game, square)
+    _settle(game, int(SECTION[square]))
+    still_movable = ~(ADJACENT_SLOTS[square] | (1 << slot))
+    for other in range(MAX_PLAYERS):
+        game.movable[other] &= still_movable
+
+
+@jit
+def _occupy(game: Record, square: int) -> None:
+    """Mark an inner square as occupied in its two lines."""
+    row, column = int(ROW_LINE[square]), int(COLUMN_LINE[square])
+    game.lines[row] |= 1 << (column - 9)
+    game.lines[column] |= 1 << row
+
+
+@jit
+def _settle(game: Record, section: int) -> None:
+    """Count one more stone of the seat to move in a section and update who owns it."""
+    seat = game.to_move
+    game.counts[seat, section] += 1
+    count, strictly_most = game.counts[seat, section], True
+    for other in range(game.num_players):
+        if other != seat:
+            strictly_most &= count > game.counts[other, section]
+            game.owned[other] &= ~((count >= game.counts[other, section]) << section)
+    game.owned[seat] |= strictly_most << section
+
+
+@jit
+def end_turn(game: Record) -> int:
+    """Hand the turn to the next seat, change the phase when it is complete; return the seats passed over, as bits."""
+    game.to_move = next_seat(game, game.to_move)
+    if game.phase == MOVEMENT:
+        return pass_over(game)
+    if game.open == 0:
+        game.phase += 1
+        game.open = ALL_SLOTS if game.phase == PLACEMENT else 0
+        if game.turn_order == 0:
+            game.to_move = 0
+    return 0
+
+
+@jit
+def next_seat(game: Record, seat: int) -> int:
+    """Return the seat after `seat` in turn order."""
+    return seat + 1 if seat + 1 < game.num_players else 0
+
+
+@jit
+def pass_over(game: Record) -> int:
+    """With `auto_pass`, move the turn on to a seat that can slide; return the seats passed over, as bits."""
+    passed = 0
+    if game.auto_pass and movable_slots(game):
+        while game.movable[game.to_move] == 0:
+            passed |= 1 << int(game.to_move)
+            game.to_move = next_seat(game, game.to_move)
+    return passed
+
+
+@jit
+def winner_of(game: Record) -> int:
+    """Return the seat with the highest score; among equals, the one latest in seat order."""
+    winner, best = 0, 0
+    for seat in range(game.num_players):
+        score = popcount(game.owned[seat])
+        if score >= best:
+            winner, best = seat, score
+    return winner
+
+
+@jit
+def plies(game: Record) -> int:
+    """Count the stones that were set or slid so far: phases start at 0, 9 and 45."""
+    if game.phase == NEUTRAL:
+        neutrals = 0
+        for section in range(NUM_SECTIONS):
+            neutrals += (game.open & SECTION_NEUTRALS[section]) == 0
+        return neutrals
+    if game.phase == PLACEMENT:
+        return NUM_NEUTRALS + NUM_SLOTS - popcount(game.open)
+    settled = 0
+    for seat in range(game.num_players):
+        for section in range(NUM_SECTIONS):
+            settled += game.counts[seat, section]
+    return NUM_NEUTRALS + NUM_SLOTS + settled

@@ -1,0 +1,173 @@
+"""Positions of 9tka as text that a person can read.
+
+`str(game)` gives, and `Game.from_text` reads:
+
+    9tka  players=2  turn_order=restart  auto_pass=True  to_move=1 (yellow)
+
+          A   B C D   E F G   H I J   K
+    11        2 2 .   2 . 1   . 1 1
+            +-------+-------+-------+
+    10    . | . . . | . . . | 1 . . | 2
+     9    1 | . # . | . 2 . | . # . | .
+    ..      ..
+
+`1`..`4` are the stones of the seats, numbered by their cell codes (seat 0 is `1`, yellow), in the header too; `#` is a
+neutral stone, `.` an empty square. Spaces between the signs and blank lines are free. What a record does not hold (the
+last action, who was passed over, how the neutral stones were placed) is not written.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.text import quote
+from ninetka_env.games.ninetka.geometry import (
+    COLUMN_NAMES,
+    EDGE,
+    LINE_SQUARES,
+    NEUTRAL_STONE,
+    NUM_SQUARES,
+    PASS,
+    SIZE,
+    SLOT_END,
+    SLOT_LINE,
+    SQUARE_SLOT,
+    square_name,
+)
+
+if TYPE_CHECKING:
+    from ninetka_env.games.ninetka.game import Game
+
+SEATS = ("yellow", "blue", "orange", "green")
+"""What people call the seats, after the colours of their stones."""
+
+CELL_SIGNS = ".1234#"
+"""The sign of each cell code."""
+
+
+def seat_label(seat: int) -> str:
+    """Name the seat to move as the header does."""
+    return f"to_move={seat + 1} ({SEATS[seat]})"
+
+
+def write_position(game: Game) -> str:
+    """Return a position as text that `read_position` reads back; the format is described at the top of this module."""
+    seat = game.to_move
+    header = (
+        f"9tka  players={game.num_players}  turn_order={game.turn_order}  auto_pass={game.auto_pass}  "
+        f"to_move={seat + 1} ({SEATS[seat]})"
+    )
+    signs = iter(CELL_SIGNS[code] for code in game.board.ravel()[_DRAWN])
+    board = [re.sub(r"\?", lambda _: next(signs), line) for line in _board_lines()]
+    return "\n".join([header, "", *board])
+
+
+def _board_lines() -> list[str]:
+    """Return the drawing of the board, `?` for each of the 117 squares that are used."""
+    border = 8 * " " + "+-------" * 3 + "+"
+    lines = [6 * " " + "   ".join(" ".join(COLUMN_NAMES[a:b]) for a, b in ((0, 1), (1, 4), (4, 7), (7, 10), (10, 11)))]
+    for row in range(SIZE):
+        if row in (0, 10):
+            lines.append(f"{SIZE - row:2}" + 8 * " " + "   ".join(["? ? ?"] * 3))
+        else:
+            lines.append(f"{SIZE - row:2}    ? | ? ? ? | ? ? ? | ? ? ? | ?")
+        if row % 3 == 0 and row <= 9:
+            lines.append(border)
+    return lines
+
+
+_DRAWN = np.setdiff1d(np.arange(NUM_SQUARES), [0, 10, 110, 120])
+"""The squares in the order of the signs: all but the corners."""
+
+_HEADER = re.compile(
+    r"9tka players=([234]) turn_order=(restart|continue) auto_pass=(True|False) to_move=([1-4]) \((\w+)\)"
+)
+_HEADER_HELP = "9tka  players=2|3|4  turn_order=restart|continue  auto_pass=True|False  to_move=1 (yellow)"
+
+
+class Position(NamedTuple):
+    """What the text of a position says."""
+
+    board: npt.NDArray[np.int8]
+    """(11, 11) cell codes."""
+    to_move: int
+    num_players: int
+    turn_order: str
+    auto_pass: bool
+    where: str
+    """The lines of the text, for error messages."""
+
+
+def read_position(text: str) -> Position:
+    """Return what `write_position` wrote.
+
+    Raises:
+        ValueError: if the text is no such position, naming the line and what was expected there.
+    """
+    lines = [(number, " ".join(line.split())) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    number, header = lines[0] if lines else (1, "")
+    match = _HEADER.fullmatch(header)
+    if not match:
+        raise ValueError(f"line {number}: expected {_HEADER_HELP!r}, found {quote(header)}")
+    players, turn_order, auto_pass, to_move, colour = match.groups()
+    num_players, seat = int(players), int(to_move) - 1
+    if seat >= num_players or colour != SEATS[seat]:
+        allowed = ", ".join(f"{n + 1} ({SEATS[n]})" for n in range(num_players))
+        raise ValueError(f"line {number}: to_move={to_move} ({quote(colour)}): expected one of {allowed}")
+    board = _read_board(lines[1:], number, num_players)
+    where = f"line {number} with the board in lines {lines[1][0]} to {lines[-1][0]}"
+    return Position(board, seat, num_players, turn_order, auto_pass == "True", where)
+
+
+def _read_board(lines: list[tuple[int, str]], last: int, num_players: int) -> npt.NDArray[np.int8]:
+    """Return the (11, 11) board of numbered lines that follow line `last`."""
+    signs = CELL_SIGNS[: num_players + 1] + CELL_SIGNS[NEUTRAL_STONE]
+    codes: list[int] = []
+    for index, drawn in enumerate(_board_lines()):
+        expected = f"{' '.join(drawn.split())!r}" + (f" with each ? one of {' '.join(signs)}" if "?" in drawn else "")
+        if index >= len(lines):
+            raise ValueError(f"line {last + 1}: expected {expected}, found the end of the text")
+        last, line = lines[index]
+        words, wanted = line.split(), drawn.split()
+        if len(words) != len(wanted) or any(
+            word != want if want != "?" else len(word) != 1 or word not in signs
+            for word, want in zip(words, wanted, strict=True)
+        ):
+            raise ValueError(f"line {last}: expected {expected}, found {quote(line)}")
+        codes.extend(CELL_SIGNS.index(word) for word, want in zip(words, wanted, strict=True) if want == "?")
+    for number, line in lines[index + 1 :]:
+        raise ValueError(f"line {number}: expected the end of the text, found {quote(line)}")
+    board = np.zeros(NUM_SQUARES, np.int8)
+    board[_DRAWN] = codes
+    return board.reshape(SIZE, SIZE)
+
+
+def last_landing(game: Game) -> int | None:
+    """Return the square where the stone of the last action stands; None at the start and after a pass."""
+    square = game.last_action
+    if square is None or square == PASS:
+        return None
+    if not EDGE[square] or game.board.flat[square]:
+        return square
+    slot = SQUARE_SLOT[square]  # it slid over empty squares, so it is the first stone met on the way in
+    places = LINE_SQUARES[SLOT_LINE[slot]][:: -1 if SLOT_END[slot] else 1]
+    return int(next(place for place in places if game.board.flat[place]))
+
+
+def describe_last(game: Game) -> str:
+    """Say what the last action was and who was passed over after it, such as `"blue: A5 to D5; yellow passed over"`."""
+    if game.last_action is None:
+        return ""
+    landing = last_landing(game)
+    if landing is None:
+        return f"{SEATS[(game.to_move - 1) % game.num_players]}: pass"
+    code = int(game.board.flat[landing])
+    told = f"{'neutral stone' if code == NEUTRAL_STONE else SEATS[code - 1]}: {square_name(game.last_action)}"
+    if landing != game.last_action:
+        told += f" to {square_name(landing)}"
+    passed = " and ".join(SEATS[seat] for seat in game.passed)
+    return f"{told}; {passed} passed over" if passed else told

@@ -1,0 +1,369 @@
+"""The command `ninetka`: evaluate agents, look at saved games, measure speed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from ninetka_web import commands
+
+if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
+    from ninetka_agents.agent import Agent
+    from ninetka_train.judging.arena import Progress, Results, Settings
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command."""
+    app(prog_name="ninetka")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from ninetka_train import ENVIRONMENT, package_version
+
+        typer.echo(f"ninetka {package_version()}, environment {ENVIRONMENT}")
+        raise typer.Exit
+
+
+@app.callback()
+def ninetka(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
+    ] = False,
+) -> None:
+    """The board game 9tka for reinforcement learning."""
+
+
+def _fail(message: object, code: int = 2) -> NoReturn:
+    """End the command with an error message."""
+    typer.echo(f"error: {_explain(message)}", err=True)
+    raise typer.Exit(code)
+
+
+def _explain(message: object) -> str:
+    """Say what is wrong, first the file if it is one."""
+    if isinstance(message, OSError) and message.filename is not None:
+        return f"{message.filename}: {message.strerror}"
+    return str(message)
+
+
+@contextmanager
+def _failing(what: str, extras: str = "train") -> Iterator[None]:
+    """End the command with an error message if `what` lacks a package, is given something wrong or cannot write."""
+    try:
+        yield
+    except ImportError as error:
+        _fail(f"{what} need {error.name}: pip install 'ninetka-env[{extras}]'")
+    except (ValueError, OSError) as error:
+        _fail(error)
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r}: expected an integer") from None
+
+
+def _integer_option(*names: str, help: str) -> Any:  # typer's name
+    return typer.Option(*names, help=help, parser=_integer, metavar="INTEGER")
+
+
+@app.command()
+def train(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Such as configs/quick.yaml.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ppo.epochs=2.")
+    ] = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+    games: Annotated[int, _integer_option("--games", "-g", help="Games per opponent at the end; 0: none.")] = 200,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
+) -> None:
+    """Train a network by self-play, and measure it."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    try:
+        from ninetka_train.learning.config import load_config
+        from ninetka_train.run import run
+    except ImportError as error:
+        _fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def show(share: float, numbers: dict[str, float]) -> None:
+            text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
+            bar.update(task, completed=share, description=text)
+
+        try:
+            chosen = load_config(config, settings or ())
+            run(chosen, runs / chosen.name, games, resume, show)
+        except ValueError as error:
+            _fail(error)
+        except OSError as error:
+            _fail(f"{_explain(error)}; checkpoints written before are whole: go on with --resume", code=1)
+        except KeyboardInterrupt:
+            _fail("stopped: go on with --resume", code=130)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, such as runs/quick; may be going on.")],
+) -> None:
+    """Show how a run went: tables here, report.png and report.html in its folder."""
+    with _failing("reports"):
+        from ninetka_train.showing.run_data import print_run, write_report
+
+        write_report(folder)
+        print_run(folder)
+
+
+@app.command()
+def study(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write, such as docs/perfect-play.")],
+    games: Annotated[int, _integer_option("--games", "-g", help="Games per agent and turn order.")] = 50,
+    seed: Annotated[int, _integer_option("--seed", help="Decides every game.")] = 0,
+) -> None:
+    """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json, in some minutes."""
+    with _failing("studies"):
+        import ninetka_train.ninetka.study as module
+        from ninetka_env.core.files import check_writable
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(path.with_suffix(".md"))
+        found = module.study(games, seed, lambda what: typer.echo(what, err=True))
+        module.write_study(found, path)
+    typer.echo(f"wrote {path.with_suffix('.md')}, .png and .json")
+
+
+@app.command()
+def export(
+    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Such as runs/quick.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],
+) -> None:
+    """Write a trained network into an ONNX file."""
+    with _failing("exports", "train,onnx"):
+        from ninetka_agents.checkpoint import load_checkpoint
+        from ninetka_agents.ninetka.export import export_onnx
+        from ninetka_env.core.files import check_writable
+
+        check_writable(file)
+        export_onnx(load_checkpoint(checkpoint)[0], file)
+    typer.echo(f"wrote {file}")
+
+
+@app.command()
+def evaluate(
+    agents: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="AGENT...", help="Who plays, such as: random  maxn  maxn:depth=3  mcts:simulations=2000"
+        ),
+    ] = None,
+    players: Annotated[int, _integer_option("--players", "-n", help="Seats at the table: 2, 3 or 4.")] = 2,
+    games: Annotated[
+        int, _integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")
+    ] = 100,
+    seed: Annotated[
+        int, _integer_option("--seed", help="Decides every game; the same seed gives the same result.")
+    ] = 0,
+    tournament: Annotated[
+        bool, typer.Option("--tournament", help="Two players: also score matches of two games, seats swapped.")
+    ] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Two players: also count the wins given away, by perfect play.")
+    ] = False,
+    neutral_placement: Annotated[str, typer.Option(help="Who places neutral stones: players or random.")] = "players",
+    turn_order: Annotated[str, typer.Option(help="Who opens a phase: restart (seat 0) or continue.")] = "restart",
+    batch: Annotated[int, _integer_option("--batch", help="Games played at once; results do not depend on it.")] = 256,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
+    games_file: Annotated[
+        Path | None, typer.Option("--save-games", metavar="FILE", help="Write all games there, as text.")
+    ] = None,
+) -> None:
+    """Let agents play each other, with seats rotated, and report win shares, intervals and ratings.
+
+    With fewer agents than seats the last one named fills the rest (`ninetka evaluate net maxn --players 3` is one net
+    against two MaxN); with more, every choice of as many agents as there are seats plays.
+    """
+    from ninetka_train.judging.arena import AgentError, Settings, play_games
+    from ninetka_train.judging.evaluate import summarise
+    from ninetka_train.judging.report import print_report, write_json
+
+    settings = Settings(tuple(agents or ()), players, games, seed, neutral_placement, turn_order, batch)
+    chosen = _prepare(settings, tournament, exact, json_file, games_file)
+    options = {"seed": seed, "neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
+    try:
+        with _progress_bar(_count_games(settings)) as progress:
+            saved = _SavedGames(games_file) if games_file else None
+            results = play_games(chosen, players, games, **options, progress=progress, finished=saved)  # type: ignore[arg-type]
+    except AgentError as error:
+        _fail(error, code=1)
+    except (MemoryError, OverflowError):
+        _fail(f"{games} games of these agents do not fit into memory")
+    evaluation = summarise(results, tournament=tournament, exact=exact)
+    print_report(evaluation)
+    failures = [saved.failure] if saved and saved.failure else []
+    try:
+        if json_file:
+            write_json(evaluation, json_file)
+    except OSError as error:
+        failures.append(error)
+    if failures:
+        _fail("; ".join(map(_explain, failures)))
+
+
+def _prepare(
+    settings: Settings, tournament: bool, exact: bool, json_file: Path | None, games_file: Path | None
+) -> list[Agent]:
+    """Check everything that can be wrong before a game is played, and make the agents."""
+    from ninetka_agents import make_agent
+    from ninetka_env.core.files import check_writable
+    from ninetka_train.judging.arena import check_settings
+    from ninetka_train.judging.evaluate import check_tournament
+    from ninetka_train.ninetka.blunders import check_solvable
+
+    try:
+        check_settings(settings)
+        if tournament:
+            check_tournament(len(settings.agents), settings.num_players)
+        if exact:
+            check_solvable(settings.num_players)
+        if json_file and games_file and json_file.resolve() == games_file.resolve():
+            raise ValueError(f"--json and --save-games name the same file, {json_file}")
+        for path in filter(None, (json_file, games_file)):
+            check_writable(path)
+        return [make_agent(spec) for spec in settings.agents]
+    except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
+        _fail(error)
+
+
+def _count_games(settings: Settings) -> int:
+    """Return how many games will be played; say so if they are more per lineup than asked for."""
+    from ninetka_train.judging.arena import make_schedule
+
+    schedule = make_schedule(len(settings.agents), settings.num_players, settings.num_games)
+    games = schedule.groups_per_lineup * schedule.rotation
+    if games != settings.num_games:
+        whole = f"{schedule.groups_per_lineup} rotations of {schedule.rotation} seatings"
+        typer.echo(f"note: {settings.num_games} games per lineup are rounded up to {games}, {whole}", err=True)
+    return len(schedule.seatings)
+
+
+@contextmanager
+def _progress_bar(games: int) -> Iterator[Progress]:
+    """Show how far the games are, on stderr and only if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("games"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("games", total=games)
+        yield lambda done: bar.update(task, completed=done)
+
+
+class _SavedGames:
+    """Writes games into a file as they end; if that fails, the match goes on and the failure is told in the end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failure: Exception | None = None
+
+    def __call__(self, results: Results, games: range) -> None:
+        from ninetka_env.games.ninetka.text import write_records
+        from ninetka_train.judging.report import game_records
+
+        if self.failure:
+            return
+        try:
+            write_records(self.path, game_records(results, games), append=games.start > 0)
+        except (OSError, ValueError) as error:
+            self.failure = error
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Games as `evaluate --save-games` writes them.")],
+    game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    ply: Annotated[int | None, _integer_option("--ply", help="Only the position after this many plies.")] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="Draw the position into a picture (last unless --ply).")
+    ] = None,
+) -> None:
+    """Show a saved game, position by position."""
+    from ninetka_env.api.replay import find_record, position_at, replay_text
+
+    try:
+        record = find_record(file, game)
+        if png is None:
+            for text in replay_text(record, ply, color=sys.stdout.isatty()):
+                typer.echo(text + "\n")
+        else:
+            from ninetka_env.games.ninetka.render import save_png
+
+            save_png(position_at(record, ply), png)
+            typer.echo(f"wrote {png}")
+    except BrokenPipeError:  # the reader has seen enough
+        raise
+    except (ValueError, OSError, ImportError) as error:
+        _fail(error)
+
+
+@app.command()
+def analyze(
+    file: Annotated[Path, typer.Argument(metavar="RECORD", help="Games as `evaluate --save-games` writes them.")],
+    game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    nodes: Annotated[int, _integer_option("--nodes", help="The solver's budget per position.")] = 2_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw the game's course there.")] = None,
+) -> None:
+    """Tell which slides of a two-player game kept the win under perfect play, and which gave it away."""
+    import json
+
+    from ninetka_env.api.replay import find_record
+    from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, save_course
+    from ninetka_train.ninetka.analyze import analyze as run
+
+    try:
+        analysis = run(find_record(file, game), nodes)
+        typer.echo(json.dumps(analysis_dict(analysis), indent=2) if as_json else "\n".join(analysis_text(analysis)))
+        if png:
+            save_course(analysis, png)
+            typer.echo(f"wrote {png}", err=True)
+    except (ValueError, OSError) as error:
+        _fail(error)
+
+
+@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(context: typer.Context) -> None:
+    """Run the repository's benchmarks; everything after `bench` goes to them."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / "benchmarks" / "run.py").is_file():
+        _fail("the benchmarks live in the repository, beside the packages: run the command from a clone of it")
+    sys.path.insert(0, str(root))
+    run = importlib.import_module("benchmarks.run").main
+    raise typer.Exit(run(context.args) or 0)
+
+
+app.command()(commands.play)
+app.command()(commands.table)
+
+
+if __name__ == "__main__":
+    main()

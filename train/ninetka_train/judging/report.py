@@ -1,0 +1,204 @@
+"""Figures on paper: tables for a terminal, JSON for programs, and the games themselves as text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ninetka_env.core.files import replace_file
+from ninetka_env.games.ninetka.text import COLOURS, GameRecord
+from ninetka_env.games.ninetka.rules import Phase
+from ninetka_train import ENVIRONMENT, package_version
+from ninetka_train.judging.arena import NO_ACTION, Results
+from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigures
+
+PLAIN_WIDTH = 120
+"""Columns when the output is no terminal."""
+ENOUGH_DISTINCT = 0.9
+"""With a smaller share of games that differ, a report warns."""
+
+
+def print_report(evaluation: Evaluation, console: Console | None = None) -> None:
+    """Print the tables of an evaluation."""
+    console = console or report_console()
+    tables = [_results_table(evaluation), _seats_table(evaluation), _times_table(evaluation)]
+    if len(evaluation.lineups) > 1:
+        tables.append(_lineups_table(evaluation))
+    if evaluation.matches is not None:
+        tables.append(_matches_table(evaluation))
+    if evaluation.exact is not None:
+        tables.append(_exact_table(evaluation.exact))
+    console.print(Text("\n".join(headings(evaluation))))
+    for table in tables:
+        console.print()
+        console.print(table)
+
+
+def report_console() -> Console:
+    """Return the console on stdout, wide enough for the tables if it is no terminal."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+
+
+def headings(evaluation: Evaluation) -> list[str]:
+    """Say in lines of text what was played, so that it can be played again."""
+    settings = evaluation.settings
+    lineups, games = len(evaluation.lineups), evaluation.games_per_lineup
+    played = f"{games} games" if lineups == 1 else f"{lineups} lineups of {games} games"
+    asked = "" if games == settings.num_games else f" (asked for: {settings.num_games})"
+    differ = f"{evaluation.distinct_games} of them distinct"
+    lines = [
+        f"9tka, {settings.num_players} players, {played}{asked} in paired rotations of {evaluation.rotation}, {differ}",
+        f"{ENVIRONMENT}, package {package_version()}, neutral_placement={settings.neutral_placement}, "
+        f"turn_order={settings.turn_order}, seed={settings.seed}, batch={settings.batch}",
+    ]
+    if evaluation.distinct_games < ENOUGH_DISTINCT * lineups * games:
+        lines.append(
+            "warning: many games were replayed move by move, so they say less than the intervals claim"
+            + (": vary the starts (--neutral-placement random)" if settings.neutral_placement == "players" else "")
+        )
+    return lines
+
+
+def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
+    """Return an empty table; all columns but the first hold figures."""
+    table = Table(title=Text(title, "bold"), caption=note, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.title_justify = table.caption_justify = "left"
+    table.add_column(first, overflow="fold")
+    for column in columns:
+        table.add_column(Text(column), justify="right", no_wrap=True)
+    return table
+
+
+def percent(share: float) -> str:
+    """Write a share in percent."""
+    return f"{100 * share:.1f}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _results_table(evaluation: Evaluation) -> Table:
+    columns = ["games", "wins", "wins % [95 %]", "even %", "sections"]
+    note = "wins: games won by any copy of the agent. even: its share of the seats."
+    rated = len(evaluation.agents) > 1
+    if rated:
+        columns.append("Elo [95 %]")
+        note += " Elo: mean 0; no interval if it won all or none, or seats rotated once only."
+    table = new_table("Results", "agent", *columns, note=note)
+    for agent in evaluation.agents:
+        low, high = agent.interval
+        share = f"{percent(agent.share)} [{percent(low)}, {percent(high)}]"
+        cells = [str(agent.games), str(agent.wins), share, percent(agent.even), f"{agent.sections:.2f}"]
+        table.add_row(*map(Text, [agent.name, *cells, *([_elo(agent)] if rated else [])]))
+    return table
+
+
+def _elo(agent: AgentFigures) -> str:
+    elo = f"{round(agent.elo or 0):+d}"
+    if agent.elo_interval is None:
+        return elo
+    low, high = agent.elo_interval
+    return f"{elo} [{round(low):+d}, {round(high):+d}]"
+
+
+def _seats_table(evaluation: Evaluation) -> Table:
+    seats = [f"seat {seat}" for seat in range(evaluation.settings.num_players)]
+    table = new_table("Wins by seat", "agent", *seats, note="wins / games (%); seat 0 moves first")
+    for agent in evaluation.agents:
+        cells = [
+            f"{seat.wins} / {seat.games} ({percent(seat.wins / seat.games)})" if seat.games else "-"
+            for seat in agent.seats
+        ]
+        table.add_row(Text(agent.name), *cells)
+    return table
+
+
+def _times_table(evaluation: Evaluation) -> Table:
+    phases = [phase.name.lower() for phase in Phase]
+    note = "mean (slowest call); games are played in batches: wall time of a call / positions in it"
+    table = new_table("Milliseconds per move", "agent", *phases, note=note)
+    for agent in evaluation.agents:
+        cells = {time.phase: f"{_short(time.mean_ms)} ({_short(time.slowest_ms)})" for time in agent.times}
+        table.add_row(Text(agent.name), *(cells.get(phase, "-") for phase in phases))
+    return table
+
+
+def _lineups_table(evaluation: Evaluation) -> Table:
+    table = new_table("Wins by lineup", "agents", "games", "wins %, in the order of the agents")
+    for lineup in evaluation.lineups:
+        shares = [percent(lineup.wins[name] / lineup.games) for name in lineup.agents]
+        table.add_row(Text(", ".join(lineup.agents)), str(lineup.games), " / ".join(shares))
+    return table
+
+
+def _matches_table(evaluation: Evaluation) -> Table:
+    note = "a match: two games with seats swapped; the higher sum of sections wins"
+    columns = ("opponent", "matches", "won", "drawn", "lost", "sections")
+    table = new_table("Two-player tournament", "agent", *columns, note=note)
+    table.columns[1].justify = "left"
+    for match in evaluation.matches or []:
+        counts = (match.matches, match.won, match.drawn, match.lost)
+        sums = f"{match.sections} : {match.opponent_sections}"
+        table.add_row(Text(match.agent), Text(match.opponent), *map(str, counts), sums)
+    return table
+
+
+def _exact_table(exact: list[ExactFigures]) -> Table:
+    columns = ("decisions", "unsolved %", "won", "blunders", "blunders % of won [95 %]")
+    note = "won: decisions where perfect play wins. blunders: those that gave the win away."
+    table = new_table("Movement by the standard of perfect play", "agent", *columns, note=note)
+    for agent in exact:
+        share = "-"
+        if agent.share is not None and agent.interval is not None:
+            share = f"{percent(agent.share)} [{percent(agent.interval[0])}, {percent(agent.interval[1])}]"
+        unsolved = percent(agent.unsolved / agent.decisions) if agent.decisions else "-"
+        table.add_row(Text(agent.agent), str(agent.decisions), unsolved, str(agent.won), str(agent.blunders), share)
+    return table
+
+
+def as_dict(evaluation: Evaluation) -> dict[str, Any]:
+    """Return everything as plain values for JSON; the keys are the field names of `ninetka_train.judging.evaluate`."""
+    return {"environment": ENVIRONMENT, "package": package_version(), **dataclasses.asdict(evaluation)}
+
+
+def write_json(evaluation: Evaluation, path: Path) -> None:
+    """Write `as_dict` into a file; see `ninetka_env.core.files.replace_file`."""
+    text = json.dumps(as_dict(evaluation), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    replace_file(path, [text.encode()])
+
+
+def game_records(results: Results, games: Iterable[int] | None = None) -> Iterator[GameRecord]:
+    """Yield games that were played, all unless told which, with the agents under the colours of their seats.
+
+    Each also names the seed and the rotation group.
+    """
+    settings, schedule = results.settings, results.schedule
+    for game in range(len(schedule.seatings)) if games is None else games:
+        seating = schedule.seatings[game]
+        group = game // schedule.rotation
+        tags = {COLOURS[seat]: _one_line(settings.agents[agent]) for seat, agent in enumerate(seating)}
+        drawn = settings.neutral_placement == "random"
+        yield GameRecord(
+            num_players=settings.num_players,
+            actions=tuple(int(action) for action in results.actions[game] if action != NO_ACTION),
+            scores=tuple(map(int, results.scores[game])),
+            winner=int(results.winners[game]),
+            neutral_placement=settings.neutral_placement,
+            turn_order=settings.turn_order,
+            neutrals=tuple(map(int, results.starts["board"][group].nonzero()[0])) if drawn else (),
+            tags={**tags, "seed": str(settings.seed), "group": str(group)},
+        )
+
+
+def _one_line(name: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in name).strip()[:1000]

@@ -1,0 +1,261 @@
+"""The settings of a training run: typed, a sentence each, read from YAML, overridden by `key=value`.
+
+config = load_config("configs/quick.yaml", ["ppo.moves=100000", "seed=3"])
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ninetka_agents.ninetka.network import NetworkConfig
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class _Settings(BaseModel):
+    """Settings that refuse unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class NetworkSettings(_Settings):
+    """The shape of the network; see `ninetka_agents.ninetka.network.NetworkConfig`."""
+
+    width: Count = 64
+    """Numbers per token (slot or section)."""
+    blocks: Count = 2
+    """Residual blocks."""
+    mixing: Literal["pool", "attention", "relations"] = "relations"
+    """How slots learn of each other: by pools over all alone, also by attention, or by how their slides bear on each
+    other."""
+    heads: Count = 4
+    """Attention heads, where mixing is attention."""
+
+    def build(self) -> NetworkConfig:
+        """Return the network's own configuration."""
+        return NetworkConfig(**self.model_dump())
+
+
+class PPOSettings(_Settings):
+    """Self-play with proximal policy optimisation."""
+
+    moves: Count = 3_000_000
+    """Moves to see in all; the run ends after the rollout that reaches it."""
+    games: Count = 512
+    """Games stepped at once, shared out evenly over the player counts."""
+    plies: Count = 32
+    """Plies per game and rollout; a learning batch is games x plies moves."""
+    minibatch: Count = 2048
+    """Moves per gradient step."""
+    microbatch: Count = 512
+    """Moves per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
+    epochs: Count = 1
+    """Passes over a rollout's moves."""
+    learning_rate: Positive = 1e-3
+    """AdamW's step size at the start; it falls to `final_learning_rate` in a straight line over the run."""
+    final_learning_rate: Positive = 1e-4
+    """The step size at the end."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """AdamW's weight decay."""
+    clip: Positive = 0.2
+    """How far a probability may move away from the one the move was played with, as a ratio, before it is ignored."""
+    entropy: Annotated[float, Field(ge=0)] = 0.02
+    """Weight of the policy's entropy at the start; it falls to `final_entropy` in a straight line."""
+    final_entropy: Annotated[float, Field(ge=0)] = 0.003
+    """The entropy's weight at the end."""
+    discount_lambda: Fraction = 0.95
+    """Lambda of the advantages, over each seat's own decisions (rewards come at the end only, undiscounted)."""
+    value_weight: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of the value's cross-entropy."""
+    owner_weight: Annotated[float, Field(ge=0)] = 0.2
+    """Weight of the cross-entropy of the sections' final owners, where the game ended within the rollout."""
+    gradient_norm: Positive = 1.0
+    """Gradients are scaled down to at most this norm."""
+    league_share: Fraction = 0.0
+    """Share of the games in which one seat learns and the others are held by an opponent from the league."""
+    league_size: Count = 8
+    """Past selves kept; when full, a random older one makes room."""
+    league_every: Count = 20
+    """Rollouts between two past selves."""
+    league_agents: tuple[str, ...] = ()
+    """Specs of further opponents in the league, such as maxn; they are asked move by move and may be slow."""
+
+    @model_validator(mode="after")
+    def _check(self) -> PPOSettings:
+        if self.minibatch % self.microbatch:
+            raise ValueError(f"minibatch={self.minibatch}: expected a multiple of microbatch={self.microbatch}")
+        return self
+
+
+class AlphaZeroSettings(_Settings):
+    """Learning from searched games: first with random playouts, then with the network."""
+
+    rounds: Count = 20
+    """Times that new games are played and learned from."""
+    games: Count = 100
+    """Games per round and player count."""
+    playout_rounds: Annotated[int, Field(ge=0)] = 20
+    """So many rounds at the start search with random playouts; the later ones with the network."""
+    playouts: Annotated[int, Field(ge=2, le=65535)] = 400
+    """Playouts per move of a playout round."""
+    exploration: Annotated[float, Field(ge=0)] = 0.7
+    """The exploration constant of that search."""
+    greedy: Fraction = 0.75
+    """Chance that a move of a playout round is the most visited one; else it is drawn by visits."""
+    power: Positive = 12.0
+    """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
+    simulations: Count = 64
+    """Simulations of the Gumbel search."""
+    considered: Count = 16
+    """Root actions that it considers."""
+    leaf_playouts: Annotated[int, Field(ge=0)] = 32
+    """Playouts of a tree search from each position that it evaluates, which count half in its value."""
+    share: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Chance that a position is searched; the network's games go on by its policy alone."""
+    value_share: Fraction = 0.2
+    """Chance that one is kept without search, to learn from how its game ended, and what the solver knows of it."""
+    slide_playouts: Annotated[int, Field(ge=0)] = 0
+    """Playouts of the tree search that slides in the network's games, from the random ply on; searched slides then
+    learn from the guided search's visits. 0: the network's policy slides, and the Gumbel search searches all."""
+    slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """With slide_playouts: times share and value_share in the movement phase, whose positions say less that is new."""
+    value_mix: Fraction = 0.5
+    """Share of the search's own values in the value's target; the rest is who won."""
+    exact_nodes: Annotated[int, Field(ge=0)] = 20_000
+    """Nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
+    exact_share: Fraction = 0.0
+    """Chance that a slide of the network's two-player games is shown to the solver, beside those that are kept anyway,
+    and kept if it knows how to win; above 0, the policy slides in these games whatever `slide_playouts` says."""
+    window: Count = 20
+    """Rounds whose positions are kept to learn from."""
+    steps: Count = 100
+    """Gradient steps per round."""
+    minibatch: Count = 1024
+    """Positions per gradient step."""
+    microbatch: Count = 512
+    """Positions per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
+    learning_rate: Positive = 2e-3
+    """AdamW's step size at the start; it falls to 1 % in a straight line over the run."""
+    owner_weight: Annotated[float, Field(ge=0)] = 0.3
+    """Weight of the cross-entropy of the sections' final owners."""
+
+    @model_validator(mode="after")
+    def _check(self) -> AlphaZeroSettings:
+        if self.exact_share and not self.exact_nodes:
+            raise ValueError(f"exact_share={self.exact_share}: needs exact_nodes above 0, the nodes of the solver")
+        return self
+
+
+class TrainConfig(_Settings):
+    """A whole run."""
+
+    name: str = "quick"
+    """The run's folder under runs/."""
+    algorithm: Literal["ppo", "alphazero"] = "ppo"
+    """How to learn: self-play with PPO, or from searched games."""
+    players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1)] = (2,)
+    """Player counts to learn, all in one network; one that is named twice gets twice the games."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Decides weights, games and the order of learning."""
+    threads: Annotated[int, Field(ge=0)] = 0
+    """CPU threads; 0 for one per core."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the network runs; auto takes a GPU if there is one."""
+    bf16: bool | Literal["auto"] = "auto"
+    """Multiply in bfloat16; auto: on a GPU and on processors that have it in hardware."""
+    checkpoint_every: Count = 20
+    """Rollouts, or rounds, between two checkpoints."""
+    start_from: str = ""
+    """Checkpoint whose weights to start from; empty for fresh ones."""
+    network: NetworkSettings = NetworkSettings()
+    """The network's shape."""
+    ppo: PPOSettings = PPOSettings()
+    """Settings of PPO."""
+    alphazero: AlphaZeroSettings = AlphaZeroSettings()
+    """Settings of AlphaZero."""
+
+
+def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
+    """Read a configuration.
+
+    Args:
+        path: of a YAML file; None for the defaults.
+        overrides: `key=value` with dots for nested keys, the value in YAML: `ppo.epochs=2`, `players=[2, 3]`.
+
+    Raises:
+        ValueError: naming the file and each key that is unknown (and the nearest known one) or has a wrong value.
+    """
+    where = str(path) if path else "the configuration"
+    values = _read_yaml(Path(path)) if path else {}
+    for override in overrides:
+        _override(values, override)
+    return check_config(values, where)
+
+
+def check_config(values: dict[str, Any], where: str = "the configuration") -> TrainConfig:
+    """Make a configuration of plain values; raises `ValueError` as `load_config` does."""
+    try:
+        return TrainConfig.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(problem) for problem in error.errors()]
+        raise ValueError(f"{where}: " + "; ".join(lines)) from None
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: is no YAML: {error}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}")
+    return values
+
+
+def _override(values: dict[str, Any], text: str) -> None:
+    """Set one `key=value` in nested values."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ValueError(f"override {text!r}: expected key=value, such as ppo.epochs=2")
+    *parents, last = key.strip().split(".")
+    for parent in parents:
+        inner = values.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise ValueError(f"override {text!r}: {parent} holds no further keys")
+        values = inner
+    try:
+        values[last] = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ValueError(f"override {text!r}: {value!r} is no YAML value") from None
+
+
+def _explain(problem: Any) -> str:
+    """Say what is wrong with one key."""
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] != "extra_forbidden":
+        return f"{key}={problem['input']!r}: {problem['msg']}" if key else str(problem["msg"])
+    known = list(_known_keys())
+    near = difflib.get_close_matches(key, known, n=1) or difflib.get_close_matches(
+        key.rsplit(".", 1)[-1], [name.rsplit(".", 1)[-1] for name in known], n=1
+    )
+    return f"unknown key {key!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+def _known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for name, info in model.model_fields.items():
+        keys.append(prefix + name)
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            keys += _known_keys(info.annotation, f"{prefix}{name}.")
+    return keys

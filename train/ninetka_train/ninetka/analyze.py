@@ -1,0 +1,148 @@
+"""A finished two-player game against the truth: which movement plies kept the win, and which gave it away.
+
+analysis = analyze(find_record("games.txt", 1))
+print(*analysis_text(analysis), sep="; ")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch, value_for
+from ninetka_env.core.files import replace_file
+from ninetka_env.games.ninetka.geometry import action_name
+from ninetka_env.games.ninetka.text import COLOURS, GameRecord
+from ninetka_env.games.ninetka.rules import Phase
+
+OUTCOMES = {WON: "won", UNKNOWN: "unknown", LOST: "lost"}
+
+
+@dataclass(frozen=True)
+class PlyAnalysis:
+    """One movement ply, seen from the seat that played it."""
+
+    ply: int
+    """`Game.ply` before the slide."""
+    seat: int
+    action: int
+    move: str
+    """The action's name."""
+    before: str
+    """What perfect play makes of the position: won, lost or unknown, for this seat."""
+    after: str
+    """The same after the slide."""
+    legal: int
+    """Legal actions."""
+    winning: list[str]
+    """Those known to win."""
+    mistake: bool
+    """Whether the slide gave a won position away."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A game's movement phase, ply by ply."""
+
+    winner: int
+    """The seat that won the game."""
+    nodes: int
+    """The solver's budget per position."""
+    plies: list[PlyAnalysis]
+    first_mistake: int | None
+    """`ply` of the first mistake; None without any. What is unknown is not counted."""
+    unknown: int
+    """Plies whose position before was not solved within the budget."""
+
+
+def analyze(record: GameRecord, nodes: int = 2_000_000, threads: int = 0) -> Analysis:
+    """Solve every position of a game's movement phase.
+
+    Args:
+        record: a two-player game.
+        nodes: the solver's budget per position, all moves included.
+        threads: at most this many threads; 0 for all that numba may use.
+
+    Raises:
+        ValueError: if the game has more players, or is broken.
+    """
+    if record.num_players != 2:
+        raise ValueError(f"only two-player games can be analyzed; this one has {record.num_players} players")
+    games = [game for game in record.replay() if game.phase == Phase.MOVEMENT]
+    winners, values = solve_batch(np.concatenate([game.records for game in games]), nodes, threads)
+    plies = []
+    for place, action in enumerate(record.actions[len(record.actions) - len(games) + 1 :]):
+        game, value = games[place], int(values[place, action])
+        before = value_for(int(winners[place]), game.to_move)
+        plies.append(
+            PlyAnalysis(
+                ply=game.ply,
+                seat=game.to_move,
+                action=action,
+                move=action_name(action),
+                before=OUTCOMES[before],
+                after=OUTCOMES[value],
+                legal=len(game.legal_actions()),
+                winning=[action_name(int(other)) for other in np.flatnonzero(values[place] == WON)],
+                mistake=before == WON and value == LOST,
+            )
+        )
+    first = next((ply.ply for ply in plies if ply.mistake), None)
+    return Analysis(record.winner, nodes, plies, first, sum(ply.before == OUTCOMES[UNKNOWN] for ply in plies))
+
+
+def analysis_text(analysis: Analysis) -> Iterator[str]:
+    """Yield the analysis as lines of text."""
+    yield "ply  seat    move  before   after    winning moves"
+    for ply in analysis.plies:
+        kept = f"{len(ply.winning)} of {ply.legal}" + (f": {' '.join(ply.winning)}" if ply.mistake else "")
+        mark = "  <- mistake" if ply.mistake else ""
+        yield f"{ply.ply:3}  {COLOURS[ply.seat]:7} {ply.move:5} {ply.before:8} {ply.after:8} {kept}{mark}"
+    if analysis.first_mistake is None:
+        yield "no mistake"
+    else:
+        mistakes = [sum(ply.mistake for ply in analysis.plies if ply.seat == seat) for seat in (0, 1)]
+        counted = ", ".join(f"{COLOURS[seat]} {count}" for seat, count in enumerate(mistakes))
+        yield f"first mistake at ply {analysis.first_mistake}; mistakes: {counted}"
+    if analysis.unknown:
+        yield f"{analysis.unknown} positions were not solved within {analysis.nodes} nodes"
+
+
+def analysis_dict(analysis: Analysis) -> dict[str, Any]:
+    """Return the analysis as plain values for JSON; the keys are the fields of `Analysis`."""
+    return dataclasses.asdict(analysis)
+
+
+def save_course(analysis: Analysis, path: Path) -> None:
+    """Draw the game's course: who holds the win after each ply, how many moves keep it, and the mistakes.
+
+    Raises:
+        OSError: if the picture cannot be written; an earlier one is left as it was.
+        ValueError: if the file's ending names no format of pictures.
+    """
+    from io import BytesIO
+
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for seat, colour in enumerate(("#d9a400", "#2b6cb0")):
+        own = [ply for ply in analysis.plies if ply.seat == seat]
+        shares = [100 * len(ply.winning) / ply.legal for ply in own]
+        axes.plot([ply.ply for ply in own], shares, "o-", color=colour, label=f"{COLOURS[seat]} to move", markersize=4)
+        wrong = [(ply.ply, share) for ply, share in zip(own, shares, strict=True) if ply.mistake]
+        axes.plot([x for x, _ in wrong], [y for _, y in wrong], "x", color="#c53030", markersize=11, markeredgewidth=2)
+    for ply in analysis.plies:
+        if ply.before != OUTCOMES[UNKNOWN]:
+            holder = ply.seat if ply.before == OUTCOMES[WON] else 1 - ply.seat
+            axes.axvspan(ply.ply - 0.5, ply.ply + 0.5, color=("#d9a400", "#2b6cb0")[holder], alpha=0.12, linewidth=0)
+    axes.set(xlabel="ply", ylabel="moves that win, %", ylim=(-5, 105), title="Background: who holds the win")
+    axes.legend(loc="upper left", frameon=False)
+    picture = BytesIO()
+    figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=150)
+    replace_file(path, [picture.getvalue()])

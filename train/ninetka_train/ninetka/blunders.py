@@ -1,0 +1,135 @@
+"""How well agents play by the standard of perfect play: the wins that they give away in two-player movement phases.
+
+results = play_games([make_agent("maxn"), make_agent("net")], 2, 100)
+for figures in exact_figures(results):
+    print(figures.agent, figures.blunder_share, figures.blunder_interval)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch
+from ninetka_env.core.jit import jit, popcount
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Records, play
+from ninetka_train.judging.arena import NO_ACTION, Results
+
+NODES = 200_000
+"""Nodes that the solver may visit per position, enough for nearly all of them."""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """N movement decisions with what perfect play says of them, game by game in the order of play."""
+
+    games: npt.NDArray[np.int64]
+    """(N,) the game of the results."""
+    slides: npt.NDArray[np.int64]
+    """(N,) slides made before."""
+    agents: npt.NDArray[np.int64]
+    """(N,) who decided."""
+    movers: npt.NDArray[np.int8]
+    """(N,) int8 the seat that decided."""
+    winners: npt.NDArray[np.int8]
+    """(N,) int8 the seat that wins under perfect play, -1 where unknown."""
+    played: npt.NDArray[np.int8]
+    """(N,) int8 value of the move that was played: `WON`, `LOST` or `UNKNOWN`, for the mover."""
+    winning: npt.NDArray[np.int64]
+    """(N,) how many moves are known to win; 0 unless asked for."""
+    complete: npt.NDArray[np.bool_]
+    """(N,) the value of every move is known; false unless asked for."""
+    legal: npt.NDArray[np.int64]
+    """(N,) how many moves there were."""
+
+    @property
+    def unknown(self) -> npt.NDArray[np.bool_]:
+        """(N,) the solver could not tell within its budget what the move is worth."""
+        return self.played == UNKNOWN
+
+    @property
+    def won(self) -> npt.NDArray[np.bool_]:
+        """(N,) the mover wins under perfect play, and what the move is worth is known."""
+        return (self.winners == self.movers) & ~self.unknown
+
+    @property
+    def blunders(self) -> npt.NDArray[np.bool_]:
+        """(N,) the move gave a win away."""
+        return self.won & (self.played == LOST)
+
+
+def check_solvable(num_players: int) -> None:
+    """Raise `ValueError` unless games of so many players can be solved."""
+    if num_players != 2:
+        raise ValueError(f"exact with num_players={num_players}: perfect play is known for 2 players only")
+
+
+def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, moves: bool = False) -> Decisions:
+    """Solve every position of the movement phase: what a move is worth is who wins the position that it led to.
+
+    Args:
+        results: of two-player games.
+        nodes: most nodes that the solver may visit per position.
+        threads: at most this many; 0 for all that numba may use.
+        moves: also count the winning moves, those that were not played included, which takes several times as long.
+
+    Raises:
+        ValueError: if the games have more than two players.
+    """
+    check_solvable(results.settings.num_players)
+    positions, games, plies, legal = _movement_positions(results)
+    winners, values = solve_batch(positions, nodes, threads, moves=moves)
+    movers = positions["to_move"].astype(np.int8)
+    after = np.append(winners[1:], -1)
+    last = np.append(games[1:] != games[:-1], True)
+    after[last] = results.winners[games[last]]
+    return Decisions(
+        games=games,
+        slides=plies - _first_plies(games, plies),
+        agents=results.schedule.seatings[games, movers],
+        movers=movers,
+        winners=winners,
+        played=np.where(after < 0, UNKNOWN, np.where(after == movers, WON, LOST)).astype(np.int8),
+        winning=(values == WON).sum(1),
+        complete=(values != UNKNOWN).sum(1) == legal,
+        legal=legal,
+    )
+
+
+def first_slides(results: Results) -> Records:
+    """Return (T,) records: the first position of each game's movement phase."""
+    positions, games, _, _ = _movement_positions(results)
+    return positions[np.unique(games, return_index=True)[1]]
+
+
+def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return, per position, the first ply of its game that is there."""
+    _, first, inverse = np.unique(games, return_index=True, return_inverse=True)
+    return plies[first][inverse]
+
+
+def _movement_positions(
+    results: Results,
+) -> tuple[Records, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the positions of the movement phase, the game of each, the ply, and the number of legal moves."""
+    starts, shape = np.repeat(results.starts, results.schedule.rotation), results.actions.shape
+    positions, legal = np.zeros(shape, GAME), np.zeros(shape, np.int64)
+    _replay(starts, results.actions, positions, legal)
+    games, plies = np.nonzero(legal)
+    return positions[games, plies], games, plies, legal[games, plies]
+
+
+@jit
+def _replay(starts: Records, actions: npt.NDArray[np.uint8], positions: Records, legal: npt.NDArray[np.int64]) -> None:
+    """Play games again; keep their positions of the movement phase and count the moves there."""
+    for index in range(len(starts)):
+        game = starts[index]
+        for ply in range(actions.shape[1]):
+            if actions[index, ply] == NO_ACTION:
+                break
+            if game.phase == MOVEMENT:
+                positions[index, ply] = game
+                legal[index, ply] = popcount(game.movable[game.to_move])
+            play(game, int(actions[index, ply]))

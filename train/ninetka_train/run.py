@@ -1,0 +1,168 @@
+"""One training run from its configuration to its report, kept in the folder `runs/NAME/`.
+
+What lies there:
+
+- `config.yaml`: the resolved configuration;
+- `log.jsonl`: one line of plain numbers per rollout or round; `tensorboard/`: the same for TensorBoard;
+- `curve.jsonl`: how the network did against random, MaxN and the tree search, at ten times on the way;
+- `*.safetensors`, `*.json`: checkpoints;
+- `evaluation.json`: the benchmark at the end; `games.txt`: some of its games;
+- `report.png`, `report.html`: all of it to look at (see `ninetka_train.showing.run_data`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ninetka_agents import make_agent
+from ninetka_agents.agent import Agent
+from ninetka_agents.ninetka.by_phase import ByPhase
+from ninetka_agents.ninetka.network import Network
+from ninetka_agents.net_agent import NetAgent
+from ninetka_env.core.files import replace_file
+from ninetka_env.games.ninetka.text import GameRecord, write_records
+from ninetka_train.learning.alphazero import train_alphazero
+from ninetka_train.judging.arena import Results, play_games
+from ninetka_train.learning.config import TrainConfig, load_config
+from ninetka_train.judging.evaluate import summarise
+from ninetka_train.learning.logger import Journal
+from ninetka_train.learning.ppo import train_ppo
+from ninetka_train.judging.report import as_dict, game_records
+from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES, print_run, write_report
+
+OPPONENTS = ("random", "maxn", "mcts:simulations=200")
+"""Whom a network is measured against."""
+CURVE_POINTS = 10
+"""Measurements on the way, evenly over the run; the benchmark at the end is one more."""
+CURVE_GAMES = 100
+"""Games of each such measurement against each opponent, so that they stay a small part of a run of minutes."""
+
+Progress = Callable[[float, dict[str, float]], None]
+"""Told the share of the run that is done, 0..1, and the newest numbers."""
+
+
+def run(
+    config: TrainConfig, folder: Path, games: int = 200, resume: bool = False, progress: Progress | None = None
+) -> None:
+    """Train a network, keep everything in `folder`, and report how it does against the opponents.
+
+    Args:
+        config: what to do.
+        folder: of the run; must not exist yet, unless the run is resumed.
+        games: games of the final benchmark per opponent and player count; 0 to measure nothing, on the way neither.
+        resume: go on from the newest good checkpoint; a finished run is only reported.
+        progress: called after every rollout or round.
+
+    Raises:
+        ValueError: if the folder exists already, is missing or not fit to resume from.
+        OSError: naming the file that cannot be written; checkpoints written before stay as they are.
+    """
+    _prepare(config, folder, resume)
+    if not (folder / EVALUATION).exists():
+        journal = Journal(folder)
+        try:
+            network = _train(config, folder, resume, journal, games > 0, progress)
+            if games:
+                _benchmark(network, config, folder, games)
+        finally:
+            journal.close()
+    if games:
+        write_report(folder)
+        print_run(folder)
+
+
+def _prepare(config: TrainConfig, folder: Path, resume: bool) -> None:
+    if resume:
+        _check_resumable(config, folder)
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists: resume that run, name this one otherwise (--set name=...), or remove it")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    replace_file(folder / CONFIG, [text.encode()])
+
+
+def _check_resumable(config: TrainConfig, folder: Path) -> None:
+    """Raise `ValueError` unless a run of this configuration lies in the folder and can be gone on with."""
+    if not (folder / CONFIG).exists():
+        raise ValueError(f"{folder}: no run to resume")
+    before, now = (_flat(each.model_dump(mode="json")) for each in (load_config(folder / CONFIG), config))
+    changed = [f"{key}={before[key]} (now {now[key]})" for key in now if before[key] != now[key]]
+    if changed:
+        raise ValueError(
+            f"{folder}: cannot be resumed with other settings than it was begun with: {', '.join(changed)}"
+        )
+    for left in folder.glob(".*.part"):  # of a process that was killed while it wrote
+        left.unlink()
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+def _train(
+    config: TrainConfig, folder: Path, resume: bool, journal: Journal, measure: bool, progress: Progress | None
+) -> Network:
+    def report(state: Any, numbers: dict[str, float]) -> None:
+        line = journal.log(state.progress, numbers)
+        if measure and _is_due(journal, state.progress):
+            with journal.pause():
+                _measure(state.network, config, journal, state.progress)
+        if progress:
+            progress(state.progress, line)
+
+    train = train_ppo if config.algorithm == "ppo" else train_alphazero
+    return train(config, folder, report, resume)
+
+
+def _is_due(journal: Journal, progress: float) -> bool:
+    """Tell whether another measurement is due: one at once, the others a tenth of the run later each."""
+    last = journal.curve[-1]["progress"] if journal.curve else -1.0
+    return progress < 1 and int(progress * CURVE_POINTS) > int(last * CURVE_POINTS)
+
+
+def _measure(network: Network, config: TrainConfig, journal: Journal, progress: float) -> None:
+    """Add a point to the learning curves."""
+    begin, points = time.perf_counter(), []
+    for results in _matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS)):
+        wins, now = int((results.winning_agents == 0).sum()), time.perf_counter()
+        about = {"players": results.settings.num_players, "opponent": results.settings.agents[1]}
+        figures = {"games": len(results.winners), "wins": wins, "evaluation_seconds": round(now - begin, 2)}
+        points.append(about | figures)
+        begin = now
+    for point in points:  # all together, so that a run that is killed while it plays measures anew
+        journal.point(progress, point)
+
+
+def _benchmark(network: Network, config: TrainConfig, folder: Path, games: int) -> None:
+    """Measure a finished network, phase by phase too, on seeds that nothing else was played on; save some games."""
+    evaluations: list[dict[str, Any]] = []
+    records: list[GameRecord] = []
+    for results in _matches(network, config, games, CURVE_POINTS, phases=True):
+        evaluations.append(as_dict(summarise(results)))
+        records += game_records(results, range(results.schedule.rotation))
+    write_records(folder / GAMES, records)
+    replace_file(folder / EVALUATION, [json.dumps(evaluations, indent=1).encode()])
+
+
+def _matches(network: Network, config: TrainConfig, games: int, number: int, phases: bool = False) -> Iterator[Results]:
+    """Play the network against each opponent at each table that it learns; `number` tells measurements apart.
+
+    With `phases`, also its placement with MaxN's movement and the reverse, against MaxN.
+    """
+    net, maxn = NetAgent.of(network), make_agent("maxn")
+    pairs: list[tuple[Agent, Agent]] = [(net, make_agent(opponent)) for opponent in OPPONENTS]
+    if phases:
+        pairs += [(ByPhase(net, maxn), maxn), (ByPhase(maxn, net), maxn)]
+    for players in sorted(set(config.players)):
+        for pair in pairs:
+            yield play_games(pair, players, games, seed=(config.seed << 8) + number)

@@ -1,0 +1,202 @@
+"""The pictures of a run's report: the same panels in one PNG, and as SVG whose colours a page decides.
+
+In an SVG every colour is a CSS variable, such as `var(--ink)`; `LIGHT` and `DARK` give them values.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from ninetka_train.showing.run_data import BASELINE, PHASES, Run, Share, summary
+
+LIGHT = {
+    "page": "#f5f6f8", "paper": "#ffffff", "ink": "#1f2430", "faint": "#667085", "grid": "#e4e7ec",
+    "one": "#c4320a", "two": "#175cd3", "three": "#62708c", "four": "#0e7a6d",
+}  # fmt: skip
+DARK = {
+    "page": "#0f1116", "paper": "#171a21", "ink": "#e8eaf0", "faint": "#98a2b3", "grid": "#2d333f",
+    "one": "#ff8a5c", "two": "#84b0ff", "three": "#a9b4c8", "four": "#4fd1c0",
+}  # fmt: skip
+COLOURS = {"maxn": "one", "mcts": "two", "random": "three"}
+"""The colour of each opponent, by the name of its kind."""
+WIDTH, HEIGHT = 4.6, 3.1
+"""Inches of a panel, in SVG 72 units each, so that its writing can be read on a phone."""
+STYLE: Any = {
+    "font.size": 10.5,
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "lines.linewidth": 1.9,
+    "svg.fonttype": "none",
+    "text.color": LIGHT["ink"],
+    "axes.labelcolor": LIGHT["faint"],
+    "axes.titlecolor": LIGHT["ink"],
+    "axes.edgecolor": LIGHT["faint"],
+    "axes.facecolor": LIGHT["paper"],
+    "figure.facecolor": LIGHT["paper"],
+    "xtick.color": LIGHT["faint"],
+    "ytick.color": LIGHT["faint"],
+    "xtick.labelcolor": LIGHT["ink"],
+    "ytick.labelcolor": LIGHT["ink"],
+    "grid.color": LIGHT["grid"],
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture."""
+
+    title: str
+    about: str
+    """What it shows, for those who cannot see it."""
+    draw: Callable[[Axes], None]
+    caption: str = ""
+
+
+def strength_panels(run: Run) -> list[Panel]:
+    """Return the pictures of how strong the network became."""
+    found = []
+    for players in run.players:
+        curve = [share for share in run.shares if share.players == players]
+        final = [share for share in run.benchmark if share.players == players]
+        about = f"Wins of the network at {players} players over the minutes of training, against each opponent"
+        note = "Wins with 95 % intervals; dashed: an even share."
+        found.append(Panel(f"{players} players: learning curve", about, partial(_curve, shares=curve), note))
+        if final:
+            about = f"Wins of the network at {players} players in the end, against each opponent and phase by phase"
+            note = f"Wins with 95 % intervals, seats as ticks below; {BASELINE} plays the phase that is left out."
+            found.append(Panel(f"{players} players: benchmark", about, partial(_benchmark, shares=final), note))
+    return found
+
+
+def learning_panels(run: Run) -> list[Panel]:
+    """Return the pictures of how it was learned."""
+    return [
+        Panel(
+            title := key.replace("_", " "), f"{title} over the minutes of training", partial(_series, run=run, key=key)
+        )
+        for key in _plotted(run)
+    ]
+
+
+def _plotted(run: Run) -> list[str]:
+    """Return the logged numbers worth a picture: losses first, then what tells how sure and how fast it is."""
+    keys = [key for key in (run.log[-1] if len(run.log) > 1 else {}) if all(key in line for line in run.log)]
+    others = [key for key in ("entropy", "agreement", "moves_per_second") if key in keys]
+    return [key for key in keys if key.endswith("_loss")] + others
+
+
+def _curve(axes: Axes, shares: list[Share]) -> None:
+    """Draw the wins against each opponent over the minutes."""
+    for opponent in dict.fromkeys(share.opponent for share in shares):
+        points = [share for share in shares if share.opponent == opponent]
+        minutes, colour = [share.minutes for share in points], _colour(opponent)
+        lows, highs = zip(*(share.interval for share in points), strict=True)
+        axes.fill_between(minutes, lows, highs, color=colour, alpha=0.14, linewidth=0)
+        axes.plot(minutes, [share.share for share in points], "o-", color=colour, markersize=3.5, label=opponent)
+    axes.axhline(1 / shares[0].players, color=LIGHT["faint"], linewidth=1, linestyle=(0, (4, 3)))
+    axes.set_ylim(0, 1.02)
+    axes.set_xlim(left=0)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_xlabel("minutes of training")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.46, -0.22), ncol=3, frameon=False, handlelength=1.3,
+                columnspacing=1.2)  # fmt: skip
+
+
+def _benchmark(axes: Axes, shares: list[Share]) -> None:
+    """Draw the wins against each opponent, and with either phase left to the baseline, as points with intervals."""
+    shares = [share for share in shares if share.agent in PHASES]
+    for row, share in enumerate(shares):
+        colour, (low, high) = _colour(share.opponent), share.interval
+        axes.plot([low, high], [row, row], color=colour, linewidth=2.4, solid_capstyle="round")
+        axes.plot(share.share, row, "o", color=colour, markersize=7)
+        for wins, games in share.seats:
+            axes.plot(wins / games, row + 0.27, "|", color=colour, markersize=6, markeredgewidth=1.4)
+        axes.text(1.04, row, f"{share.share:.0%}", transform=axes.get_yaxis_transform(), va="center")
+    axes.axvline(1 / shares[0].players, color=LIGHT["faint"], linewidth=1, linestyle=(0, (4, 3)))
+    axes.set_xlim(0, 1.02)
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_yticks(range(len(shares)), [_label(share) for share in shares])
+    axes.set_ylim(len(shares) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("wins")
+
+
+def _label(share: Share) -> str:
+    places, moves = PHASES[share.agent]
+    if places == moves:
+        return share.opponent.replace(":simulations=", ", ")
+    return f"{BASELINE}; {'placing' if places != BASELINE else 'moving'} only"
+
+
+def _series(axes: Axes, run: Run, key: str) -> None:
+    """Draw one logged number over the minutes, with its running mean where there are many."""
+    minutes, values = [line["seconds"] / 60 for line in run.log], [float(line[key]) for line in run.log]
+    window = math.ceil(len(values) / 40)
+    means = [sum(part := values[max(0, i - window + 1) : i + 1]) / len(part) for i in range(len(values))]
+    if window > 1:
+        axes.plot(minutes, values, color=LIGHT["four"], alpha=0.25, linewidth=1)
+    axes.plot(minutes, means, color=LIGHT["four"])
+    axes.set_xlim(left=0)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel("minutes of training")
+
+
+def _colour(opponent: str) -> str:
+    return LIGHT[COLOURS.get(opponent.partition(":")[0], "four")]
+
+
+def draw_png(run: Run) -> bytes:
+    """Return all panels in one picture."""
+    found = strength_panels(run) + learning_panels(run)
+    columns = 1 if len(found) < 2 else 2 if len(found) < 5 else 3
+    rows = max(1, math.ceil(len(found) / columns))
+    with rc_context(STYLE):
+        figure = Figure((1.12 * WIDTH * columns, 1.12 * HEIGHT * rows + 0.5), layout="constrained", dpi=144)
+        figure.suptitle(
+            f"{run.name}: {summary(run)}".replace("; ", "\n"), x=0.01, ha="left", color=LIGHT["faint"], fontsize=10.5
+        )
+        for place, panel in enumerate(found, 1):
+            axes = figure.add_subplot(rows, columns, place, title=panel.title)
+            panel.draw(axes)
+        return _saved(figure, "png")
+
+
+def draw_svg(panel: Panel) -> str:
+    """Return a panel as an `<svg>` element without a size, to be put into a page."""
+    with rc_context({**STYLE, "svg.hashsalt": panel.title}):
+        figure = Figure((WIDTH, HEIGHT), layout="constrained")
+        panel.draw(figure.add_subplot())
+        figure.patch.set_visible(False)
+        text = _saved(figure, "svg").decode()
+    text = re.sub(r"(?s)^.*?<svg ", "<svg ", text)
+    text = re.sub(r"(?s)<metadata>.*?</metadata>", "", text)
+    text = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r"font: (\w+ )?([\d.]+px) [^;\"]*", r"font-size: \2", text)
+    for name, colour in LIGHT.items():
+        text = text.replace(colour, f"var(--{name})")
+    return text
+
+
+def _saved(figure: Figure, kind: str) -> bytes:
+    file, options = io.BytesIO(), {"metadata": {"Date": None}} if kind == "svg" else {}
+    figure.savefig(file, format=kind, **options)  # type: ignore[arg-type]
+    return file.getvalue()

@@ -1,0 +1,212 @@
+"""The report of a run, read from its folder alone: tables for a terminal, `report.png`, `report.html`.
+
+write_report(Path("runs/quick"))  # at any time; shows what is there so far
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.text import Text
+
+from ninetka_env.core.files import replace_file
+from ninetka_env.games.ninetka.text import GameRecord
+from ninetka_env.api.replay import read_records
+from ninetka_train.judging.evaluate import Interval, wilson
+from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines
+from ninetka_train.judging.report import new_table, percent, report_console
+
+CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
+PNG, HTML = "report.png", "report.html"
+NETWORK, BASELINE = "net", "maxn"
+"""What `ninetka_train.run` calls the network, and the agent that lends it the other phase."""
+PHASES = {
+    NETWORK: (NETWORK, NETWORK),
+    f"{NETWORK} places, {BASELINE} moves": (NETWORK, BASELINE),
+    f"{BASELINE} places, {NETWORK} moves": (BASELINE, NETWORK),
+}
+"""Agents of the benchmark: who places their stones, who slides them."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often an agent won against an opponent that held all other seats."""
+
+    agent: str
+    opponent: str
+    players: int
+    wins: int
+    games: int
+    seats: tuple[tuple[int, int], ...] = ()
+    """(wins, games) in each seat."""
+    minutes: float = 0.0
+    """Training time before."""
+
+    @property
+    def share(self) -> float:
+        """Wins per game."""
+        return self.wins / self.games
+
+    @property
+    def interval(self) -> Interval:
+        """95 % Wilson interval of the share."""
+        return wilson(self.wins, self.games)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{percent(self.share)} [{percent(low)}, {percent(high)}]"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table, however it is shown."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    note: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the folder of a run holds so far."""
+
+    name: str
+    config: dict[str, Any]
+    log: list[Line]
+    curve: list[Line]
+    evaluations: list[dict[str, Any]]
+    games: list[GameRecord]
+
+    @cached_property
+    def minutes(self) -> float:
+        """Of training so far."""
+        return float(self.log[-1]["seconds"]) / 60 if self.log else 0.0
+
+    @cached_property
+    def benchmark(self) -> list[Share]:
+        """The measurements at the end."""
+        return [_share(evaluation, self.minutes) for evaluation in self.evaluations]
+
+    @cached_property
+    def shares(self) -> list[Share]:
+        """The network's measurements on the way and at the end, in order."""
+        before = [
+            Share(NETWORK, line["opponent"], line["players"], line["wins"], line["games"], (), line["seconds"] / 60)
+            for line in self.curve
+        ]
+        return before + [share for share in self.benchmark if share.agent == NETWORK]
+
+    @property
+    def players(self) -> list[int]:
+        """The numbers of players that it was measured at."""
+        return sorted({share.players for share in self.shares})
+
+
+def _share(evaluation: dict[str, Any], minutes: float) -> Share:
+    agent, opponent = evaluation["agents"]
+    seats = tuple((seat["wins"], seat["games"]) for seat in agent["seats"])
+    players = evaluation["settings"]["num_players"]
+    return Share(agent["name"], opponent["name"], players, agent["wins"], agent["games"], seats, minutes)
+
+
+def read_run(folder: Path) -> Run:
+    """Read what the folder of a run holds so far.
+
+    Raises:
+        ValueError: if it is none, or a file in it is broken, naming it.
+        OSError: if a file cannot be read.
+    """
+    if not (folder / CONFIG).exists():
+        raise ValueError(f"{folder}: no run lies there ({CONFIG} is missing)")
+    config = yaml.safe_load((folder / CONFIG).read_text())
+    evaluations, games = [], []
+    if (folder / EVALUATION).exists():
+        try:
+            evaluations = json.loads((folder / EVALUATION).read_text())
+        except ValueError as error:
+            raise ValueError(f"{folder / EVALUATION}: is no complete JSON: {error}") from None
+        games = list(read_records(folder / GAMES))
+    return Run(folder.resolve().name, config, read_lines(folder / LOG), read_lines(folder / CURVE), evaluations, games)
+
+
+def write_report(folder: Path) -> None:
+    """Draw `report.png` and write `report.html` from what the folder holds; errors as in `read_run`."""
+    from ninetka_train.showing.figures import draw_png  # matplotlib is slow to import
+    from ninetka_train.showing.page import write_page
+
+    run = read_run(folder)
+    replace_file(folder / PNG, [draw_png(run)])
+    replace_file(folder / HTML, [write_page(run).encode()])
+
+
+def print_run(folder: Path) -> None:
+    """Print the tables of a run, and where its report is."""
+    run, console = read_run(folder), report_console()
+    console.print(Text(f"{run.name}: {summary(run)}"))
+    for sheet in sheets(run):
+        table = new_table(sheet.title, *sheet.columns, note=sheet.note)
+        for row in sheet.rows:
+            table.add_row(*map(Text, row))
+        console.print()
+        console.print(table)
+    console.print()
+    for name in (PNG, HTML):
+        if (folder / name).exists():
+            console.print(Text(f"{folder / name}"))
+
+
+def summary(run: Run) -> str:
+    """Say in a line what was trained, and for how long."""
+    players = " and ".join(str(number) for number in run.config["players"])
+    text = f"{run.config['algorithm']}, {players} players, trained for {duration(60 * run.minutes)}"
+    if run.log and run.log[-1]["progress"] < 1:
+        text += f" ({run.log[-1]['progress']:.0%} of the run)"
+    if beside := sum(line["evaluation_seconds"] for line in run.curve):
+        text += f"; the curve's games took {duration(beside)} beside it"
+    return text
+
+
+def duration(seconds: float) -> str:
+    """Write a time in words."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def sheets(run: Run) -> list[Sheet]:
+    """Return the tables of the benchmark: against each opponent, seat by seat, and phase by phase."""
+    found = []
+    for players in run.players:
+        shares = [share for share in run.benchmark if share.players == players]
+        if shares:
+            found += [_opponents(players, shares), _phases(players, shares)]
+    return found
+
+
+def _opponents(players: int, shares: list[Share]) -> Sheet:
+    seats = tuple(f"seat {seat}" for seat in range(players))
+    rows = [
+        (share.opponent, str(share.games), str(share), *(percent(wins / games) for wins, games in share.seats))
+        for share in shares
+        if share.agent == NETWORK
+    ]
+    note = f"The opponent holds all other seats; {percent(1 / players)} % would be even. Seat 0 moves first."
+    return Sheet(f"{players} players: wins of the network", ("against", "games", "wins % [95 %]", *seats), rows, note)
+
+
+def _phases(players: int, shares: list[Share]) -> Sheet:
+    rows = [
+        (*PHASES[share.agent], str(share.games), str(share))
+        for share in shares
+        if share.opponent == BASELINE and share.agent in PHASES
+    ]
+    note = f"Against {BASELINE} in all other seats; neutral stones count as placement."
+    title = f"{players} players: what each phase is worth"
+    return Sheet(title, ("places", "moves", "games", "wins % [95 %]"), rows, note)
