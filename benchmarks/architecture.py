@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-
-from ninetka_agents.ninetka.network import Network
 from ninetka_agents.net_agent import NetAgent
-from benchmarks.measure import Row, one_core, write_rows
+from ninetka_agents.ninetka.network import Network
+from ninetka_train.judging.evaluate import evaluate
 from ninetka_train.learning.alphazero import learn, new_student
 from ninetka_train.learning.config import AlphaZeroSettings, NetworkSettings, TrainConfig
-from ninetka_train.judging.evaluate import evaluate
 from ninetka_train.learning.selfplay import Samples, playout_games
+
+from benchmarks.measure import Row, one_core, write_rows
 
 SHAPES = {
     "relations, width 64, 2 blocks": NetworkSettings(),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 import numpy.typing as npt
-
 from ninetka_agents.ninetka.maxn import write_evaluation
+
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS, NUM_SLOTS, PASS, SLOT_SQUARE
-from ninetka_env.games.ninetka.rules import GAME, Records, end_turn, is_over, must_pass, pass_over, slide
+from ninetka_env.games.ninetka.rules import GAME, end_turn, is_over, must_pass, pass_over, slide
 
 
 @numba.njit  # not cached: numba cannot cache recursion

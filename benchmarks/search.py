@@ -7,17 +7,19 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-
 from ninetka_agents.ninetka.maxn import MaxNAgent
 from ninetka_agents.ninetka.maxn import search as maxn_search
+from ninetka_agents.random_agent import RandomAgent
 from ninetka_agents.search.uct import search as mcts_search
-from ninetka_agents.random_agent import RandomAgent, playout
+
 from benchmarks.measure import Row, has, one_core, rates, write_rows
 from benchmarks.plain_maxn import plain_search
-from ninetka_env.core.jit import jit
 from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.choices import playout
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.rules import MOVEMENT, Records
+from ninetka_env.games.ninetka.rules import MOVEMENT
 
 PAPER_MS = {2: 180, 3: 270, 4: 541}
 """Mean milliseconds per movement move in the paper's Java program, 2019, on its authors' machine: upper bounds."""

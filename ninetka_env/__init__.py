@@ -1,6 +1,6 @@
-"""The board game 9tka as a reinforcement-learning environment.
+"""Board games as reinforcement-learning environments: 9tka.
 
-Three ways in:
+Three ways in, for each game:
 
 - `from ninetka_env import ninetka_v0`, then `ninetka_v0.env(num_players=3)`: PettingZoo AEC;
 - `ninetka_v0.vector_env(1024, num_players=3)`: batched self-play;
@@ -10,10 +10,17 @@ Three ways in:
 import gymnasium
 import pettingzoo
 
-gymnasium.register(
-    id="ninetka_env/Ninetka-v0",
-    entry_point="ninetka_env.api.one_seat:NinetkaOneSeat",
-    vector_entry_point="ninetka_env.api.one_seat:NinetkaOneSeatVector",
-)
-if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
-    pettingzoo.register("aec", id="ninetka/ninetka-v0", entry_point="ninetka_env.ninetka_v0:env")
+_FACES = {"ninetka": "ninetka_env/Ninetka-v0"}
+"""Every game's id, the same in both registries."""
+
+for _game, _id in _FACES.items():
+    gymnasium.register(
+        id=_id,
+        entry_point="ninetka_agents.one_seat:one_seat",
+        vector_entry_point="ninetka_agents.one_seat:one_seat_vector",
+        kwargs={"game": _game},
+    )
+    if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
+        pettingzoo.register("aec", id=_id, entry_point=f"ninetka_env.{_game}_v0:env")
+if hasattr(pettingzoo, "register"):
+    pettingzoo.register("aec", id="ninetka/ninetka-v0", entry_point="ninetka_env.ninetka_v0:env")  # an older spelling

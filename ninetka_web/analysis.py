@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-
 from ninetka_agents.ninetka import maxn
-from ninetka_agents.search import uct as mcts
 from ninetka_agents.ninetka.solver.solver import Budget, Solution, solve
+from ninetka_agents.search import uct as mcts
+
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 
@@ -48,8 +48,8 @@ def _tree_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], S
 
 def _network_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], Shares, Shares]:
     """Search the position for visits, and each position after it, all in one batch, for its chances."""
-    from ninetka_agents.search.gumbel import network_evaluate
     from ninetka_agents.net_agent import make_searches
+    from ninetka_agents.search.gumbel import network_evaluate
 
     evaluate, rng, n = network_evaluate(_network()), np.random.default_rng(0), game.num_players
     placement, movement = make_searches(evaluate, simulations)

@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ninetka_env.api.record_files import read_records
+from ninetka_env.api.records import format_record
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.text import format_record
-from ninetka_env.api.replay import read_records
 from ninetka_web import protocol
 from ninetka_web.analysis import BUDGETS, analyse, exact_moves, exact_winner, is_solvable, maxn_view, win_shares
 from ninetka_web.players import Players, choose, known_agents

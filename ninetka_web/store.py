@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ninetka_env.games.ninetka.text import format_record
+from ninetka_env.api.records import format_record
 from ninetka_web.tables import Table
 
 VERSION = 1

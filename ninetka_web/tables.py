@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ninetka_env.api.records import GameRecord
 from ninetka_env.games.ninetka.game import Game, describe_illegal
 from ninetka_env.games.ninetka.geometry import PASS
-from ninetka_env.games.ninetka.text import COLOURS, GameRecord
 from ninetka_env.games.ninetka.rules import Phase
+from ninetka_env.games.ninetka.text import SEATS
 from ninetka_web.protocol import ME, OPEN, Create, RefusedError
 
 STAND_IN = "maxn"
@@ -142,7 +143,7 @@ class Table:
     def of_record(cls, record: GameRecord) -> Table:
         """Make a table that shows a finished game."""
         options = (record.neutral_placement, record.turn_order, record.auto_pass, list(record.neutrals))
-        names = [record.tags.get(colour, colour)[:40] for colour in COLOURS[: record.num_players]]
+        names = [record.tags.get(colour, colour)[:40] for colour in SEATS[: record.num_players]]
         seats = [Seat(name=name) for name in names]
         return cls(new_id(), Setup(record.num_players, *options), seats, list(record.actions), shown=True)
 
@@ -170,7 +171,7 @@ class Table:
                 f"the move comes too late: it was meant for ply {ply}, the game is at ply {len(self.actions)}"
             )
         if self.game.to_move not in self.seats_of(person):
-            raise RefusedError(f"it is {COLOURS[self.game.to_move]}'s turn, which is not your seat")
+            raise RefusedError(f"it is {SEATS[self.game.to_move]}'s turn, which is not your seat")
         if not self.game.legal_mask()[action]:
             raise RefusedError(describe_illegal(self.game, action))
         self._forget_undo()
@@ -286,7 +287,7 @@ class Table:
             raise RefusedError("a game that did not begin with an empty board has no record; copy positions instead")
         if not self.game.is_over:
             raise RefusedError("a record holds a finished game; copy the position instead")
-        tags = {COLOURS[number]: self.who(number) for number in range(len(self.seats))}
+        tags = {SEATS[number]: self.who(number) for number in range(len(self.seats))}
         record = self.setup.record(tuple(self.actions)).with_result(self.game)
         return GameRecord(**{**vars(record), "tags": {**tags, "date": self.begun[:10]}})
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ninetka_agents
-from ninetka_env.api.replay import read_records
+from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
 
 ROOT = Path(cli.__file__).parent.parent

@@ -20,7 +20,8 @@ from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
 from ninetka_agents.net_agent import NetAgent  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.geometry import PASS  # noqa: E402
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase, Records  # noqa: E402
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase # noqa: E402
+from ninetka_env.core.verbs import Records
 
 SIMULATIONS = 24
 

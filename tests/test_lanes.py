@@ -8,7 +8,7 @@ import pytest
 
 from ninetka_env.core.jit import jit
 from ninetka_env.core.lanes import LANES, above_zero, any_set, count_ones, lane, load, pick, smaller, store
-from ninetka_env.games.ninetka.geometry import frozen
+from ninetka_env.core.tables import frozen
 
 Words = npt.NDArray[np.int64]
 TABLE = frozen(np.random.default_rng(0).integers(-(1 << 40), 1 << 40, 512), np.int64)

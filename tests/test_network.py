@@ -26,7 +26,8 @@ from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_in
 from ninetka_agents.net_agent import NetAgent  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, EDGE, INNER, PASS, SECTION, SIZE, SLOT_SQUARE, SYMMETRIES  # noqa: E402
-from ninetka_env.games.ninetka.rules import Phase, Records  # noqa: E402
+from ninetka_env.games.ninetka.rules import Phase # noqa: E402
+from ninetka_env.core.verbs import Records
 
 CONFIGS = [NetworkConfig(width=16, blocks=2, mixing=mixing) for mixing in ("pool", "attention", "relations")]
 

@@ -15,16 +15,9 @@ from hypothesis import strategies as st
 
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS, action_name, square_index
-from ninetka_env.games.ninetka.text import (
-    MAX_LINE,
-    GameRecord,
-    describe_last,
-    format_record,
-    last_landing,
-    read_game,
-    write_game,
-)
-from ninetka_env.api.replay import read_records
+from ninetka_env.games.ninetka.text import MAX_LINE, describe_last, last_landing, read_game, write_game
+from ninetka_env.api.records import GameRecord, format_record
+from ninetka_env.api.record_files import read_records
 from ninetka_env.games.ninetka.rules import Phase
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -13,7 +13,7 @@ from reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner, section
 
 from ninetka_env.core.jit import jit
 from ninetka_env.games.ninetka.observation import NUM_PLANES, PLANES, SHAPE, write_fast_planes
-from ninetka_env.games.ninetka.rules import Records
+from ninetka_env.core.verbs import Records
 
 Tensor = npt.NDArray[np.int8]
 

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
-from ninetka_env.games.ninetka.text import write_records
+from ninetka_env.api.record_files import write_records
 from ninetka_train.judging.arena import play_games
 from ninetka_train.cli import app
 from ninetka_train.judging.evaluate import summarise

@@ -1,4 +1,4 @@
-"""Who plays 9tka: a position in, an action out."""
+"""Who plays: a position in, an action out."""
 
 from ninetka_agents.agent import Agent, make_agent
 

@@ -12,11 +12,15 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_agents.parts import agents_of, games_with, load
 from ninetka_env.core.chance import Streams, draw_each, draw_many
-from ninetka_env.games.ninetka.game import check_count
-from ninetka_env.games.ninetka.rules import Records
+from ninetka_env.core.options import check_count, shortened
+from ninetka_env.core.registry import DEFAULT, load_variant
+from ninetka_env.core.verbs import Records
 
 Actions = npt.NDArray[np.int64]
+MAX_SPEC = 2000
+"""Characters of an agent's spec."""
 
 
 class Agent(Protocol):
@@ -29,7 +33,7 @@ class Agent(Protocol):
         """Choose an action for the seat to move in each game.
 
         Args:
-            games: (N,) records of dtype `ninetka_env.games.ninetka.rules.GAME`, none of them over; not changed.
+            games: (N,) records of one game, none of them over; not changed.
             rng: the only source of chance; the same generator state gives the same actions on any number of threads.
 
         Returns:
@@ -38,48 +42,67 @@ class Agent(Protocol):
         ...
 
 
-def make_agent(spec: str) -> Agent:
+class Player(Protocol):
+    """An agent in one game, with a memory of it: a kept tree, a thinking engine.
+
+    An agent that has such players offers `start(game) -> Player`, given the position at the start; whoever plays whole
+    games, such as the arena, then asks them instead of `Agent.act`.
+    """
+
+    def act(self, rng: np.random.Generator) -> int:
+        """Return a legal action for the seat to move."""
+        ...
+
+    def observe(self, action: int) -> None:
+        """Take note of an action that was played, by whichever seat, its own included."""
+        ...
+
+    def close(self) -> None:
+        """End what runs for this game."""
+        ...
+
+
+def make_agent(spec: str, game: str = DEFAULT) -> Agent:
     """Make an agent from text: a name, then options, such as `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
 
     Options are `key=value` with commas between them; they are the keyword arguments of the agent's constructor. A value
     without a key goes to the first argument (a path, for agents that load one). The spec of an agent inside another's
     stands in brackets if it has commas: `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
 
+    Args:
+        spec: the text.
+        game: the name or spec of the game that it is to play.
+
     Raises:
-        ValueError: naming the known agents, or the options of the agent named.
+        ValueError: naming the agents that play the game, or the options of the agent named.
     """
-    name, _, text = spec.partition(":")
-    known = _constructors()
+    if not isinstance(spec, str) or len(spec) > MAX_SPEC:
+        raise ValueError(f"agent {shortened(spec)}: expected text of at most {MAX_SPEC} characters, such as 'random'")
+    game_name, (name, _, text) = load_variant(game).definition.name, spec.partition(":")
+    known = agents_of(game_name)
     if name not in known:
-        raise ValueError(f"unknown agent {name!r}: known are {', '.join(sorted(known))}{_meant(name, list(known))}")
+        raise ValueError(_unknown(name, game_name, list(known)))
     try:
-        constructor = known[name]()
+        constructor = load(known[name])
     except ImportError as error:
         raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
     options = _parse_options(spec, text, constructor)
+    if "game" in inspect.signature(constructor).parameters:
+        options["game"] = game_name
     agent: Agent = constructor(**options)
     agent.name = spec
     return agent
 
 
-def _constructors() -> dict[str, Callable[[], Callable[..., Any]]]:
-    """Return a loader per agent name; modules are imported only when an agent of theirs is asked for."""
-
-    def load(module: str, name: str) -> Callable[[], Callable[..., Any]]:
-        return lambda: getattr(__import__(f"agents.{module}", fromlist=[name]), name)
-
-    return {
-        "random": load("random_agent", "RandomAgent"),
-        "maxn": load("maxn", "MaxNAgent"),
-        "mcts": load("mcts", "MctsAgent"),
-        "net": load("policy", "NetAgent"),
-        "solver": load("solver", "SolverAgent"),
-        "phases": load("by_phase", "ByPhase"),
-    }
+def _unknown(name: str, game: str, known: list[str]) -> str:
+    """Say who plays a game instead of an agent that does not."""
+    others = games_with(name)
+    what = f"agent {name!r} plays {', '.join(others)}, not {game}" if others else f"unknown agent {shortened(name)}"
+    return f"{what}: known are {', '.join(sorted(known))}{_meant(name, known)}"
 
 
 def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dict[str, Any]:
-    parameters = inspect.signature(constructor).parameters
+    parameters = {key: one for key, one in inspect.signature(constructor).parameters.items() if key != "game"}
     options: dict[str, Any] = {}
     for item in filter(None, re.split(r",(?![^\[]*\])", text)):  # commas in brackets belong to the spec there
         key, equals, value = item.partition("=")

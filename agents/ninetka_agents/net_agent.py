@@ -1,22 +1,29 @@
-"""The agent that plays what a trained network says, at once or after a search."""
+"""The agent that plays what a trained network says, at once or after a search.
+
+A game's `Network` (see `ninetka_agents.parts`) is a torch module with `device`, `config`, and a method `judge(games)`
+that returns outputs with `logits`, (N, num_actions) masked policy logits of the seats to move, and `values`, (N, P)
+chances to win per relative seat, draws shared.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from ninetka_agents.agent import Actions, Agent, game_streams
-from ninetka_agents.ninetka.by_phase import ByPhase
+from ninetka_agents.by_stage import ByStage
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
-from ninetka_agents.ninetka.features import make_features
+from ninetka_agents.parts import parts_of
 from ninetka_agents.search.guided import GuidedSearch
-from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions, network_evaluate
-from ninetka_agents.ninetka.network import Network, as_inputs
-from ninetka_env.games.ninetka.game import check_count, check_scale
-from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
-from ninetka_env.games.ninetka.rules import Records
+from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
+from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.registry import DEFAULT, get_definition, limits_of
+from ninetka_env.core.verbs import Records
 
+Floats = npt.NDArray[np.float32]
 BATCH = 1024
 """Positions per forward pass."""
 
@@ -32,6 +39,7 @@ class NetAgent:
         simulations: int = 0,
         playouts: int = SearchOptions.playouts,
         exact: int = 0,
+        game: str = DEFAULT,
     ) -> None:
         """Load a network onto the GPU if there is one, else onto the CPU.
 
@@ -43,6 +51,7 @@ class NetAgent:
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; 0 trusts the network alone.
             exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
+            game: the game that it plays.
 
         Raises:
             ValueError: if the checkpoint is no good, or an option is out of range.
@@ -52,22 +61,23 @@ class NetAgent:
         self.name = "net"
         self.temperature = check_scale("temperature", temperature)
         self.network = load_checkpoint(path or best_shipped(), best_device())[0]
-        self._search = _make_search(self.network, simulations, temperature, playouts, exact)
+        self._search = _make_search(self.network, game, simulations, temperature, playouts, exact)
 
     @classmethod
     def of(
         cls,
-        network: Network,
+        network: Any,
         temperature: float = 0.0,
         name: str = "net",
         simulations: int = 0,
         playouts: int = SearchOptions.playouts,
         exact: int = 0,
+        game: str = DEFAULT,
     ) -> NetAgent:
         """Make an agent of a network at hand."""
         agent = cls.__new__(cls)
         agent.name, agent.temperature, agent.network = name, check_scale("temperature", temperature), network
-        agent._search = _make_search(network, simulations, temperature, playouts, exact)
+        agent._search = _make_search(network, game, simulations, temperature, playouts, exact)
         return agent
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
@@ -80,34 +90,38 @@ class NetAgent:
         return np.asarray(scores.argmax(1), np.int64)
 
 
-def _make_search(network: Network, simulations: int, temperature: float, playouts: int, exact: int) -> Agent | None:
+def _make_search(
+    network: Any, game: str, simulations: int, temperature: float, playouts: int, exact: int
+) -> Agent | None:
     """Return the search before a move, None for none."""
     if exact and not simulations:
         raise ValueError(f"exact={exact!r}: proofs are for the leaves of a search, which needs simulations")
     if not check_count("simulations", simulations, least=0):
         return None
-    placement, movement = make_searches(network_evaluate(network), simulations, temperature, playouts, exact)
-    return placement if movement is placement else ByPhase(placement, movement)
+    searches = make_searches(network_evaluate(network), game, simulations, temperature, playouts, exact)
+    return searches[0] if len(set(searches)) == 1 else ByStage(searches)
 
 
 def make_searches(
     evaluate: Evaluate,
+    game: str,
     simulations: int,
     temperature: float = 0.0,
     playouts: int = SearchOptions.playouts,
     exact: int = 0,
-) -> tuple[GumbelSearch, GumbelSearch | GuidedSearch]:
-    """Return the searches for placing stones and for sliding them.
+) -> list[GumbelSearch | GuidedSearch]:
+    """Return the search for each stage of a game.
 
-    Stones are placed by the Gumbel search, whose few simulations go where the network points. Slides are won by reading
-    ahead: one tree that keeps all its playouts (they are half as long there, hence twice as many) does that better.
+    The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
+    slides), one tree that keeps all its playouts does better: twice as many of them, for they are half as long there.
     """
-    placement = GumbelSearch(
-        evaluate, SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
-    )
-    if playouts == 0:
-        return placement, placement
-    return placement, GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact)
+    stages, guided = len(get_definition(game).stages), parts_of(game).guided_stages
+    options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
+    searches: list[GumbelSearch | GuidedSearch] = [GumbelSearch(evaluate, options)] * stages
+    if playouts and guided:
+        tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact)
+        searches = [tree if stage in guided else searches[stage] for stage in range(stages)]
+    return searches
 
 
 def best_device() -> torch.device:
@@ -115,18 +129,37 @@ def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def policy_logits(network: Network, games: Records) -> npt.NDArray[np.float32]:
-    """Return (N, 122) float32 masked logits of the seats to move."""
-    logits = np.empty((len(games), NUM_ACTIONS), np.float32)
+def policy_logits(network: Any, games: Records) -> Floats:
+    """Return (N, num_actions) float32 masked logits of the seats to move."""
+    return _judge(network, games)[0]
+
+
+def network_evaluate(network: Any, batch: int = BATCH) -> Evaluate:
+    """Return the function that asks a network, on its own device, `batch` positions at a time."""
+
+    def evaluate(games: Records) -> tuple[Floats, Floats]:
+        return _judge(network, games, batch, normalised=True)
+
+    return evaluate
+
+
+def _judge(network: Any, games: Records, batch: int = BATCH, normalised: bool = False) -> tuple[Floats, Floats]:
+    """Return logits, or logarithms of the policy, and chances to win per relative seat, from batches of positions."""
+    limits = limits_of(games.dtype)
+    logits = np.empty((len(games), limits.actions), np.float32)
+    values = np.empty((len(games), limits.players), np.float32)
     with torch.inference_mode():
-        for first in range(0, len(games), BATCH):
-            part = slice(first, first + BATCH)
-            logits[part] = network(as_inputs(make_features(games[part]), network.device)).logits.cpu().numpy()
-    return logits
+        for first in range(0, len(games), batch):
+            part = slice(first, first + batch)
+            outputs = network.judge(games[part])
+            logits[part] = (outputs.logits.log_softmax(-1) if normalised else outputs.logits).cpu().numpy()
+            values[part] = outputs.values.cpu().numpy()
+    return logits, values
 
 
-def _gumbel(games: Records, rng: np.random.Generator) -> npt.NDArray[np.float32]:
-    """Draw (N, 122) float32 Gumbel noise, each game's from a stream of its own; the argmax then samples the softmax."""
-    noise = [np.random.default_rng(int(word)).random(NUM_ACTIONS) for word in game_streams(games, rng)]
-    uniform = np.array(noise).reshape(len(games), NUM_ACTIONS) * (1 - 2e-12) + 1e-12
+def _gumbel(games: Records, rng: np.random.Generator) -> Floats:
+    """Draw (N, num_actions) Gumbel noise, each game's from a stream of its own; the argmax then samples the softmax."""
+    actions = limits_of(games.dtype).actions
+    noise = [np.random.default_rng(int(word)).random(actions) for word in game_streams(games, rng)]
+    uniform = np.array(noise).reshape(len(games), actions) * (1 - 2e-12) + 1e-12
     return -np.log(-np.log(uniform)).astype(np.float32)

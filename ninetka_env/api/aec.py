@@ -1,77 +1,70 @@
-"""The PettingZoo AEC environment: seats become agents `player_0` .. `player_{n-1}`."""
+"""The PettingZoo AEC environment of any game: seats become agents `player_0` .. `player_{n-1}`."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Dict, Discrete
 from pettingzoo import AECEnv
+from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
-from ninetka_env.core.jit import jit
-from ninetka_env.core.chance import make_streams
-from ninetka_env.games.ninetka.game import Game, begin, check_choice, check_options
-from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
-from ninetka_env.games.ninetka.observation import SHAPE, write_observation
-from ninetka_env.games.ninetka.rewards import REWARDS, write_rewards_of
-from ninetka_env.games.ninetka.rules import GAME, Records, write_legal_mask
 from ninetka_env.api.screen import RENDER_MODES, Screen
+from ninetka_env.core.batch import begin, codes_of
+from ninetka_env.core.chance import make_streams
+from ninetka_env.core.game import Game
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import check_choice
+from ninetka_env.core.outcome import REWARDS
+from ninetka_env.core.registry import Variant
+from ninetka_env.core.verbs import Records, write_legal_mask, write_observation
 
 Observation = dict[str, npt.NDArray[np.int8]]
 
 
-def observation_space() -> Dict:
-    """Return the space of one seat's observation: `observation` (C, 11, 11) int8 and `action_mask` (122,) int8."""
-    return Dict({"observation": Box(0, 1, SHAPE, np.int8), "action_mask": Box(0, 1, (NUM_ACTIONS,), np.int8)})
+def observation_space(variant: Variant) -> Dict:
+    """Return the space of one seat's observation: `observation` (C, H, W) int8, `action_mask` (num_actions,) int8."""
+    planes, mask = Box(0, 1, variant.sizes.planes, np.int8), Box(0, 1, (variant.num_actions,), np.int8)
+    return Dict({"observation": planes, "action_mask": mask})
 
 
-class NinetkaAEC(AECEnv[str, Observation, int]):
-    """9tka for 2 to 4 players as a PettingZoo AEC environment.
+class GameAEC(AECEnv[str, Observation, int]):
+    """A game as a PettingZoo AEC environment.
 
-    Observations are dicts of `"observation"`, (C, 11, 11) int8 planes from the agent's own eyes
-    (`ninetka_env.games.ninetka.observation.PLANES` is their table), and `"action_mask"`, (122,) int8, all zero for everyone but the
-    agent to move. Rewards come once, on the last step. An illegal action raises `ValueError` and changes nothing.
+    Observations are dicts of `"observation"`, (C, H, W) int8 planes from the agent's own eyes, and `"action_mask"`,
+    (num_actions,) int8, all zero for everyone but the agent to move. Rewards come once, on the last step. An illegal
+    action raises `ValueError` and changes nothing.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
-        "name": "ninetka_v0",
-        "render_modes": list(RENDER_MODES),
-        "render_fps": 2,
-        "is_parallelizable": False,
-    }
-
-    def __init__(
-        self,
-        num_players: int = 2,
-        neutral_placement: str = "players",
-        turn_order: str = "restart",
-        auto_pass: bool = True,
-        reward: str = "win",
-        render_mode: str | None = None,
-    ) -> None:
-        """Check and keep the options; `reset` starts a game.
+    def __init__(self, variant: Variant, reward: str = "win", render_mode: str | None = None) -> None:
+        """Keep the options; `reset` starts a game.
 
         Args:
-            num_players: 2, 3 or 4.
-            neutral_placement: `"players"` or `"random"` (drawn at reset; the game then starts with placement).
-            turn_order: `"restart"` (seat 0 opens each phase) or `"continue"`.
-            auto_pass: forced passes are played by the environment; if off, action 121 passes.
-            reward: `"win"` or `"score"`; see `ninetka_env.games.ninetka.rewards.REWARDS`.
+            variant: the game with its options.
+            reward: `"win"` or `"score"`; see `ninetka_env.core.outcome.REWARDS`.
             render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
 
         Raises:
             ValueError: naming the option that is wrong and the values it may have.
         """
         super().__init__()
-        self._options = check_options(num_players, neutral_placement, turn_order, auto_pass)
+        self.variant = variant
         self._reward = check_choice("reward", reward, REWARDS)
         self._screen = Screen(render_mode)
         self.render_mode = render_mode
-        self.possible_agents = [f"player_{seat}" for seat in range(num_players)]
+        self.metadata = {
+            "name": variant.definition.version,
+            "render_modes": list(RENDER_MODES),
+            "render_fps": 2,
+            "is_parallelizable": False,
+        }
+        self.possible_agents = [f"player_{seat}" for seat in range(variant.num_players)]
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self.observation_spaces = {agent: observation_space() for agent in self.possible_agents}
-        self.action_spaces = {agent: Discrete(NUM_ACTIONS) for agent in self.possible_agents}
+        self.observation_spaces = {agent: observation_space(variant) for agent in self.possible_agents}
+        self.action_spaces = {agent: Discrete(variant.num_actions) for agent in self.possible_agents}
+        self._codes = codes_of(variant, 1)
         self._streams = make_streams(None)
 
     game: Game
@@ -82,18 +75,18 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Discrete:
-        """Return the agent's action space, `Discrete(122)`, the same object on each call."""
+        """Return the agent's action space, `Discrete(num_actions)`, the same object on each call."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a new game; `options` is ignored.
 
-        `seed` starts the stream that random neutral stones are drawn from; without one the stream goes on.
+        `seed` starts the stream of what is drawn before the first turn; without one the stream goes on.
         """
         if seed is not None:
             self._streams = make_streams(seed)
-        self.game = Game(np.zeros(1, GAME))
-        begin(self.game.records, 0, *self._options, self._streams)
+        self.game = self.variant.game_class(np.zeros(1, self.variant.dtype))
+        begin(self.game.records, _FIRST, self._codes, self._streams)
         self.agents = self.possible_agents.copy()
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -107,12 +100,12 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
 
     def observe(self, agent: str) -> Observation:
         """Return what `agent` sees now, in fresh arrays; possible at any time after `reset`, also after the end."""
-        planes, mask = np.empty(SHAPE, np.int8), np.empty(NUM_ACTIONS, np.int8)
-        _observe(self.game.records, self._seats[agent], planes.reshape(-1), mask)
+        planes, mask = np.empty(self.variant.sizes.planes, np.int8), np.empty(self.variant.num_actions, np.int8)
+        _observe(self.game.records, self._seats[agent], self.game.event is None, planes.reshape(-1), mask)
         return {"observation": planes, "action_mask": mask}
 
     def state(self) -> npt.NDArray[np.int8]:
-        """Return the planes as seen by seat 0, (C, 11, 11) int8."""
+        """Return the planes as seen by seat 0, (C, H, W) int8."""
         return self.observe(self.possible_agents[0])["observation"]
 
     def step(self, action: int | None) -> None:
@@ -135,8 +128,7 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
 
     def _finish(self) -> None:
         """Pay the rewards and terminate every agent, all on the same step."""
-        rewards = np.empty(len(self.agents), np.float32)
-        write_rewards_of(self.game.records, 0, self._reward, rewards)
+        rewards = self.game.returns(REWARDS[self._reward])
         self.rewards = dict(zip(self.agents, rewards.tolist(), strict=True))
         self.terminations = dict.fromkeys(self.agents, True)
         self._accumulate_rewards()
@@ -150,12 +142,52 @@ class NinetkaAEC(AECEnv[str, Observation, int]):
         self._screen.close()
 
 
+_FIRST = np.zeros(1, np.int64)
+
+
 @jit
-def _observe(games: Records, viewer: int, planes: npt.NDArray[np.int8], mask: npt.NDArray[np.int8]) -> None:
+def _observe(
+    games: Records, viewer: int, going_on: bool, planes: npt.NDArray[np.int8], mask: npt.NDArray[np.int8]
+) -> None:
     """Draw planes and mask of game 0 for `viewer`; only the seat to move has anything legal."""
     game = games[0]
     write_observation(game, viewer, planes)
-    if viewer == game.to_move:
+    if viewer == game.to_move and going_on:
         write_legal_mask(game, mask)
     else:
         mask[:] = 0
+
+
+# The wrapped environment
+
+
+def wrapped(bare: GameAEC) -> OrderEnforcingWrapper[str, Observation, int]:
+    """Put PettingZoo's usual wrappers round an environment.
+
+    An illegal action ends the game with reward -1 for whoever played it, an action out of bounds fails an assertion,
+    and methods called in the wrong order are reported.
+    """
+    return OrderEnforcingWrapper(_AssertOutOfBounds(_TerminateIllegal(bare, illegal_reward=-1)))
+
+
+class _ShortWay:
+    """Hands the attributes that every step reads straight on to the wrapped environment.
+
+    PettingZoo's wrappers find them by failing look-ups, one per wrapper, which would take longer than the game.
+    """
+
+    agent_selection = property(attrgetter("env.agent_selection"))
+    agents = property(attrgetter("env.agents"))
+    terminations = property(attrgetter("env.terminations"))
+    truncations = property(attrgetter("env.truncations"))
+    rewards = property(attrgetter("env.rewards"))
+    infos = property(attrgetter("env.infos"))
+    _cumulative_rewards = property(attrgetter("env._cumulative_rewards"))
+
+
+class _TerminateIllegal(_ShortWay, TerminateIllegalWrapper[str, Observation, int]):
+    pass
+
+
+class _AssertOutOfBounds(_ShortWay, AssertOutOfBoundsWrapper[str, Observation, int]):
+    pass

@@ -1,16 +1,18 @@
-"""The render modes that the environments share; what they draw is in `ninetka_env.games.ninetka.render`."""
+"""The render modes that the environments share; what they draw is each game's own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+import io
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.games.ninetka.game import Game, check_choice
-
-if TYPE_CHECKING:
-    from ninetka_env.games.ninetka.render import Window
+from ninetka_env.core.drawing import Window, load_pygame
+from ninetka_env.core.files import StrPath, replace_file
+from ninetka_env.core.game import Game
+from ninetka_env.core.options import check_choice
 
 RENDER_MODES = ("human", "rgb_array", "ansi")
 
@@ -28,19 +30,19 @@ class Screen:
         """Return the board as text (`ansi`) or as an (H, W, 3) uint8 picture (`rgb_array`), or show it (`human`).
 
         Raises:
-            ValueError: if the environment was made without a render mode.
+            ValueError: if the environment was made without a render mode, or the game has no pictures.
+            ImportError: if pygame is missing, naming the extra to install.
         """
         if self.mode is None:
             raise ValueError(f"render_mode=None: nothing to render; make the environment with one of {RENDER_MODES}")
-        from ninetka_env import render  # drawing code is loaded when it is used
-
         if self.mode == "ansi":
-            return render.render_ansi(game)
+            return render_ansi(game)
+        pixels = render_rgb(game)
         if self.mode == "rgb_array":
-            return render.render_rgb(game)
+            return pixels
         if self._window is None:
-            self._window = render.Window()
-        self._window.show(game)
+            self._window = Window(game.definition().title)
+        self._window.show(pixels)
         return None
 
     def close(self) -> None:
@@ -52,3 +54,31 @@ class Screen:
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles leave the window behind."""
         return self.__dict__ | {"_window": None}
+
+
+def render_ansi(game: Game, color: bool = True) -> str:
+    """Return the board as text for a terminal, in colours (ANSI escapes) if wanted; a game without pictures, its text."""
+    pictures = _pictures(game)
+    return str(pictures.render_ansi(game, color)) if pictures else str(game)
+
+
+def render_rgb(game: Game) -> npt.NDArray[np.uint8]:
+    """Return a picture, (H, W, 3) uint8; `ValueError` if the game has none."""
+    pictures = _pictures(game)
+    if pictures is None:
+        raise ValueError(f"{game.definition().title} has no pictures but text: render_mode='ansi'")
+    return np.asarray(pictures.render_rgb(game), np.uint8)
+
+
+def save_png(game: Game, path: StrPath) -> None:
+    """Write the picture of `render_rgb` to a PNG file; raises `OSError` naming the path if that fails."""
+    pixels, encoded = render_rgb(game), io.BytesIO()
+    pygame = load_pygame()
+    pygame.image.save(pygame.surfarray.make_surface(pixels.swapaxes(0, 1)), encoded, "board.png")
+    replace_file(path, [encoded.getvalue()])
+
+
+def _pictures(game: Game) -> Any:
+    """Return the module that draws a game, loaded when it is used; None if there is none."""
+    module = game.definition().pictures
+    return importlib.import_module(module) if module else None

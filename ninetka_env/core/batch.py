@@ -18,6 +18,7 @@ from ninetka_env.core.verbs import (
     is_legal,
     is_over,
     play,
+    stage,
     start,
     winner_of,
     write_scores,
@@ -127,3 +128,10 @@ def advance(games: Records, actions: Indices, options: Codes, streams: Streams, 
         if is_over(game):
             write_ending(game, index, 0, endings)
             start(game, options[index], streams, index)
+
+
+@jit
+def write_stages(games: Records, stages: npt.NDArray[np.int8]) -> None:
+    """Write the stage of each game, (N,) int8."""
+    for index in range(len(games)):
+        stages[index] = stage(games[index])

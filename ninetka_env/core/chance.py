@@ -66,7 +66,7 @@ def draw_below(streams: Streams, index: int, bound: int) -> int:
 @jit
 def draw_bit(streams: Streams, index: int, bits: int) -> int:
     """Draw the number of one of the ones in `bits` (not 0), uniformly."""
-    return _nth_one(bits, draw_below(streams, index, popcount(bits)))
+    return nth_one(bits, draw_below(streams, index, popcount(bits)))
 
 
 _NTH_ONE = frozen([([i for i in range(9) if bits >> i & 1] + [0] * 9)[:9] for bits in range(512)], np.int8)
@@ -74,8 +74,8 @@ _NTH_ONE = frozen([([i for i in range(9) if bits >> i & 1] + [0] * 9)[:9] for bi
 
 
 @jit
-def _nth_one(bits: int, n: int) -> int:
-    """Return the place of one number `n` (from 0) among up to 63 bits, without branches that chance would mislead."""
+def nth_one(bits: int, n: int) -> int:
+    """Return the place of the one number `n` (from 0) among up to 63 bits, without branches that chance would mislead."""
     place = 0
     for width in (36, 18, 9):
         below = popcount(bits & ((1 << width) - 1))

@@ -46,6 +46,8 @@ class Sizes(NamedTuple):
     """(C, H, W) of an observation, int8 of 0 and 1."""
     most_plies: int
     """No game has more actions: passes that players must play count, those that the rules play do not."""
+    drawn: int = 0
+    """What chance plays before the first turn: how many actions. See `Game.drawn_actions`."""
 
 
 @dataclass(frozen=True, eq=False)

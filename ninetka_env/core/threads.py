@@ -32,8 +32,8 @@ step it mostly meets the items that its processor's cache still holds, and helps
 
 LINE = 8
 DONE = 0
-PATIENCE = 10_000
-"""Pauses, some ten nanoseconds each, before an idle helper goes to sleep."""
+PAUSES = 10_000
+"""How often an idle helper pauses, some ten nanoseconds each time, before it goes to sleep."""
 
 
 def make_control(shares: int) -> Control:
@@ -198,7 +198,7 @@ def run_shared(kernel: Callable[..., Any], threads: int, *arguments: Any) -> Non
             helper.result()
 
 
-class Crew:
+class ThreadTeam:
     """Helper threads that stay close to one kernel: they watch the counter for a moment before they go to sleep.
 
     Waking a sleeping thread takes longer than stepping some hundred games, so a helper waits inside compiled code.
@@ -208,7 +208,7 @@ class Crew:
         """Start threads that run `watch(control, share, *arguments)`, share 1 to `helpers`, again and again."""
         self.process = os.getpid()
         self._closed = False
-        self._beds = [threading.Semaphore(0) for _ in range(helpers)]
+        self._semaphores = [threading.Semaphore(0) for _ in range(helpers)]
         self._asleep = [False] * helpers
         for place in range(helpers):
             thread = threading.Thread(
@@ -220,17 +220,17 @@ class Crew:
         while not self._closed:
             watch(*arguments)
             self._asleep[place] = True
-            self._beds[place].acquire()
+            self._semaphores[place].acquire()
 
     def wake(self) -> None:
         """Wake the helpers that sleep. One that is just falling asleep may miss it: it is not needed for the work."""
         for place, asleep in enumerate(self._asleep):
             if asleep:
                 self._asleep[place] = False
-                self._beds[place].release()
+                self._semaphores[place].release()
 
     def close(self) -> None:
-        """Send the helpers home."""
+        """Let the threads end."""
         self._closed = True
-        for bed in self._beds:
-            bed.release()
+        for semaphore in self._semaphores:
+            semaphore.release()

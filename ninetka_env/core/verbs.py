@@ -60,39 +60,56 @@ _FUNCTIONS: dict[np.dtype[Any], Mapping[str, Callable[..., Any]]] = {}
 """By the type of its records, each game's own compiled functions."""
 
 
-def verb(function: F) -> F:
-    """Make a function a verb: what it does here is what it means for games that bring no better one."""
-    name = function.__name__
-    NAMES[name] = len(inspect.signature(function).parameters)
+Find: TypeAlias = Callable[[np.dtype[Any], str], Callable[..., Any] | None]
+"""Returns a game's own function for a verb, given the type of its records; None if it brings none."""
+
+
+def _find_own(dtype: np.dtype[Any], name: str) -> Callable[..., Any] | None:
+    """Look in the game's `Definition.compiled`."""
+    if dtype not in _FUNCTIONS:
+        for load in _LOADERS:
+            load()
+    if dtype not in _FUNCTIONS:
+        raise TypeError(f"records of {dtype} belong to no game that is registered: see ninetka_env.core.registry")
+    return _FUNCTIONS[dtype].get(name)
+
+
+def verb(function: F | None = None, *, find: Find | None = None, counted: bool = False) -> Any:
+    """Make a function a verb: what it does here is what it means for games that bring no better one.
+
+    Args:
+        function: its first argument is a record.
+        find: where else than in `Definition.compiled` to look for a game's own function. The answer must always be the
+            same, since what is compiled from it is kept.
+        counted: whether the verb makes arrays, whose references must be counted; without, calls cost less.
+    """
+    if function is None:
+        return functools.partial(verb, find=find, counted=counted)
+    name, default, look_up = function.__name__, function, find or _find_own
+    if find is None:
+        NAMES[name] = len(inspect.signature(function).parameters)
+
+    def meaning(dtype: np.dtype[Any]) -> Callable[..., Any]:
+        return look_up(dtype, name) or _compiled(default)
 
     @functools.wraps(function)
     def call(game: Record, *arguments: Any) -> Any:
-        return _meaning(game.dtype, name, function)(game, *arguments)
+        return meaning(game.dtype)(game, *arguments)
 
     def compiled_call(game: Any, *arguments: Any) -> Any:
         if isinstance(game, types.Record):
-            return _CALLERS[len(arguments)](_meaning(game.dtype, name, function))
+            return _CALLERS[len(arguments)](meaning(game.dtype))
         return None
 
     # Counting references in the wrapper would cost a twentieth of a batch step.
-    overload(call, strict=False, jit_options={"error_model": "numpy", "nogil": True, "_nrt": False})(compiled_call)
-    return call  # type: ignore[return-value]
+    overload(call, strict=False, jit_options={"error_model": "numpy", "nogil": True, "_nrt": counted})(compiled_call)
+    return call
 
 
 def required(function: F) -> F:
     """Make a function a verb that every game must bring."""
     REQUIRED.append(function.__name__)
     return verb(function)
-
-
-def _meaning(dtype: np.dtype[Any], name: str, default: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a game's own compiled function, else the default, compiled."""
-    if dtype not in _FUNCTIONS:
-        for load in _LOADERS:
-            load()
-    if dtype not in _FUNCTIONS:
-        raise TypeError(f"records of {dtype} belong to no game that is registered: see ninetka_env.core.registry")
-    return _FUNCTIONS[dtype].get(name) or _compiled(default)
 
 
 def when_unknown(load: Callable[[], None]) -> None:

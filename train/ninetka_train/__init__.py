@@ -1,9 +1,6 @@
-"""How agents learn 9tka, and how they are judged."""
+"""How agents learn games, and how they are judged."""
 
 from importlib import metadata
-
-ENVIRONMENT = "ninetka_v0"
-"""The version of the environment that everything here plays on."""
 
 
 def package_version() -> str:

@@ -15,6 +15,7 @@ from ninetka_web import commands
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
+
     from ninetka_train.judging.arena import Progress, Results, Settings
 
 app = typer.Typer(
@@ -33,9 +34,11 @@ def main() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from ninetka_train import ENVIRONMENT, package_version
+        from ninetka_env.core.registry import get_definition, known_games
+        from ninetka_train import package_version
 
-        typer.echo(f"ninetka {package_version()}, environment {ENVIRONMENT}")
+        versions = ", ".join(get_definition(name).version for name in known_games())
+        typer.echo(f"ninetka {package_version()}, environments {versions}")
         raise typer.Exit
 
 
@@ -45,7 +48,7 @@ def ninetka(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
     ] = False,
 ) -> None:
-    """The board game 9tka for reinforcement learning."""
+    """Board games for reinforcement learning: 9tka."""
 
 
 def _fail(message: object, code: int = 2) -> NoReturn:
@@ -160,6 +163,7 @@ def export(
     with _failing("exports", "train,onnx"):
         from ninetka_agents.checkpoint import load_checkpoint
         from ninetka_agents.ninetka.export import export_onnx
+
         from ninetka_env.core.files import check_writable
 
         check_writable(file)
@@ -175,7 +179,8 @@ def evaluate(
             metavar="AGENT...", help="Who plays, such as: random  maxn  maxn:depth=3  mcts:simulations=2000"
         ),
     ] = None,
-    players: Annotated[int, _integer_option("--players", "-n", help="Seats at the table: 2, 3 or 4.")] = 2,
+    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as ninetka:num_players=3.")] = "ninetka",
+    players: Annotated[int | None, _integer_option("--players", "-n", help="Seats at the table.")] = None,
     games: Annotated[
         int, _integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")
     ] = 100,
@@ -188,8 +193,10 @@ def evaluate(
     exact: Annotated[
         bool, typer.Option("--exact", help="Two players: also count the wins given away, by perfect play.")
     ] = False,
-    neutral_placement: Annotated[str, typer.Option(help="Who places neutral stones: players or random.")] = "players",
-    turn_order: Annotated[str, typer.Option(help="Who opens a phase: restart (seat 0) or continue.")] = "restart",
+    neutral_placement: Annotated[
+        str | None, typer.Option(help="9tka: who places neutral stones, players or random.")
+    ] = None,
+    turn_order: Annotated[str | None, typer.Option(help="9tka: who opens a phase, restart (seat 0) or continue.")] = None,
     batch: Annotated[int, _integer_option("--batch", help="Games played at once; results do not depend on it.")] = 256,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
     games_file: Annotated[
@@ -201,17 +208,17 @@ def evaluate(
     With fewer agents than seats the last one named fills the rest (`ninetka evaluate net maxn --players 3` is one net
     against two MaxN); with more, every choice of as many agents as there are seats plays.
     """
-    from ninetka_train.judging.arena import AgentError, Settings, play_games
+    from ninetka_train.judging.arena import AgentError, play_games
     from ninetka_train.judging.evaluate import summarise
     from ninetka_train.judging.report import print_report, write_json
 
-    settings = Settings(tuple(agents or ()), players, games, seed, neutral_placement, turn_order, batch)
-    chosen = _prepare(settings, tournament, exact, json_file, games_file)
-    options = {"seed": seed, "neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
+    own = {"neutral_placement": neutral_placement, "turn_order": turn_order}
+    options = {"game": game, "seed": seed, "batch": batch} | {k: v for k, v in own.items() if v is not None}
+    settings, chosen = _prepare(tuple(agents or ()), players, games, options, tournament, exact, json_file, games_file)
     try:
         with _progress_bar(_count_games(settings)) as progress:
             saved = _SavedGames(games_file) if games_file else None
-            results = play_games(chosen, players, games, **options, progress=progress, finished=saved)  # type: ignore[arg-type]
+            results = play_games(chosen, players, games, **options, progress=progress, finished=saved)
     except AgentError as error:
         _fail(error, code=1)
     except (MemoryError, OverflowError):
@@ -229,26 +236,34 @@ def evaluate(
 
 
 def _prepare(
-    settings: Settings, tournament: bool, exact: bool, json_file: Path | None, games_file: Path | None
-) -> list[Agent]:
+    specs: tuple[str, ...],
+    players: int | None,
+    games: int,
+    options: dict[str, Any],
+    tournament: bool,
+    exact: bool,
+    json_file: Path | None,
+    games_file: Path | None,
+) -> tuple[Settings, list[Agent]]:
     """Check everything that can be wrong before a game is played, and make the agents."""
     from ninetka_agents import make_agent
+
     from ninetka_env.core.files import check_writable
-    from ninetka_train.judging.arena import check_settings
+    from ninetka_train.judging.arena import make_settings
     from ninetka_train.judging.evaluate import check_tournament
-    from ninetka_train.ninetka.blunders import check_solvable
+    from ninetka_train.parts import exact_of
 
     try:
-        check_settings(settings)
+        settings = make_settings(specs, players, games, **options)
         if tournament:
             check_tournament(len(settings.agents), settings.num_players)
         if exact:
-            check_solvable(settings.num_players)
+            exact_of(settings.variant).check(settings.num_players)
         if json_file and games_file and json_file.resolve() == games_file.resolve():
             raise ValueError(f"--json and --save-games name the same file, {json_file}")
         for path in filter(None, (json_file, games_file)):
             check_writable(path)
-        return [make_agent(spec) for spec in settings.agents]
+        return settings, [make_agent(spec, settings.game) for spec in specs]
     except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
         _fail(error)
 
@@ -286,7 +301,7 @@ class _SavedGames:
         self.failure: Exception | None = None
 
     def __call__(self, results: Results, games: range) -> None:
-        from ninetka_env.games.ninetka.text import write_records
+        from ninetka_env.api.record_files import write_records
         from ninetka_train.judging.report import game_records
 
         if self.failure:
@@ -307,7 +322,8 @@ def replay(
     ] = None,
 ) -> None:
     """Show a saved game, position by position."""
-    from ninetka_env.api.replay import find_record, position_at, replay_text
+    from ninetka_env.api.record_files import find_record, position_at, replay_text
+    from ninetka_env.api.screen import save_png
 
     try:
         record = find_record(file, game)
@@ -315,8 +331,6 @@ def replay(
             for text in replay_text(record, ply, color=sys.stdout.isatty()):
                 typer.echo(text + "\n")
         else:
-            from ninetka_env.games.ninetka.render import save_png
-
             save_png(position_at(record, ply), png)
             typer.echo(f"wrote {png}")
     except BrokenPipeError:  # the reader has seen enough
@@ -336,7 +350,7 @@ def analyze(
     """Tell which slides of a two-player game kept the win under perfect play, and which gave it away."""
     import json
 
-    from ninetka_env.api.replay import find_record
+    from ninetka_env.api.record_files import find_record
     from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, save_course
     from ninetka_train.ninetka.analyze import analyze as run
 

@@ -19,21 +19,22 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
+from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.ninetka.network import Network
-from ninetka_agents.net_agent import NetAgent
+
+from ninetka_env.api.record_files import write_records
+from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
-from ninetka_env.games.ninetka.text import GameRecord, write_records
-from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.judging.arena import Results, play_games
-from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.judging.evaluate import summarise
+from ninetka_train.judging.report import as_dict, game_records
+from ninetka_train.learning.alphazero import train_alphazero
+from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import train_ppo
-from ninetka_train.judging.report import as_dict, game_records
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES, print_run, write_report
 
 OPPONENTS = ("random", "maxn", "mcts:simulations=200")

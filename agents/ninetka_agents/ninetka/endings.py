@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from ninetka_agents.ninetka.force import ENTRIES, YES, Table, look_up, static_answer, store, write_key
 from ninetka_env.core.jit import jit, lowest
-from ninetka_env.games.ninetka.game import Game, check_count
+from ninetka_env.core.options import check_count
+from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SLOTS
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Record, Records, legal_bits, pass_over, play_bit
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, legal_bits, pass_over, play_bit
 
 
 class MaxN(NamedTuple):

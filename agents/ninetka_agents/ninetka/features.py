@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.tables import frozen
+from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.ninetka.geometry import (
     ALL_SLOTS,
     COLUMN_LINE,
@@ -32,18 +34,8 @@ from ninetka_env.games.ninetka.geometry import (
     SLOT_SQUARE,
     SQUARE_SLOT,
     SYMMETRIES,
-    frozen,
 )
-from ninetka_env.games.ninetka.rules import (
-    NEUTRAL,
-    PLACEMENT,
-    Record,
-    Records,
-    movable_slots,
-    plies,
-    winner_of,
-    write_legal_mask,
-)
+from ninetka_env.games.ninetka.rules import NEUTRAL, PLACEMENT, movable_slots, plies, winner_of, write_legal_mask
 
 Int8 = npt.NDArray[np.int8]
 

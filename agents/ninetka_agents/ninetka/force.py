@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit, lowest, popcount
-from ninetka_env.games.ninetka.game import Game, check_count
+from ninetka_env.core.options import check_count
+from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_LINES, NUM_SECTIONS, NUM_SLOTS
 from ninetka_env.games.ninetka.rules import (
     GAME,
     MOVEMENT,
-    Record,
-    Records,
     is_over,
     legal_bits,
     movable_slots,

@@ -15,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Actions, check_threads, game_streams
-from ninetka_env.core.jit import jit, lowest, popcount
-from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.chance import Streams, draw_below, draw_bit
-from ninetka_env.games.ninetka.game import Game, check_count
+from ninetka_env.core.jit import jit, lowest, popcount
+from ninetka_env.core.options import check_count
+from ninetka_env.core.tables import frozen
+from ninetka_env.core.threads import Control, claim, run_shared
+from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import (
     ADJACENT_SLOTS,
     INNER,
@@ -31,15 +34,12 @@ from ninetka_env.games.ninetka.geometry import (
     SIZE,
     SLOT_SQUARE,
     SQUARE_SLOT,
-    frozen,
 )
 from ninetka_env.games.ninetka.rules import (
     GAME,
     MOVEMENT,
     NEUTRAL,
     PLACEMENT,
-    Record,
-    Records,
     bit_action,
     end_turn,
     is_over,

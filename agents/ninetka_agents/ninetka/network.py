@@ -29,8 +29,10 @@ from ninetka_agents.ninetka.features import (
     SECTION_FEATURES,
     SLOT_FEATURES,
     Features,
+    make_features,
     scales,
 )
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import (
     COLUMN_LINE,
     MAX_PLAYERS,
@@ -83,14 +85,17 @@ class Outputs(NamedTuple):
     logits: Tensor
     """(B, 122) float32: policy logits, `MASKED` where illegal."""
     value_logits: Tensor
-    """(B, 4) float32: logits of winning per relative seat, `MASKED` for seats that are not in play."""
+    """(B, 5) float32: logits of the outcomes: each relative seat wins, `MASKED` for seats that are not in play; drawn,
+    `MASKED` too, since 9tka has no draws."""
     owner_logits: Tensor
     """(B, 9, 5) float32: logits of each section's final owner: relative seats 0..3, nobody."""
 
     @property
     def values(self) -> Tensor:
-        """(B, 4) float32: probability to win per relative seat."""
-        return self.value_logits.softmax(-1)
+        """(B, 4) float32: chance to win per relative seat, P(it wins) + P(drawn) / n."""
+        outcomes = self.value_logits.softmax(-1)
+        players = (self.value_logits[:, :-1] > MASKED / 2).sum(-1, keepdim=True)
+        return outcomes[:, :-1] + outcomes[:, -1:] / players
 
 
 class Inputs(NamedTuple):
@@ -163,16 +168,16 @@ class _Block(nn.Module):
             self.heads = config.heads
 
     def forward(
-        self, slots: Tensor, sections: Tensor, whole: Tensor, relations: Tensor, opposite: Tensor
+        self, slots: Tensor, sections: Tensor, global_embedding: Tensor, relations: Tensor, opposite: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Step (B, 36, W) slots and (B, 9, W) sections.
 
-        `whole` (B, W) is the embedded global row, `relations` (B, 36 * 5, 36) the features of that name, `opposite`
+        `global_embedding` (B, W) is the embedded global row, `relations` (B, 36 * 5, 36) the features of that name, `opposite`
         (36,) each slot's opposite one.
         """
         if self.mixing == "attention":
             slots, sections = self._attend(slots, sections)
-        pools = torch.cat([*_pools(slots), whole], -1)
+        pools = torch.cat([*_pools(slots), global_embedding], -1)
         hidden = self.slot(slots) + self.opposite(slots.index_select(1, opposite)) + self.pools(pools)[:, None]
         if self.mixing == "relations":
             related = torch.bmm(relations, self.to_related(slots))
@@ -220,27 +225,32 @@ class Network(nn.Module):
         """Where the weights are."""
         return self.policy.weight.device
 
+    def judge(self, games: Records) -> Outputs:
+        """Judge (B,) games from the eyes of the seats to move; see `Outputs`."""
+        outputs: Outputs = self(as_inputs(make_features(games), self.device))
+        return outputs
+
     def forward(self, inputs: Inputs) -> Outputs:
         """Judge B positions; see `Outputs`."""
         slots = functional.relu(self._embed(self.slot_in, inputs.slots, self.slot_scale))
         sections = functional.relu(self._embed(self.section_in, inputs.sections, self.section_scale))
-        whole = functional.relu(self._embed(self.global_in, inputs.globals, self.global_scale))
+        global_embedding = functional.relu(self._embed(self.global_in, inputs.globals, self.global_scale))
         relations = inputs.relations
         if self.config.mixing == "relations":
             relations = relations.flatten(1, 2).to(slots.dtype)
         for block in self.blocks:
-            slots, sections = block(slots, sections, whole, relations, self.table_opposite)
+            slots, sections = block(slots, sections, global_embedding, relations, self.table_opposite)
         slots = functional.relu(slots)
-        batch, width = whole.shape
-        news = torch.matmul(self.table_spread.to(slots.dtype), slots).view(batch, NUM_SECTIONS, 3 * width)
-        sections = functional.relu(self.section_mix(torch.cat([sections, news], -1)))
+        batch, width = global_embedding.shape
+        messages = torch.matmul(self.table_spread.to(slots.dtype), slots).view(batch, NUM_SECTIONS, 3 * width)
+        sections = functional.relu(self.section_mix(torch.cat([sections, messages], -1)))
         owner_logits = self.owner(sections).float()
-        scores = _expected_scores(owner_logits).to(whole.dtype)
-        pools = torch.cat([*_pools(slots), *_pools(sections), whole, scores], -1)
+        scores = _expected_scores(owner_logits).to(global_embedding.dtype)
+        pools = torch.cat([*_pools(slots), *_pools(sections), global_embedding, scores], -1)
         value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pools)), scores], -1)).float()
         return Outputs(
             self._policy_logits(slots, sections, inputs.mask),
-            value_logits.masked_fill(self._absent(inputs.globals), MASKED),
+            functional.pad(value_logits.masked_fill(self._absent(inputs.globals), MASKED), (0, 1), value=MASKED),
             owner_logits,
         )
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
 from ninetka_env.games.ninetka import choices, observation, rules, scoring, start
-from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, MAX_PLAYERS, NEUTRAL_SQUARE, NUM_ACTIONS, NUM_SECTIONS
+from ninetka_env.games.ninetka.geometry import (
+    ACTION_SYMMETRIES,
+    MAX_PLAYERS,
+    NEUTRAL_SQUARE,
+    NUM_ACTIONS,
+    NUM_NEUTRALS,
+    NUM_SECTIONS,
+)
 from ninetka_env.games.ninetka.observation import SHAPE
 from ninetka_env.games.ninetka.rules import GAME, Phase
 from ninetka_env.games.ninetka.text import SEATS
@@ -16,7 +23,8 @@ each slide the other seats at most."""
 
 def _sizes(options: Values) -> Sizes:
     plies = MOST_PLIES if options["auto_pass"] else MOST_PLIES + MOST_PASSES
-    return Sizes(GAME, options["num_players"], NUM_ACTIONS, SHAPE, plies)
+    drawn = NUM_NEUTRALS if options["neutral_placement"] == "random" else 0
+    return Sizes(GAME, options["num_players"], NUM_ACTIONS, SHAPE, plies, drawn)
 
 
 NINETKA = register(

@@ -117,7 +117,9 @@ class Game(game.Game):
                 continue
             if game.to_move == found.to_move:
                 return game
-            errors = [ValueError(f"{text.seat_label(found.to_move)}: none of its stones can slide, so it is passed over")]
+            errors = [
+                ValueError(f"{text.seat_label(found.to_move)}: none of its stones can slide, so it is passed over")
+            ]
             break
         raise ValueError(f"{found.where}: {errors[0]}")
 

@@ -8,17 +8,16 @@ functions that draw, not with this module.
 from __future__ import annotations
 
 import functools
-import os
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.drawing import load_pygame
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, NEUTRAL_STONE, NUM_SLOTS, SIZE
-from ninetka_env.games.ninetka.text import SEATS, describe_last, last_landing
 from ninetka_env.games.ninetka.rules import Phase
+from ninetka_env.games.ninetka.text import SEATS, describe_last, last_landing
 
 Colour = tuple[int, int, int]
 Floats = npt.NDArray[np.float64]
@@ -32,22 +31,6 @@ _NAMES, _BAR = (214, 191, 160), (196, 74, 58)
 _OVERSAMPLE = 2
 CELLS, _FIRST = 12.6, 0.8
 """The height of the picture, and where its squares begin, in squares."""
-
-
-def load_pygame() -> ModuleType:
-    """Import pygame, which is an extra.
-
-    Raises:
-        ImportError: saying what to install.
-    """
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    try:
-        import pygame
-        import pygame.freetype
-    except ImportError as error:
-        raise ImportError("pictures need pygame: pip install 'ninetka-env[render]'") from error
-    pygame.freetype.init()
-    return pygame
 
 
 def draw(game: Game, size: int = 720) -> Any:

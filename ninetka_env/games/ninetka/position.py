@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import (
     ALL_NEUTRALS,
     ALL_SLOTS,
@@ -28,7 +29,6 @@ from ninetka_env.games.ninetka.geometry import (
     SQUARE_NEUTRAL,
     square_name,
 )
-from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.rules import GAME, Phase
 
 Board = npt.NDArray[np.int8]

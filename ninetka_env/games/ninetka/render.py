@@ -1,4 +1,4 @@
-"""Pictures of a game: text for a terminal, an rgb array, a window.
+"""Pictures of a game: text for a terminal, an rgb array.
 
 Every seat has a colour and a mark of its own (yellow disc, blue triangle, orange square, green diamond; a cross for
 neutral stones), so that the colours alone never matter. pygame is imported only by what draws pixels.
@@ -6,20 +6,15 @@ neutral stones), so that the colours alone never matter. pygame is imported only
 
 from __future__ import annotations
 
-import io
-import os
-import time
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.files import replace_file
+from ninetka_env.core.drawing import load_pygame
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, INNER, NEUTRAL_STONE, SECTION, SIZE
-from ninetka_env.games.ninetka.text import SEATS, describe_last, last_landing
-from ninetka_env.games.ninetka.picture import STONE_COLOURS, Colour, active_seat, draw, headline, load_pygame, mix, seat_note
+from ninetka_env.games.ninetka.picture import STONE_COLOURS, Colour, active_seat, draw, headline, mix, seat_note
 from ninetka_env.games.ninetka.rules import Phase
+from ninetka_env.games.ninetka.text import SEATS, describe_last, last_landing
 
 # Text for a terminal
 
@@ -122,71 +117,3 @@ def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
     """
     pixels = load_pygame().surfarray.array3d(draw(game, size))
     return np.ascontiguousarray(pixels.swapaxes(0, 1))
-
-
-def save_png(game: Game, path: str | os.PathLike[str], size: int = 720) -> None:
-    """Write the picture of `render_rgb` to a PNG file; raises `OSError` naming the path if that fails."""
-    encoded = io.BytesIO()
-    load_pygame().image.save(draw(game, size), encoded, "board.png")
-    replace_file(path, [encoded.getvalue()])
-
-
-class Window:
-    """A window on the screen that shows one position after another."""
-
-    def __init__(self, size: int = 720, fps: float = 2.0, title: str = "9tka") -> None:
-        """Prepare a window; it opens when the first position is shown.
-
-        Args:
-            size: the height of the picture in pixels.
-            fps: how many positions to show in a second at most; `show` waits for the one before to be seen.
-            title: what the window is called.
-        """
-        self._size, self._pause, self._title = size, 1 / fps, title
-        self._surface: Any = None
-        self._next_at = 0.0
-        self.is_closed = False
-        """Whether the window was closed, by its user or by `close`; it then stays closed and shows nothing."""
-
-    def show(self, game: Game) -> None:
-        """Show a position and let the system handle the window's events.
-
-        Raises:
-            ImportError: if pygame is missing, naming the extra to install.
-            RuntimeError: if there is no screen.
-        """
-        while not self.is_closed and (wait := self._next_at - time.monotonic()) > 0:
-            time.sleep(min(wait, 0.02))
-            self.pump()
-        if self.is_closed:
-            return
-        picture = draw(game, self._size)
-        if self._surface is None:
-            self._surface = self._open(picture.get_size())
-        self._surface.blit(picture, (0, 0))
-        load_pygame().display.flip()
-        self._next_at = time.monotonic() + self._pause
-        self.pump()
-
-    def pump(self) -> None:
-        """Handle the window's events, so that it stays alive; notices when its user closes it."""
-        if self._surface is not None:
-            pygame = load_pygame()
-            if not pygame.display.get_init() or any(event.type == pygame.QUIT for event in pygame.event.get()):
-                self.close()
-
-    def close(self) -> None:
-        """Close the window for good."""
-        if self._surface is not None:
-            load_pygame().display.quit()
-        self._surface, self.is_closed = None, True
-
-    def _open(self, size: tuple[int, int]) -> Any:
-        pygame = load_pygame()
-        try:
-            pygame.display.init()
-            surface = pygame.display.set_mode(size)
-        except pygame.error as error:
-            raise RuntimeError(f"no window can be opened ({error}); render_mode='rgb_array' needs none") from error
-        pygame.display.set_caption(self._title)
-        return surface

@@ -8,6 +8,7 @@ What is drawn before the first turn is in `start`.
 from __future__ import annotations
 
 from enum import IntEnum
+
 import numpy as np
 import numpy.typing as npt
 

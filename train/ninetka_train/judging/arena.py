@@ -1,8 +1,8 @@
 """Many games between agents, in lockstep, with every seating of a lineup played equally often.
 
-A *lineup* is who sits at the table, a *seating* who holds which seat. The seat decides a lot in 9tka, so a lineup is
-played in *rotation groups*: one game for each of its distinct seatings, all from the same start and with the same
-random numbers (a paired design: agents that decide alike cancel out exactly).
+A *lineup* is who sits at the table, a *seating* who holds which seat. The seat decides a lot, so a lineup is played in
+*rotation groups*: one game for each of its distinct seatings, all from the same start and with the same random numbers
+(a paired design: agents that decide alike cancel out exactly).
 
     results = play_games([make_agent("random"), make_agent("maxn")], num_players=2, num_games=100)
     results.winning_agents  # (T,) index of the agent that won each game
@@ -10,25 +10,27 @@ random numbers (a paired design: agents that decide alike cancel out exactly).
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from ninetka_agents.agent import Actions, Agent, GameRandom, Player
 
-from ninetka_agents.agent import Actions, Agent, GameRandom
-from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.batch import Endings, begin, codes_of, make_endings, play_all, write_endings, write_stages
 from ninetka_env.core.chance import Streams
-from ninetka_env.games.ninetka.game import Game, begin, check_actions, check_count, check_options, describe_illegal
-from ninetka_env.games.ninetka.geometry import NUM_NEUTRALS, NUM_SLOTS
-from ninetka_env.games.ninetka.rules import GAME, Phase, Records, is_legal, is_over, play, winner_of
+from ninetka_env.core.game import Game
+from ninetka_env.core.options import check_actions, check_count
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.core.registry import DEFAULT, Variant, load_variant
+from ninetka_env.core.verbs import Records
 
-MAX_PLIES = NUM_NEUTRALS + 2 * NUM_SLOTS
-"""The longest game: 9 neutral stones, 36 stones set, 36 slides. (Forced passes are played by the rules.)"""
-NO_ACTION = 255
+NO_ACTION = -1
 """Fills the places after the end of a game in `Results.actions`."""
 DEFAULT_BATCH = 256
 
@@ -49,13 +51,18 @@ class Settings:
 
     agents: tuple[str, ...]
     """The agents' names, made unique; agents are known by their place here."""
+    game: str
+    """The spec of the game, such as `"ninetka:num_players=3"`."""
     num_players: int
     num_games: int
     """Games asked for per lineup; played are `Results.games_per_lineup`."""
     seed: int
-    neutral_placement: str
-    turn_order: str
     batch: int
+
+    @property
+    def variant(self) -> Variant:
+        """The game with its options."""
+        return load_variant(self.game)
 
 
 @dataclass(frozen=True)
@@ -76,26 +83,26 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Clock:
-    """Thinking time of K agents in the three phases: wall time of `act`, shared out over the games of the call."""
+    """Thinking time of K agents in the S stages: wall time of `act`, shared out over the games of the call."""
 
     seconds: npt.NDArray[np.float64]
-    """(K, 3) in all."""
+    """(K, S) in all."""
     moves: npt.NDArray[np.int64]
-    """(K, 3) decisions taken."""
+    """(K, S) decisions taken."""
     slowest: npt.NDArray[np.float64]
-    """(K, 3) seconds per move in the slowest call."""
+    """(K, S) seconds per move in the slowest call."""
 
     @classmethod
-    def new(cls, num_agents: int) -> Clock:
+    def new(cls, num_agents: int, num_stages: int) -> Clock:
         """Start from zero."""
-        shape = (num_agents, len(Phase))
+        shape = (num_agents, num_stages)
         return cls(np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape))
 
-    def add(self, agent: int, phase: int, seconds: float, moves: int) -> None:
-        """Count one call of `act`."""
-        self.seconds[agent, phase] += seconds
-        self.moves[agent, phase] += moves
-        self.slowest[agent, phase] = max(self.slowest[agent, phase], seconds / moves)
+    def add(self, agent: int, stage: int, seconds: float, moves: int) -> None:
+        """Count decisions of one call of `act`, and their share of its time."""
+        self.seconds[agent, stage] += seconds
+        self.moves[agent, stage] += moves
+        self.slowest[agent, stage] = max(self.slowest[agent, stage], seconds / moves)
 
 
 @dataclass(frozen=True)
@@ -105,19 +112,28 @@ class Results:
     settings: Settings
     schedule: Schedule
     winners: npt.NDArray[np.int64]
-    """(T,) the seat that won, -1 in games still to be played."""
-    scores: npt.NDArray[np.int64]
-    """(T, n) sections per seat."""
+    """(T,) the seat that won, `DRAWN`, or `UNFINISHED` in games still to be played."""
+    scores: npt.NDArray[Any]
+    """(T, n) scores per seat."""
     starts: Records
     """(T // rotation,) records: the position that each rotation group started from."""
-    actions: npt.NDArray[np.uint8]
-    """(T, 81) the actions played, then `NO_ACTION`."""
+    actions: npt.NDArray[np.int16]
+    """(T, most plies) the actions played, then `NO_ACTION`."""
     clock: Clock
 
     @property
     def winning_agents(self) -> npt.NDArray[np.int64]:
-        """(T,) the agent that won."""
-        return self.schedule.seatings[np.arange(len(self.winners)), self.winners]
+        """(T,) the agent that won; `DRAWN` and `UNFINISHED` stay as they are."""
+        won = self.schedule.seatings[np.arange(len(self.winners)), self.winners.clip(0)]
+        return np.where(self.winners >= 0, won, self.winners)
+
+    @property
+    def shares(self) -> npt.NDArray[np.float64]:
+        """(T, K) how much of each game each agent won: all, nothing, or 1 / n for each of its seats in a drawn one."""
+        everyone = np.arange(len(self.settings.agents))
+        won = (self.winning_agents[:, None] == everyone).astype(np.float64)
+        held = (self.schedule.seatings[:, :, None] == everyone).mean(axis=1)
+        return np.where((self.winners == DRAWN)[:, None], held, won)
 
     @property
     def games_per_lineup(self) -> int:
@@ -155,15 +171,15 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 
 def play_games(
     agents: Sequence[Agent],
-    num_players: int = 2,
+    num_players: int | None = None,
     num_games: int = 100,
     *,
+    game: str | Variant = DEFAULT,
     seed: int = 0,
-    neutral_placement: str = "players",
-    turn_order: str = "restart",
     batch: int = DEFAULT_BATCH,
     progress: Progress | None = None,
     finished: Finished | None = None,
+    **options: Any,
 ) -> Results:
     """Let agents play each other, seats rotated.
 
@@ -171,31 +187,30 @@ def play_games(
     more, every choice of `num_players` agents is a lineup.
 
     The seed decides everything: each game draws from a stream of its own, so neither `batch` nor the number of
-    threads changes a result (as long as agents take their chances from `ninetka_agents.agent.game_streams`, and do not round
-    differently in batches of another size).
+    threads changes a result (as long as agents take their chances from `ninetka_agents.agent.game_streams`, and do not
+    round differently in batches of another size).
 
     Args:
         agents: one or more; see `ninetka_agents.agent.Agent`.
-        num_players: 2, 3 or 4.
+        num_players: seats at the table; None for what the game says.
         num_games: games per lineup, rounded up to a whole number of rotation groups.
+        game: the spec of the game.
         seed: 0 or more.
-        neutral_placement: as in `Game.new`.
-        turn_order: as in `Game.new`.
-        batch: games played in lockstep, so the most positions that an agent is asked about in one call.
+        batch: games played in lockstep, so the most positions that an agent is asked about in one call, and the most
+            players with a memory of their game that are kept at once.
         progress: told how far the games are.
         finished: told of the games that have ended, a batch at a time, for instance to save them.
+        options: of the game, such as `neutral_placement="random"`.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.
         AgentError: if an agent answers with an illegal action.
     """
-    names = unique_names([agent.name for agent in agents])
-    settings = Settings(names, num_players, num_games, seed, neutral_placement, turn_order, batch)
-    check_settings(settings)
-    schedule = make_schedule(len(agents), num_players, num_games)
+    settings = make_settings(agents, num_players, num_games, game=game, seed=seed, batch=batch, **options)
+    schedule = make_schedule(len(agents), settings.num_players, num_games)
     streams = _group_streams(schedule, seed)
-    starts = _start_groups(settings, streams)
-    _warm_up(agents, starts[:1])
+    starts = _start_groups(settings.variant, streams)
+    _warm_up(agents, settings.variant, starts[:1])
     arena = _Arena(agents, settings, schedule, starts, streams)
     for first in range(0, len(schedule.seatings), batch):
         games = range(first, min(first + batch, len(schedule.seatings)))
@@ -205,15 +220,39 @@ def play_games(
     return arena.results
 
 
-def check_settings(settings: Settings) -> None:
-    """Raise `ValueError` naming the first setting that is wrong and the values it may have."""
-    if not settings.agents:
+def make_settings(
+    agents: Sequence[Agent | str],
+    num_players: int | None = None,
+    num_games: int = 100,
+    *,
+    game: str | Variant = DEFAULT,
+    seed: int = 0,
+    batch: int = DEFAULT_BATCH,
+    **options: Any,
+) -> Settings:
+    """Check and gather what is asked for; the arguments are those of `play_games`, agents or their names.
+
+    Raises:
+        ValueError: naming the first setting that is wrong and the values it may have.
+    """
+    if not agents:
         raise ValueError("no agents: expected at least one")
-    check_options(settings.num_players, settings.neutral_placement, settings.turn_order, True)
-    check_count("num_games", settings.num_games)
-    check_count("batch", settings.batch)
-    if isinstance(settings.seed, bool) or not isinstance(settings.seed, (int, np.integer)) or settings.seed < 0:
-        raise ValueError(f"seed={settings.seed!r}: expected an integer of at least 0")
+    variant = load_variant(game, **options)
+    if num_players is not None and num_players != variant.num_players:
+        variant = _with_players(variant, num_players)
+    check_count("num_games", num_games)
+    check_count("batch", batch)
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed={seed!r}: expected an integer of at least 0")
+    names = unique_names([one if isinstance(one, str) else one.name for one in agents])
+    return Settings(names, variant.spec, variant.num_players, num_games, seed, batch)
+
+
+def _with_players(variant: Variant, num_players: int) -> Variant:
+    """Return a variant for so many players, if its game has the choice."""
+    if all(option.name != "num_players" for option in variant.definition.options):
+        raise ValueError(f"num_players={num_players!r}: {variant.definition.title} has {variant.num_players} players")
+    return variant.replaced(num_players=num_players)
 
 
 class _Arena:
@@ -225,43 +264,96 @@ class _Arena:
         self.agents = agents
         self.games = np.repeat(starts, schedule.rotation)
         self.streams = np.repeat(streams, schedule.rotation)
-        count = len(self.games)
-        winners, scores = np.full(count, -1, np.int64), np.zeros((count, settings.num_players), np.int64)
-        actions = np.full((count, MAX_PLIES), NO_ACTION, np.uint8)
-        self.results = Results(settings, schedule, winners, scores, starts, actions, Clock.new(len(agents)))
+        self._variant = settings.variant
+        self._players: dict[tuple[int, int], Player] = {}
+        count, definition = len(self.games), self._variant.definition
+        self._endings: Endings = make_endings(self._variant, count)
+        kind = np.int64 if np.issubdtype(definition.score_dtype, np.integer) else np.float64
+        scores = np.zeros((count, settings.num_players), kind)
+        actions = np.full((count, self._variant.sizes.most_plies), NO_ACTION, np.int16)
+        clock = Clock.new(len(agents), len(definition.stages))
+        winners = np.full(count, UNFINISHED, np.int64)
+        self.results = Results(settings, schedule, winners, scores, starts, actions, clock)
 
     def play_batch(self, games: range, progress: Progress) -> None:
         """Play some of the games to the end, one ply of each at a time."""
         results, batch = self.results, np.arange(games.start, games.stop)
-        active = batch
-        for ply in range(MAX_PLIES):
-            movers = results.schedule.seatings[active, self.games["to_move"][active]]
-            for agent in np.unique(movers):
-                chosen = active[movers == agent]
-                results.actions[chosen, ply] = self._move(int(agent), chosen)
-            active = active[_going_on(self.games, active)]
-            under_way = len(active) * (ply + 1) / MAX_PLIES
-            progress(float(batch[0] + len(batch) - len(active) + under_way))
-            if len(active) == 0:
-                break
-        _write_outcomes(self.games, batch, results.winners, results.scores)
+        with self._sitting_down(batch):
+            active, most = batch, results.actions.shape[1]
+            for ply in range(most):
+                going_on = self._play_ply(active, ply)
+                active = active[going_on]
+                under_way = len(active) * (ply + 1) / most
+                progress(float(batch[0] + len(batch) - len(active) + under_way))
+                if len(active) == 0:
+                    break
+        write_endings(self.games, batch, self._endings)
+        results.winners[batch], results.scores[batch] = self._endings.winners[batch], self._endings.scores[batch]
 
-    def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> Actions:
-        """Ask an agent for its actions in the games `chosen`, all in the same phase, and play them."""
+    def _play_ply(self, active: npt.NDArray[np.int64], ply: int) -> npt.NDArray[np.bool_]:
+        """Play one ply in each game of `active`; tell which of them go on."""
+        movers = self.results.schedule.seatings[active, self.games["to_move"][active]]
+        going_on = np.ones(len(active), np.bool_)
+        for agent in np.unique(movers):
+            theirs = movers == agent
+            self.results.actions[active[theirs], ply], going_on[theirs] = self._move(int(agent), active[theirs])
+        return going_on
+
+    def _move(
+        self, agent: int, chosen: npt.NDArray[np.int64]
+    ) -> tuple[Actions, npt.NDArray[np.bool_]]:
+        """Ask an agent for its actions in the games `chosen` and play them; return them, and which games go on."""
         positions, streams = self.games[chosen], self.streams[chosen]
-        phase, name = int(positions["phase"][0]), self.results.settings.agents[agent]
+        name = self.results.settings.agents[agent]
         start = time.perf_counter()
-        answer = self.agents[agent].act(positions, GameRandom(streams))
-        self.results.clock.add(agent, phase, time.perf_counter() - start, len(chosen))
+        answer = self._ask(agent, chosen, positions, GameRandom(streams))
+        self._count_time(agent, positions, time.perf_counter() - start)
         self.streams[chosen] = streams
+        over = np.zeros(len(chosen), np.bool_)
         try:
             actions = check_actions(answer, len(chosen))
         except (TypeError, ValueError) as error:
             raise AgentError(f"agent {name!r}: {error}") from error
-        if (illegal := _play_all(self.games, chosen, actions)) >= 0:
-            game = Game(self.games[chosen[illegal : illegal + 1]])
-            raise AgentError(f"agent {name!r}: {describe_illegal(game, int(actions[illegal]))}\n{game}")
-        return actions
+        if (illegal := play_all(self.games, chosen, actions, over)) >= 0:
+            game: Game = self._variant.game_class(self.games[chosen[illegal : illegal + 1]])
+            raise AgentError(f"agent {name!r}: {game.describe_illegal(int(actions[illegal]))}\n{game}")
+        for index, action in zip(chosen.tolist(), actions.tolist(), strict=True) if self._players else ():
+            for other in range(len(self.agents)):
+                if (other, index) in self._players:
+                    self._players[other, index].observe(action)
+        return actions, ~over
+
+    def _ask(self, agent: int, chosen: npt.NDArray[np.int64], positions: Records, rng: GameRandom) -> npt.ArrayLike:
+        """Ask an agent, or its players in these games where they have a memory."""
+        if (agent, int(chosen[0])) not in self._players:
+            return self.agents[agent].act(positions, rng)
+        answers = []
+        for place, index in enumerate(chosen.tolist()):
+            own = GameRandom(rng.streams[place : place + 1])
+            answers.append(self._players[agent, index].act(own))
+        return np.array(answers)
+
+    def _count_time(self, agent: int, positions: Records, seconds: float) -> None:
+        stages = np.zeros(len(positions), np.int8)
+        write_stages(positions, stages)
+        for stage, moves in enumerate(np.bincount(stages)):
+            if moves:
+                self.results.clock.add(agent, stage, seconds * moves / len(positions), int(moves))
+
+    @contextlib.contextmanager
+    def _sitting_down(self, batch: npt.NDArray[np.int64]) -> Iterator[None]:
+        """Have agents that remember games start one in each where they hold a seat, and close it afterwards."""
+        with contextlib.ExitStack() as stack:
+            for agent, one in enumerate(self.agents):
+                start = getattr(one, "start", None)
+                for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)] if start else ():
+                    player = start(self._variant.game_class(self.games[index : index + 1].copy()))
+                    stack.callback(player.close)
+                    self._players[agent, int(index)] = player
+            try:
+                yield
+            finally:
+                self._players.clear()
 
 
 def _group_streams(schedule: Schedule, seed: int) -> Streams:
@@ -270,54 +362,20 @@ def _group_streams(schedule: Schedule, seed: int) -> Streams:
     return np.concatenate([each.generate_state(schedule.groups_per_lineup, np.uint64) for each in sequences])
 
 
-def _start_groups(settings: Settings, streams: Streams) -> Records:
-    """Set up one start per rotation group; random neutral stones are drawn from, and move on, the group's stream."""
-    options = check_options(settings.num_players, settings.neutral_placement, settings.turn_order, True)
-    starts = np.zeros(len(streams), GAME)
-    for group in range(len(starts)):
-        begin(starts, group, *options, streams)
+def _start_groups(variant: Variant, streams: Streams) -> Records:
+    """Set up one start per rotation group; what is drawn at the start moves the group's stream on."""
+    starts = np.zeros(len(streams), variant.dtype)
+    begin(starts, np.arange(len(starts)), codes_of(variant, len(starts)), streams)
     return starts
 
 
-def _warm_up(agents: Sequence[Agent], start: Records) -> None:
-    """Let every agent act in every phase, on one game and on two, before the clock runs: first calls compile."""
-    game, rng, seen = Game(start.copy()), np.random.default_rng(0), set()
-    while not game.is_over:
-        if game.phase not in seen:
-            seen.add(game.phase)
+def _warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
+    """Let every agent act in every stage, on one game and on two, before the clock runs: first calls compile."""
+    game: Game = variant.game_class(start.copy())
+    rng, seen = np.random.default_rng(0), set()
+    while not game.is_over and len(seen) < len(variant.definition.stages):
+        if game.stage not in seen:
+            seen.add(game.stage)
             for agent, count in product(agents, (1, 2)):
                 agent.act(np.repeat(game.records, count), GameRandom(np.zeros(count, np.uint64)))
         game.play(int(rng.choice(game.legal_actions())))
-
-
-@jit
-def _play_all(games: Records, chosen: npt.NDArray[np.int64], actions: Actions) -> int:
-    """Play one action in each chosen game; if one is illegal, return its place and play none, else -1."""
-    for place in range(len(chosen)):
-        if not is_legal(games[chosen[place]], actions[place]):
-            return place
-    for place in range(len(chosen)):
-        play(games[chosen[place]], actions[place])
-    return -1
-
-
-@jit
-def _going_on(games: Records, chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    going_on = np.empty(len(chosen), np.bool_)
-    for place in range(len(chosen)):
-        going_on[place] = not is_over(games[chosen[place]])
-    return going_on
-
-
-@jit
-def _write_outcomes(
-    games: Records,
-    chosen: npt.NDArray[np.int64],
-    winners: npt.NDArray[np.int64],
-    scores: npt.NDArray[np.int64],
-) -> None:
-    """Write the winning seat and the seats' scores of the finished games `chosen`."""
-    for index in chosen:
-        winners[index] = winner_of(games[index])
-        for seat in range(games[index].num_players):
-            scores[index, seat] = popcount(games[index].owned[seat])

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
-from ninetka_env.games.ninetka.text import COLOURS, GameRecord
-from ninetka_env.games.ninetka.rules import Phase
-from ninetka_train import ENVIRONMENT, package_version
-from ninetka_train.judging.arena import NO_ACTION, Results
-from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigures
+from ninetka_train import package_version
+from ninetka_train.judging.arena import NO_ACTION, Results, Settings
+from ninetka_train.judging.evaluate import AgentFigures, Evaluation
+from ninetka_train.parts import ExactFigures
 
 PLAIN_WIDTH = 120
 """Columns when the output is no terminal."""
@@ -55,17 +55,25 @@ def headings(evaluation: Evaluation) -> list[str]:
     played = f"{games} games" if lineups == 1 else f"{lineups} lineups of {games} games"
     asked = "" if games == settings.num_games else f" (asked for: {settings.num_games})"
     differ = f"{evaluation.distinct_games} of them distinct"
+    variant = settings.variant
+    definition = variant.definition
+    options = "".join(f"{key}={value}, " for key, value in variant.options.items() if key != "num_players")
     lines = [
-        f"9tka, {settings.num_players} players, {played}{asked} in paired rotations of {evaluation.rotation}, {differ}",
-        f"{ENVIRONMENT}, package {package_version()}, neutral_placement={settings.neutral_placement}, "
-        f"turn_order={settings.turn_order}, seed={settings.seed}, batch={settings.batch}",
+        f"{definition.title}, {settings.num_players} players, {played}{asked} in paired rotations of "
+        f"{evaluation.rotation}, {differ}",
+        f"{definition.version}, package {package_version()}, {options}seed={settings.seed}, batch={settings.batch}",
     ]
     if evaluation.distinct_games < ENOUGH_DISTINCT * lineups * games:
         lines.append(
             "warning: many games were replayed move by move, so they say less than the intervals claim"
-            + (": vary the starts (--neutral-placement random)" if settings.neutral_placement == "players" else "")
+            + (": vary the starts (--neutral-placement random)" if _can_vary(settings) else "")
         )
     return lines
+
+
+def _can_vary(settings: Settings) -> bool:
+    """Tell whether chance could draw the starts, but does not."""
+    return settings.variant.options.get("neutral_placement") == "players"
 
 
 def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
@@ -88,8 +96,10 @@ def _short(value: float) -> str:
 
 
 def _results_table(evaluation: Evaluation) -> Table:
-    columns = ["games", "wins", "wins % [95 %]", "even %", "sections"]
+    drawn = any(agent.draws for agent in evaluation.agents)
+    columns = ["games", "wins", *(["draws"] if drawn else []), "wins % [95 %]", "even %", "score"]
     note = "wins: games won by any copy of the agent. even: its share of the seats."
+    note += " A draw counts as a share of a win for every seat." if drawn else ""
     rated = len(evaluation.agents) > 1
     if rated:
         columns.append("Elo [95 %]")
@@ -98,7 +108,8 @@ def _results_table(evaluation: Evaluation) -> Table:
     for agent in evaluation.agents:
         low, high = agent.interval
         share = f"{percent(agent.share)} [{percent(low)}, {percent(high)}]"
-        cells = [str(agent.games), str(agent.wins), share, percent(agent.even), f"{agent.sections:.2f}"]
+        counts = [str(agent.games), str(agent.wins), *([str(agent.draws)] if drawn else [])]
+        cells = [*counts, share, percent(agent.even), f"{agent.score:.2f}"]
         table.add_row(*map(Text, [agent.name, *cells, *([_elo(agent)] if rated else [])]))
     return table
 
@@ -124,12 +135,12 @@ def _seats_table(evaluation: Evaluation) -> Table:
 
 
 def _times_table(evaluation: Evaluation) -> Table:
-    phases = [phase.name.lower() for phase in Phase]
+    stages = evaluation.settings.variant.definition.stages
     note = "mean (slowest call); games are played in batches: wall time of a call / positions in it"
-    table = new_table("Milliseconds per move", "agent", *phases, note=note)
+    table = new_table("Milliseconds per move", "agent", *stages, note=note)
     for agent in evaluation.agents:
-        cells = {time.phase: f"{_short(time.mean_ms)} ({_short(time.slowest_ms)})" for time in agent.times}
-        table.add_row(Text(agent.name), *(cells.get(phase, "-") for phase in phases))
+        cells = {time.stage: f"{_short(time.mean_ms)} ({_short(time.slowest_ms)})" for time in agent.times}
+        table.add_row(Text(agent.name), *(cells.get(stage, "-") for stage in stages))
     return table
 
 
@@ -142,13 +153,13 @@ def _lineups_table(evaluation: Evaluation) -> Table:
 
 
 def _matches_table(evaluation: Evaluation) -> Table:
-    note = "a match: two games with seats swapped; the higher sum of sections wins"
-    columns = ("opponent", "matches", "won", "drawn", "lost", "sections")
+    note = "a match: two games with seats swapped; the higher sum of scores wins"
+    columns = ("opponent", "matches", "won", "drawn", "lost", "scores")
     table = new_table("Two-player tournament", "agent", *columns, note=note)
     table.columns[1].justify = "left"
     for match in evaluation.matches or []:
         counts = (match.matches, match.won, match.drawn, match.lost)
-        sums = f"{match.sections} : {match.opponent_sections}"
+        sums = f"{match.score:g} : {match.opponent_score:g}"
         table.add_row(Text(match.agent), Text(match.opponent), *map(str, counts), sums)
     return table
 
@@ -168,7 +179,7 @@ def _exact_table(exact: list[ExactFigures]) -> Table:
 
 def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     """Return everything as plain values for JSON; the keys are the field names of `ninetka_train.judging.evaluate`."""
-    return {"environment": ENVIRONMENT, "package": package_version(), **dataclasses.asdict(evaluation)}
+    return {"environment": evaluation.settings.variant.definition.version, "package": package_version(), **dataclasses.asdict(evaluation)}
 
 
 def write_json(evaluation: Evaluation, path: Path) -> None:
@@ -183,19 +194,18 @@ def game_records(results: Results, games: Iterable[int] | None = None) -> Iterat
     Each also names the seed and the rotation group.
     """
     settings, schedule = results.settings, results.schedule
+    variant = settings.variant
+    names = variant.definition.seats
     for game in range(len(schedule.seatings)) if games is None else games:
-        seating = schedule.seatings[game]
-        group = game // schedule.rotation
-        tags = {COLOURS[seat]: _one_line(settings.agents[agent]) for seat, agent in enumerate(seating)}
-        drawn = settings.neutral_placement == "random"
+        seating, group = schedule.seatings[game], game // schedule.rotation
+        tags = {names[seat]: _one_line(settings.agents[agent]) for seat, agent in enumerate(seating)}
+        start = variant.game_class(results.starts[group : group + 1])
         yield GameRecord(
-            num_players=settings.num_players,
+            variant=variant,
             actions=tuple(int(action) for action in results.actions[game] if action != NO_ACTION),
-            scores=tuple(map(int, results.scores[game])),
+            scores=tuple(results.scores[game].tolist()),
             winner=int(results.winners[game]),
-            neutral_placement=settings.neutral_placement,
-            turn_order=settings.turn_order,
-            neutrals=tuple(map(int, results.starts["board"][group].nonzero()[0])) if drawn else (),
+            drawn=start.drawn_actions() if variant.sizes.drawn else (),
             tags={**tags, "seed": str(settings.seed), "group": str(group)},
         )
 

@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
-from torch.nn import functional
-
 from ninetka_agents.agent import check_threads
 from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.ninetka.features import make_features
+from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions, network_evaluate
 from ninetka_agents.search.uct import MctsAgent
-from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
+from torch import Tensor
+from torch.nn import functional
+
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.ppo import Log, first_network, uses_bf16
 from ninetka_train.learning.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer

@@ -16,20 +16,34 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from ninetka_agents.agent import Agent, make_agent
+from ninetka_agents.checkpoint import Checkpoint, load_checkpoint
+from ninetka_agents.net_agent import NetAgent, best_device
+from ninetka_agents.ninetka.features import Features, make_features
+from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
 from torch import Tensor
 from torch.nn import functional
 
-from ninetka_agents.agent import Agent, make_agent
-from ninetka_agents.checkpoint import Checkpoint, load_checkpoint
-from ninetka_agents.ninetka.features import Features, make_features
-from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
-from ninetka_agents.net_agent import NetAgent, best_device
 from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
-from ninetka_env.games.ninetka.rules import GAME, Records
+from ninetka_env.games.ninetka.rules import GAME
 from ninetka_train.learning.config import PPOSettings, TrainConfig
-from ninetka_train.learning.resume import keep_checkpoint, newest_checkpoint, numbered_parts, optimizer_tensors, restore_optimizer
-from ninetka_train.learning.rollout import Rollout, advance, own_decision_targets, owner_targets, roll_seats, start_games
+from ninetka_train.learning.resume import (
+    keep_checkpoint,
+    newest_checkpoint,
+    numbered_parts,
+    optimizer_tensors,
+    restore_optimizer,
+)
+from ninetka_train.learning.rollout import (
+    Rollout,
+    advance,
+    own_decision_targets,
+    owner_targets,
+    roll_seats,
+    start_games,
+)
 
 Log = dict[str, float]
 LEARNER = -1

@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
 from ninetka_agents.ninetka.features import Features
-from ninetka_agents.random_agent import random_action
-from ninetka_env.core.jit import jit
+
 from ninetka_env.core.chance import Streams, draw_below
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.choices import random_action
 from ninetka_env.games.ninetka.game import begin
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
-from ninetka_env.games.ninetka.rules import Records, is_over, play, winner_of
+from ninetka_env.games.ninetka.rules import is_over, play, winner_of
 from ninetka_train.learning.selfplay import MAX_PLIES, write_owners
 
 

@@ -13,19 +13,21 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
 from ninetka_agents.agent import Actions, Agent
+from ninetka_agents.ninetka.solver.proof import make_prover
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch
-from ninetka_agents.search.uct import EXPLORATION, NODE, grow, most_visited, write_visits
-from ninetka_agents.ninetka.solver.proof import make_prover
-from ninetka_env.core.jit import jit
-from ninetka_env.core.threads import Control, claim, run_shared
+from ninetka_agents.search.tree import most_visited, node_dtype, write_visits
+from ninetka_agents.search.uct import EXPLORATION, search_tree
+
 from ninetka_env.core.chance import Streams, draw_below, make_streams
 from ninetka_env.core.files import replace_file
+from ninetka_env.core.jit import jit
+from ninetka_env.core.threads import Control, claim, run_shared
+from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.ninetka.game import begin
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS, NUM_ACTIONS, NUM_SECTIONS
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Record, Records, is_over, play, winner_of
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, is_over, play, winner_of
 from ninetka_train.ninetka.exact_targets import find_known, next_known, only_winning
 
 MAX_PLIES = 81
@@ -326,7 +328,7 @@ def _play_searching(
     lengths: npt.NDArray[np.int64],
 ) -> None:
     """Play the games that this thread claims."""
-    nodes, scratch, now = np.zeros(simulations + 1, NODE), np.zeros(1, GAME), np.zeros(1, GAME)
+    nodes, scratch, now = np.zeros(simulations + 1, node_dtype), np.zeros(1, GAME), np.zeros(1, GAME)
     prover = make_prover(0)
     while True:
         index, stop = claim(control, 0, len(games), 1)
@@ -335,7 +337,7 @@ def _play_searching(
         begin(now, 0, players[index], 0, 0, 1, streams)
         game, ply = now[0], 0
         while not is_over(game):
-            grow(game, streams, index, exploration, nodes, scratch, prover)
+            search_tree(game, streams, index, exploration, nodes, scratch, prover)
             games[index, ply] = game
             write_visits(game, nodes, visits[index, ply])
             if draw_below(streams, index, 1 << 20) < greedy * (1 << 20):

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch, value_for
+
+from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
 from ninetka_env.games.ninetka.geometry import action_name
-from ninetka_env.games.ninetka.text import COLOURS, GameRecord
 from ninetka_env.games.ninetka.rules import Phase
+from ninetka_env.games.ninetka.text import SEATS
 
 OUTCOMES = {WON: "won", UNKNOWN: "unknown", LOST: "lost"}
 
@@ -102,12 +103,12 @@ def analysis_text(analysis: Analysis) -> Iterator[str]:
     for ply in analysis.plies:
         kept = f"{len(ply.winning)} of {ply.legal}" + (f": {' '.join(ply.winning)}" if ply.mistake else "")
         mark = "  <- mistake" if ply.mistake else ""
-        yield f"{ply.ply:3}  {COLOURS[ply.seat]:7} {ply.move:5} {ply.before:8} {ply.after:8} {kept}{mark}"
+        yield f"{ply.ply:3}  {SEATS[ply.seat]:7} {ply.move:5} {ply.before:8} {ply.after:8} {kept}{mark}"
     if analysis.first_mistake is None:
         yield "no mistake"
     else:
         mistakes = [sum(ply.mistake for ply in analysis.plies if ply.seat == seat) for seat in (0, 1)]
-        counted = ", ".join(f"{COLOURS[seat]} {count}" for seat, count in enumerate(mistakes))
+        counted = ", ".join(f"{SEATS[seat]} {count}" for seat, count in enumerate(mistakes))
         yield f"first mistake at ply {analysis.first_mistake}; mistakes: {counted}"
     if analysis.unknown:
         yield f"{analysis.unknown} positions were not solved within {analysis.nodes} nodes"
@@ -134,7 +135,7 @@ def save_course(analysis: Analysis, path: Path) -> None:
     for seat, colour in enumerate(("#d9a400", "#2b6cb0")):
         own = [ply for ply in analysis.plies if ply.seat == seat]
         shares = [100 * len(ply.winning) / ply.legal for ply in own]
-        axes.plot([ply.ply for ply in own], shares, "o-", color=colour, label=f"{COLOURS[seat]} to move", markersize=4)
+        axes.plot([ply.ply for ply in own], shares, "o-", color=colour, label=f"{SEATS[seat]} to move", markersize=4)
         wrong = [(ply.ply, share) for ply, share in zip(own, shares, strict=True) if ply.mistake]
         axes.plot([x for x, _ in wrong], [y for _, y in wrong], "x", color="#c53030", markersize=11, markeredgewidth=2)
     for ply in analysis.plies:

@@ -1,8 +1,8 @@
 """How well agents play by the standard of perfect play: the wins that they give away in two-player movement phases.
 
 results = play_games([make_agent("maxn"), make_agent("net")], 2, 100)
-for figures in exact_figures(results):
-    print(figures.agent, figures.blunder_share, figures.blunder_interval)
+for one in figures(results):
+    print(one.agent, one.share, one.interval)
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch
+
 from ninetka_env.core.jit import jit, popcount
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Records, play
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, play
 from ninetka_train.judging.arena import NO_ACTION, Results
+from ninetka_train.judging.intervals import clustered_interval
+from ninetka_train.parts import ExactFigures
 
 NODES = 200_000
 """Nodes that the solver may visit per position, enough for nearly all of them."""
@@ -60,10 +63,27 @@ class Decisions:
         return self.won & (self.played == LOST)
 
 
-def check_solvable(num_players: int) -> None:
+def check(num_players: int) -> None:
     """Raise `ValueError` unless games of so many players can be solved."""
     if num_players != 2:
         raise ValueError(f"exact with num_players={num_players}: perfect play is known for 2 players only")
+
+
+def figures(results: Results) -> list[ExactFigures]:
+    """Count what each agent did with positions of the movement phase that perfect play wins."""
+    decisions = find_decisions(results)
+    starts = decisions.games // results.schedule.rotation
+    return [_figures(decisions, starts, agent, name) for agent, name in enumerate(results.settings.agents)]
+
+
+def _figures(
+    decisions: Decisions, starts: npt.NDArray[np.int64], agent: int, name: str
+) -> ExactFigures:
+    mine = decisions.agents == agent
+    unsolved, won = int((mine & decisions.unknown).sum()), mine & decisions.won
+    blunders = decisions.blunders[won]
+    share, interval = (float(blunders.mean()), clustered_interval(blunders, starts[won])) if won.any() else (None, None)
+    return ExactFigures(name, int(mine.sum()), unsolved, len(blunders), int(blunders.sum()), share, interval)
 
 
 def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, moves: bool = False) -> Decisions:
@@ -78,7 +98,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     Raises:
         ValueError: if the games have more than two players.
     """
-    check_solvable(results.settings.num_players)
+    check(results.settings.num_players)
     positions, games, plies, legal = _movement_positions(results)
     winners, values = solve_batch(positions, nodes, threads, moves=moves)
     movers = positions["to_move"].astype(np.int8)
@@ -122,7 +142,7 @@ def _movement_positions(
 
 
 @jit
-def _replay(starts: Records, actions: npt.NDArray[np.uint8], positions: Records, legal: npt.NDArray[np.int64]) -> None:
+def _replay(starts: Records, actions: npt.NDArray[np.int16], positions: Records, legal: npt.NDArray[np.int64]) -> None:
     """Play games again; keep their positions of the movement phase and count the moves there."""
     for index in range(len(starts)):
         game = starts[index]

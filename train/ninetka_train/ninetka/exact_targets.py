@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
 from ninetka_agents.ninetka.solver.solver import WON, solve_batch
+
 from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
-from ninetka_env.games.ninetka.rules import MOVEMENT, Records
+from ninetka_env.games.ninetka.rules import MOVEMENT
 
 
 class Known(NamedTuple):

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-
 from ninetka_agents import make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
+
 from ninetka_env.core.files import replace_files
-from ninetka_train import ENVIRONMENT, package_version
+from ninetka_env.core.registry import get_definition
+from ninetka_train import package_version
 from ninetka_train.judging.arena import Results, play_games
-from ninetka_train.judging.evaluate import Interval, clustered_interval, wilson
+from ninetka_train.judging.intervals import Interval, clustered_interval, wilson
 from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slides
 
 PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
@@ -157,7 +158,7 @@ def _share(parts: Sequence[Decisions], counted: str, of: str) -> Proportion:
 
 def write_study(found: Study, path: Path) -> None:
     """Write `path` with the endings .md, .png and .json, all or none."""
-    values = {"environment": ENVIRONMENT, "package": package_version(), **asdict(found)}
+    values = {"environment": get_definition("ninetka").version, "package": package_version(), **asdict(found)}
     contents = {
         path.with_suffix(".md"): page(found, path.with_suffix(".png").name).encode(),
         path.with_suffix(".png"): picture(found),

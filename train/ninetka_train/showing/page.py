@@ -7,12 +7,13 @@ from html import escape
 import numpy as np
 import yaml
 
+from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NEUTRAL_STONE, NUM_SECTIONS, SIZE
-from ninetka_env.games.ninetka.text import COLOURS, GameRecord, format_record
 from ninetka_env.games.ninetka.picture import STONE_COLOURS, headline
-from ninetka_train.showing.figures import DARK, LIGHT, Panel, draw_svg, learning_panels, strength_panels
+from ninetka_env.games.ninetka.text import SEATS
 from ninetka_train.judging.report import percent
+from ninetka_train.showing.figures import DARK, LIGHT, Panel, draw_svg, learning_panels, strength_panels
 from ninetka_train.showing.run_data import NETWORK, PHASES, Run, Share, Sheet, sheets, summary
 
 SHOWN_GAMES = 6
@@ -76,7 +77,7 @@ def _games(games: list[GameRecord]) -> str:
     """Show how the first games of each pair of agents ended, with their records to read."""
     cards: list[str] = []
     for record in games:
-        names = [record.tags.get(colour, "?") for colour in COLOURS[: record.num_players]]
+        names = [record.tags.get(colour, "?") for colour in SEATS[: record.num_players]]
         if NETWORK in names and not set(names) & (PHASES.keys() - {NETWORK}) and len(cards) < SHOWN_GAMES:
             seats = "".join(
                 f'<li><i class="seat seat{seat + 1}"></i>{escape(name)}: {record.scores[seat]}'

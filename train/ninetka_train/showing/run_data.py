@@ -15,12 +15,12 @@ from typing import Any
 import yaml
 from rich.text import Text
 
+from ninetka_env.api.record_files import read_records
+from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
-from ninetka_env.games.ninetka.text import GameRecord
-from ninetka_env.api.replay import read_records
 from ninetka_train.judging.evaluate import Interval, wilson
-from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines
 from ninetka_train.judging.report import new_table, percent, report_console
+from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines
 
 CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
 PNG, HTML = "report.png", "report.html"

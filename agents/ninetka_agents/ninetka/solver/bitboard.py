@@ -14,15 +14,8 @@ import numpy.typing as npt
 
 from ninetka_env.core.jit import jit, popcount
 from ninetka_env.core.lanes import Lanes
-from ninetka_env.games.ninetka.geometry import (
-    ADJACENT_SLOTS,
-    NUM_SLOTS,
-    SECTION,
-    SIZE,
-    SLOT_END,
-    SLOT_LINE,
-    frozen,
-)
+from ninetka_env.core.tables import frozen
+from ninetka_env.games.ninetka.geometry import ADJACENT_SLOTS, NUM_SLOTS, SECTION, SIZE, SLOT_END, SLOT_LINE
 
 RIGHT, LEFT, DOWN, UP = 0, 2, 4, 6
 """The ways that stones slide; also where their boards stand among four, `lo` there and `hi` in the next word."""

@@ -42,8 +42,10 @@ from ninetka_agents.ninetka.solver.reduction import (
 )
 from ninetka_env.core.jit import jit, lowest, prefetch
 from ninetka_env.core.lanes import LANES, lane
-from ninetka_env.games.ninetka.geometry import NUM_SLOTS, frozen
-from ninetka_env.games.ninetka.rules import MOVEMENT, Record
+from ninetka_env.core.tables import frozen
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.ninetka.geometry import NUM_SLOTS
+from ninetka_env.games.ninetka.rules import MOVEMENT
 
 Table = npt.NDArray[np.uint64]
 """(entries, 2) uint64: per entry the key, and packed numbers: proof, disproof, work, check. 0, 0 is an empty entry."""
@@ -208,9 +210,9 @@ class Prover(NamedTuple):
 
 
 @jit
-def make_prover(limit: int) -> Prover:
-    """Return a prover, for one thread."""
-    return Prover(limit, make_memory(), make_table())
+def make_prover(game: Record, nodes: int) -> Prover:
+    """Return a prover, for one thread, that visits at most `nodes` nodes per position."""
+    return Prover(nodes, make_memory(), make_table())
 
 
 @jit
@@ -223,7 +225,7 @@ def proven_winner(game: Record, prover: Prover) -> int:
 
 
 @jit
-def forget(prover: Prover) -> None:
+def clear_prover(game: Record, prover: Prover) -> None:
     """Empty the table, so that later answers do not depend on what was asked before."""
     if prover.limit:
         prover.table[:] = 0

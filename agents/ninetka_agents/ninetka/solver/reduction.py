@@ -80,13 +80,10 @@ from ninetka_agents.ninetka.solver.bitboard import (
 )
 from ninetka_env.core.jit import jit, lowest, popcount
 from ninetka_env.core.lanes import LANES, Lanes, above_zero, any_set, count_ones, lane, load, pick, smaller, store
-from ninetka_env.games.ninetka.geometry import (
-    NUM_SECTIONS,
-    SIZE,
-    SLOT_SQUARE,
-    frozen,
-)
-from ninetka_env.games.ninetka.rules import Record, landing_square
+from ninetka_env.core.tables import frozen
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.ninetka.geometry import NUM_SECTIONS, SIZE, SLOT_SQUARE
+from ninetka_env.games.ninetka.rules import landing_square
 
 States = npt.NDArray[np.int64]
 """(rows, `NUM_WORDS`) int64: a state per row, see the constants below."""

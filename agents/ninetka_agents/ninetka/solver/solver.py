@@ -17,13 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Actions, GameRandom, check_threads, game_streams
-from ninetka_agents.search.uct import EXPLORATION, MctsAgent
 from ninetka_agents.ninetka.solver.proof import LEAST_BUCKETS, WAYS, Memory, Table, find_winner, make_memory, make_table
+from ninetka_agents.search.uct import EXPLORATION, MctsAgent
 from ninetka_env.core.jit import jit, lowest
+from ninetka_env.core.options import check_count
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.games.ninetka.game import Game, check_count
+from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SECTIONS, PASS, SLOT_SQUARE
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Record, Records, must_pass, play_bit
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, must_pass, play_bit
 
 WON, UNKNOWN, LOST = 1, 0, -1
 """Values of moves, for the seat that makes them."""

@@ -1,0 +1,41 @@
+"""A different agent for each stage of a game."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.agent import Actions, Agent, GameRandom
+from ninetka_env.core.batch import write_stages
+from ninetka_env.core.verbs import Records
+
+
+class ByStage:
+    """Asks one agent in each stage of a game."""
+
+    def __init__(self, agents: Sequence[Agent]) -> None:
+        """Join agents: one per stage of the game, in order; an agent may stand there several times."""
+        self.agents = tuple(agents)
+        self.name = " then ".join(dict.fromkeys(agent.name for agent in agents))
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose actions; see `ninetka_agents.agent.Agent.act`."""
+        actions, stages = np.empty(len(games), np.int64), np.zeros(len(games), np.int8)
+        write_stages(games, stages)
+        for agent in dict.fromkeys(self.agents):
+            theirs = np.isin(stages, [stage for stage, other in enumerate(self.agents) if other is agent])
+            if theirs.any():
+                actions[theirs] = _ask(agent, games, theirs, rng)
+        return actions
+
+
+def _ask(agent: Agent, games: Records, chosen: npt.NDArray[np.bool_], rng: np.random.Generator) -> Actions:
+    """Let an agent act in some of the games, each with the stream that it has in `rng`, if it has one."""
+    if not isinstance(rng, GameRandom):
+        return agent.act(games[chosen], rng)
+    part = GameRandom(rng.streams[chosen])
+    actions = agent.act(games[chosen], part)
+    rng.streams[chosen] = part.streams
+    return actions

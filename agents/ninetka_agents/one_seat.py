@@ -1,0 +1,67 @@
+"""The Gymnasium view with opponents named by text; what `gymnasium.make` and `make_vec` call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ninetka_agents.agent import make_agent
+from ninetka_agents.parts import parts_of
+from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
+from ninetka_env.core.registry import Variant, load_variant
+
+
+def one_seat(
+    game: str = "ninetka",
+    seat: int | str = "random",
+    opponents: Any = None,
+    reward: str = "win",
+    render_mode: str | None = None,
+    **options: Any,
+) -> OneSeatEnv:
+    """Make a game as a Gymnasium environment for a learner in one seat; see `ninetka_env.api.one_seat.OneSeatEnv`.
+
+    Args:
+        game: the game's spec, such as `"ninetka"`.
+        seat: the learner's seat, or `"random"` to draw it anew for each game.
+        opponents: a spec for `make_agent` or an agent, for all other seats; or a sequence of n - 1 of them for the seats
+            after the learner's, in turn order; None for the game's usual yardstick.
+        reward: `"win"` or `"score"`.
+        render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
+        options: of the game. (9tka: forced passes are always played by the rules.)
+
+    Raises:
+        ValueError: naming the option that is wrong and the values it may have.
+    """
+    variant = _variant(game, options)
+    return OneSeatEnv(variant, seat, make_opponents(opponents, variant), reward, render_mode)
+
+
+def one_seat_vector(
+    num_envs: int,
+    game: str = "ninetka",
+    seat: int | str = "random",
+    opponents: Any = None,
+    reward: str = "win",
+    **options: Any,
+) -> OneSeatVectorEnv:
+    """Make N such games, stepped at once; the arguments are those of `one_seat`."""
+    variant = _variant(game, options)
+    return OneSeatVectorEnv(num_envs, variant, seat, make_opponents(opponents, variant), reward)
+
+
+def _variant(game: str, options: dict[str, Any]) -> Variant:
+    return load_variant(game, **options)
+
+
+def make_opponents(opponents: Any, variant: Variant) -> Any:
+    """Turn specs into agents, equal ones into one; everything else is left as it is."""
+    name = variant.definition.name
+    if opponents is None:
+        opponents = parts_of(name).yardstick
+    if isinstance(opponents, str):
+        return make_agent(opponents, name)
+    if not isinstance(opponents, Sequence):
+        return opponents
+    made = {one: make_agent(one, name) for one in opponents if isinstance(one, str)}
+    return [made[one] if isinstance(one, str) else one for one in opponents]

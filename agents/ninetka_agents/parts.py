@@ -1,0 +1,99 @@
+"""What each game brings to agents: its own players, a prover, a network. Found by name, imported when asked for.
+
+Games know nothing of agents; whoever adds a game adds its parts here with `register_parts`. A game without any has the
+agents of `GENERIC`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ninetka_env.core.registry import definition_of, get_definition
+
+GENERIC: Mapping[str, str] = MappingProxyType(
+    {
+        "random": "ninetka_agents.random_agent:RandomAgent",
+        "mcts": "ninetka_agents.search.uct:MctsAgent",
+    }
+)
+"""Agents of every game: by name, where the class is."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What one game brings. Modules and classes are named by text, `"module"` and `"module:Class"`."""
+
+    agents: Mapping[str, str] = field(default_factory=dict)
+    """The game's own agents, beside `GENERIC`."""
+    yardstick: str = "mcts:simulations=200"
+    """Who plays the other seats unless told."""
+    opponents: tuple[str, ...] = ("random", "mcts:simulations=200")
+    """Whom a network is measured against while it learns."""
+    prover: str = ""
+    """Module with the game's own functions of `ninetka_agents.search.prover`; empty for none."""
+    guided_stages: tuple[int, ...] = ()
+    """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
+    network: str = ""
+    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.net_agent`."""
+
+
+_PARTS: dict[str, Parts] = {
+    "ninetka": Parts(
+        agents={
+            "maxn": "ninetka_agents.ninetka.maxn:MaxNAgent",
+            "solver": "ninetka_agents.ninetka.solver.solver:SolverAgent",
+            "phases": "ninetka_agents.ninetka.by_phase:ByPhase",
+            "net": "ninetka_agents.net_agent:NetAgent",
+        },
+        yardstick="maxn",
+        opponents=("random", "maxn", "mcts:simulations=200"),
+        prover="ninetka_agents.ninetka.solver.proof",
+        guided_stages=(2,),
+        network="ninetka_agents.ninetka.network",
+    ),
+}
+
+
+def register_parts(game: str, parts: Parts) -> None:
+    """Say what a game brings; before anything is searched, since what is compiled is kept.
+
+    Raises:
+        ValueError: if the game is unknown, or has said something else before.
+    """
+    get_definition(game)
+    if _PARTS.get(game, parts) != parts:
+        raise ValueError(f"game {game!r}: its parts are registered already")
+    _PARTS[game] = parts
+
+
+def parts_of(game: str) -> Parts:
+    """Return what a game brings; `ValueError` names the games that there are."""
+    return _PARTS.get(get_definition(game).name, Parts())
+
+
+def agents_of(game: str) -> dict[str, str]:
+    """Return all agents of a game: by name, where the class is."""
+    return {**GENERIC, **parts_of(game).agents}
+
+
+def games_with(agent: str) -> list[str]:
+    """Return the games that have an agent of that name as their own."""
+    return sorted(game for game, parts in _PARTS.items() if agent in parts.agents)
+
+
+def load(place: str) -> Any:
+    """Return the class at `"module:Class"`."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def find_in_prover(dtype: np.dtype[Any], name: str) -> Any:
+    """Return a function of the prover of the game whose records have this type; None if it has no prover."""
+    module = parts_of(definition_of(dtype).name).prover
+    return getattr(importlib.import_module(module), name) if module else None

@@ -1,0 +1,107 @@
+"""The trees of a search that asks a network about every position: storage, expansion, what is backed up.
+
+Games are not kept in them: each simulation plays down from the root again. Node 0 is the root. Every node has one value
+per seat, a chance to win, draws shared; nothing is ever negated, so a seat that moves twice in a row needs no special
+care.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.search.choices import next_choice, words_for
+from ninetka_env.core.jit import jit
+from ninetka_env.core.registry import limits_of
+from ninetka_env.core.verbs import Record, Records, choice_action, write_choices
+
+Floats = npt.NDArray[np.float32]
+UNDECIDED = -2
+"""Stands for the winner of a position whose winner is not certain; a draw is certain too."""
+
+
+@functools.cache
+def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the nodes of a tree over games whose records have type `dtype`."""
+    limits = limits_of(dtype)
+    fields = [
+        ("legal", np.int64, (words_for(limits.choices),)),  # the legal choices, none if the winner is certain
+        ("sums", np.float64, (limits.players,)),  # per seat, the values backed up through this node, its own first
+        ("values", np.float32, (limits.players,)),  # per seat, what network and playouts say here; the winner's is 1
+        ("logits", np.float32, (limits.choices,)),  # per legal choice, the logarithm of the network's policy
+        ("children", np.int32, (limits.choices,)),  # per legal choice, the node that it leads to, 0 for none yet
+        ("visits", np.int32),
+        ("parent", np.int32),
+        ("mover", np.int8),  # the seat to move
+        ("decided", np.int8),  # 1 if the winner is certain
+    ]
+    return np.dtype((np.record, np.dtype(fields, align=True)))
+
+
+@jit
+def reset_node(node: Record, game: Record, parent: int, winner: int) -> None:
+    """Make a node of a position; unless its winner is certain, the network's part is filled in when it is expanded.
+
+    `winner` is a seat, `DRAWN`, or `UNDECIDED`.
+    """
+    players = int(game.num_players)
+    node.decided = winner != UNDECIDED
+    if winner == UNDECIDED:
+        write_choices(game, node.legal)
+    else:
+        for word in range(len(node.legal)):
+            node.legal[word] = 0
+    node.visits, node.parent, node.mover = 0, parent, game.to_move
+    for seat in range(len(node.sums)):
+        node.sums[seat] = 0.0
+        node.values[seat] = 1.0 if seat == winner else 0.0
+        if winner == -1 and seat < players:
+            node.values[seat] = 1.0 / players
+
+
+@jit
+def expand(game: Record, node: Record, logits: Floats, values: Floats) -> None:
+    """Fill in what the network says: the policy by legal choice, values by absolute seat."""
+    choice = next_choice(node.legal, -1)
+    while choice >= 0:
+        node.logits[choice] = logits[choice_action(game, choice)]
+        node.children[choice] = 0
+        choice = next_choice(node.legal, choice)
+    for seat in range(game.num_players):
+        node.values[seat] = values[(seat - node.mover) % game.num_players]
+
+
+@jit
+def mix_in(node: Record, root: Record, share: float) -> None:
+    """Let the playouts counted at the root of a tree with playouts have their share of the node's values."""
+    for seat in range(len(node.values)):
+        node.values[seat] += share * (root.wins[seat] / root.visits - node.values[seat])
+
+
+@jit
+def back_up(tree: Records, leaf: int) -> None:
+    """Add the leaf's values, seat by seat, to it and to every node above it."""
+    index = leaf
+    while True:
+        tree[index].visits += 1
+        for seat in range(len(tree[index].sums)):
+            tree[index].sums[seat] += tree[leaf].values[seat]
+        if index == 0:
+            return
+        index = tree[index].parent
+
+
+@jit
+def visits_of(tree: Records, index: int, choice: int) -> int:
+    """Return N(a)."""
+    child = tree[index].children[choice]
+    return tree[child].visits if child else 0
+
+
+@jit
+def mean(tree: Records, index: int, seat: int) -> float:
+    """Return the mean of a seat's values backed up through a node: q of the action that leads to it."""
+    return tree[index].sums[seat] / tree[index].visits

@@ -1,0 +1,73 @@
+"""Which action a Gumbel search tries next: sequential halving at the root, keeping in step with the policy below it.
+
+Equation numbers are those of Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.search.choices import next_choice
+from ninetka_agents.search.completed import Doubles, softmax
+from ninetka_agents.search.gumbel_tree import visits_of
+from ninetka_env.core.chance import Streams, draw
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Records
+
+
+def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]:
+    """Return (considered + 1, simulations) int32: sequential halving at the root (Karnin, Koren and Somekh 2013).
+
+    Row m is for m considered actions: each simulation goes to an action with exactly so many visits, the best one by
+    g + logits + sigma(q). That picks the m best by g + logits first, then the better half of them, and so on, until the
+    best two share what is left. Actions that fell out have fewer visits than any later entry. Row 0 is not used.
+    """
+    schedule = np.zeros((considered + 1, simulations), np.int32)
+    schedule[1] = np.arange(simulations)
+    for count in range(2, considered + 1):
+        visits, left = [0] * count, count
+        entries: list[int] = []
+        while len(entries) < simulations:
+            for _ in range(max(1, simulations // (math.ceil(math.log2(count)) * left))):
+                entries += visits[:left]
+                visits[:left] = [visit + 1 for visit in visits[:left]]
+            left = max(2, left // 2)
+        schedule[count] = entries[:simulations]
+    return schedule
+
+
+@jit
+def gumbel_noise(streams: Streams, index: int) -> float:
+    """Draw Gumbel(0) noise from stream `index`."""
+    return float(-np.log(-np.log((float(draw(streams, index) >> np.uint64(11)) + 0.5) * 2.0**-53)))
+
+
+@jit
+def root_choice(tree: Records, noise: Doubles, scores: Doubles, visits: int) -> int:
+    """Return the choice with so many visits that has the highest g + logits + sigma(q); see `halving_schedule`."""
+    best, highest, legal = -1, -np.inf, tree[0].legal
+    choice = next_choice(legal, -1)
+    while choice >= 0:
+        if visits_of(tree, 0, choice) == visits and noise[choice] + scores[choice] > highest:
+            best, highest = choice, noise[choice] + scores[choice]
+        choice = next_choice(legal, choice)
+    return best
+
+
+@jit
+def interior_choice(tree: Records, index: int, scores: Doubles) -> int:
+    """Return argmax over a of pi'(a) - N(a) / (1 + sum of N), equation 14; overwrites `scores` with pi'."""
+    legal = tree[index].legal
+    softmax(legal, scores)
+    best, highest = -1, -np.inf
+    weight = 1.0 / tree[index].visits
+    choice = next_choice(legal, -1)
+    while choice >= 0:
+        lag = scores[choice] - visits_of(tree, index, choice) * weight
+        if lag > highest:
+            best, highest = choice, lag
+        choice = next_choice(legal, choice)
+    return best

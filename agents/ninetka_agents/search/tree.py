@@ -1,0 +1,205 @@
+"""The tree of a search with playouts, for any game: storage, the roots, what is counted and what is proven.
+
+Games are not kept in it: each simulation plays down from the root again. Every node has one value per seat and belongs
+to the seat that moves there; nothing is ever negated, so a seat that moves twice in a row needs no special care.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.search.choices import is_empty, remove_choice, words_for
+from ninetka_agents.search.prover import Prover, proven_winner
+from ninetka_env.core.chance import Streams
+from ninetka_env.core.jit import jit
+from ninetka_env.core.registry import limits_of
+from ninetka_env.core.verbs import (
+    Record,
+    Records,
+    choice_action,
+    forced_action,
+    is_over,
+    play_choice,
+    playout,
+    prepare_root,
+    winner_of,
+    write_choices,
+)
+
+MOST_SIMULATIONS = 1 << 24
+"""Of a tree: its nodes count wins by float32, exactly up to here."""
+MOST_FAILURES = 16
+"""Failed proofs after which a search stops to try, beyond 4 for each that succeeded: early slides are out of reach."""
+
+
+@functools.cache
+def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the nodes of a tree over games whose records have type `dtype`."""
+    limits = limits_of(dtype)
+    fields = [
+        ("untried", np.int64, (words_for(limits.choices),)),  # the legal choices that have no child yet
+        ("visits", np.int32),
+        ("wins", np.float32, (limits.players,)),  # of the playouts through this node, those that each seat won
+        ("parent", np.int32),
+        ("child", np.int32),  # the newest child, 0 for none; its `sibling` is the one before, and so on
+        ("sibling", np.int32),
+        ("choice", np.int16),  # what led here, among the parent's choices
+        ("mover", np.int8),  # the seat that played it
+        ("winner", np.int8),  # the seat that wins for certain from here on, -1 where that is not proven
+    ]
+    return np.dtype((np.record, np.dtype(fields, align=True)))
+
+
+@jit
+def init_root(root: Record, nodes: Records, scratch: Records) -> None:
+    """Make node 0 that of the position after the root's forced turns."""
+    _reset_node(nodes[0], copy_root(root, scratch), 0, 0, 0)
+
+
+@jit
+def copy_root(root: Record, scratch: Records) -> Record:
+    """Return a copy of the root to play down from, in which the rules play forced turns."""
+    scratch[0] = root
+    game = scratch[0]
+    prepare_root(game)
+    return game
+
+
+@jit
+def simulate(
+    game: Record,
+    streams: Streams,
+    index: int,
+    nodes: Records,
+    leaf: int,
+    choice: int,
+    new: int,
+    failures: int,
+    prover: Prover,
+) -> int:
+    """Play `choice` at a leaf, which makes the node `new`, and on to the end; count who wins.
+
+    A `choice` of -1 makes no node: the game is over at the leaf. Return `failures`, how often proofs failed, see
+    `MOST_FAILURES`, counted on.
+    """
+    winner = -1
+    if choice >= 0:
+        _extend(game, nodes, leaf, choice, new)
+        leaf = new
+        if failures <= MOST_FAILURES:
+            winner = proven_winner(game, prover)
+            failures += 1 if winner < 0 else -4
+    if winner < 0:
+        playout(game, streams, index)
+        _back_up(nodes, leaf, winner_of(game), game.num_players)
+    else:
+        _back_up(nodes, leaf, winner, game.num_players)
+        _back_up_proof(nodes, leaf, winner)
+    return failures
+
+
+@jit
+def _extend(game: Record, nodes: Records, leaf: int, choice: int, new: int) -> None:
+    """Play an untried choice at a leaf and make `new` the node that it leads to."""
+    mover = game.to_move
+    remove_choice(nodes[leaf].untried, choice)
+    play_choice(game, choice)
+    _reset_node(nodes[new], game, leaf, choice, mover)
+    nodes[new].sibling = nodes[leaf].child
+    nodes[leaf].child = new
+
+
+@jit
+def _reset_node(node: Record, game: Record, parent: int, choice: int, mover: int) -> None:
+    if is_over(game):
+        for word in range(len(node.untried)):
+            node.untried[word] = 0
+    else:
+        write_choices(game, node.untried)
+    node.visits = 0
+    for seat in range(len(node.wins)):
+        node.wins[seat] = 0
+    node.parent, node.child, node.sibling = parent, 0, 0
+    node.choice, node.mover, node.winner = choice, mover, -1
+
+
+@jit
+def _back_up(nodes: Records, leaf: int, winner: int, num_players: int) -> None:
+    """Count a finished playout at the leaf and at every node above it; a draw counts 1 / n for each seat."""
+    index = leaf
+    while True:
+        nodes[index].visits += 1
+        if winner >= 0:
+            nodes[index].wins[winner] += 1
+        else:
+            for seat in range(num_players):
+                nodes[index].wins[seat] += np.float32(1.0 / num_players)
+        if index == 0:
+            return
+        index = nodes[index].parent
+
+
+@jit
+def _back_up_proof(nodes: Records, leaf: int, winner: int) -> None:
+    """Note who wins for certain at the leaf, and at every node above it that this decides, of two players."""
+    nodes[leaf].winner = winner
+    while leaf:
+        parent = nodes[leaf].parent
+        if nodes[leaf].mover != winner and not _all_lost(nodes, parent):
+            return
+        nodes[parent].winner = winner
+        leaf = parent
+
+
+@jit
+def _all_lost(nodes: Records, index: int) -> bool:
+    """Tell whether every action of a node is tried and proven; it is lost then, since one that wins proves the node."""
+    child = nodes[index].child
+    while child and nodes[child].winner >= 0:
+        child = nodes[child].sibling
+    return is_empty(nodes[index].untried) and child == 0
+
+
+# What a finished search says
+
+
+@jit
+def most_visited(game: Record, nodes: Records) -> int:
+    """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest.
+
+    One that is proven to win comes before all others, one that is proven to lose after them.
+    """
+    forced = forced_action(game)
+    if forced >= 0:
+        return forced
+    best = child = nodes[0].child
+    while child:
+        one, other = nodes[child], nodes[best]
+        if _rank(one) > _rank(other):
+            best = child
+        child = one.sibling
+    return choice_action(game, nodes[best].choice)
+
+
+@jit
+def _rank(node: Record) -> tuple[int, int, float, int]:
+    """Return what `most_visited` compares."""
+    proven = 0 if node.winner < 0 else 1 if node.winner == node.mover else -1
+    return proven, node.visits, node.wins[node.mover], -node.choice
+
+
+@jit
+def write_visits(game: Record, nodes: Records, visits: npt.NDArray[np.integer]) -> None:
+    """Write how often the root's actions were visited into (num_actions,) zeros."""
+    forced = forced_action(game)
+    if forced >= 0:
+        visits[forced] = nodes[0].visits
+        return
+    child = nodes[0].child
+    while child:
+        visits[choice_action(game, nodes[child].choice)] = nodes[child].visits
+        child = nodes[child].sibling

@@ -1,0 +1,358 @@
+"""Game records in files: written whole or not at all, read back and checked move by move, and shown."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from ninetka_env.api.records import (
+    FORMAT,
+    OLD_FORMAT,
+    PASSED,
+    GameRecord,
+    event_of,
+    format_record,
+    heading,
+    line_of,
+    move_lines,
+    option_key,
+    result_text,
+)
+from ninetka_env.api.screen import render_ansi
+from ninetka_env.core.files import StrPath, is_special, naming, replace_file
+from ninetka_env.core.game import Game
+from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition
+from ninetka_env.core.text import MAX_LINE, TAG, quote
+
+
+def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, append: bool = False) -> int:
+    """Write games into a file, one after the other as `records` yields them.
+
+    With `append=False` a path is replaced only when all games are written; if anything fails, a file that was there
+    stays as it was. With `append=True` each game is added by itself, whole or not at all.
+
+    Args:
+        target: a path, or a text file open for writing (then `append` does not matter).
+        records: the games; may be a generator.
+        append: add to the games of an existing file.
+
+    Returns:
+        How many games were written.
+
+    Raises:
+        OSError: if the path cannot be written, naming it.
+        ValueError: if a record is wrong (see `format_record`), or `append` finds that the file ends inside a game.
+    """
+    if not isinstance(target, (str, os.PathLike)):
+        count = 0
+        for text in _texts(records):
+            target.write(text)
+            count += 1
+        return count
+    if append and not is_special(Path(target)):
+        return _append(Path(target), records)
+    return replace_file(target, (text.encode() for text in _texts(records)))
+
+
+def _texts(records: Iterable[GameRecord]) -> Iterator[str]:
+    """Yield the text of each game, blank lines between them."""
+    for number, record in enumerate(records):
+        yield "\n" * (number > 0) + format_record(record)
+
+
+def _append(path: Path, records: Iterable[GameRecord]) -> int:
+    """Add games, each in one write; a write that fails half-way is taken back."""
+    with naming(path):
+        file = path.open("ab+", buffering=0)
+    count = 0
+    with file:
+        gap = _gap(file, path)
+        for count, text in enumerate(_texts(records), 1):
+            data = (gap + text if count == 1 else text).encode()
+            with naming(path):
+                end = file.seek(0, os.SEEK_END)
+                try:
+                    if file.write(data) != len(data):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                except OSError:
+                    file.truncate(end)
+                    raise
+    return count
+
+
+def _gap(file: IO[bytes], path: Path) -> str:
+    """Return what parts the games that a file holds from the next one."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - MAX_LINE))
+    tail = file.read()
+    if not tail.strip():
+        return ""
+    if not re.fullmatch(rb"result: .*(?: wins|; drawn)", tail.strip().splitlines()[-1]):
+        raise ValueError(f"{path}: ends inside a game: repair it or write to another file")
+    return "\n" if tail.endswith(b"\n") else "\n\n"
+
+
+def read_records(source: StrPath | IO[str]) -> Iterator[GameRecord]:
+    """Yield the games of a file one by one, each replayed and found right before it is handed out.
+
+    Args:
+        source: a path, or a text file open for reading.
+
+    Raises:
+        OSError: if the path cannot be read, naming it.
+        ValueError: if a game is broken (an illegal move, a wrong result, an unknown option, an end inside a game ...),
+            naming file, line and what was expected.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        with Path(source).open(encoding="utf-8-sig", errors="surrogateescape") as file:
+            yield from read_records(file)
+        return
+    lines = _Lines(source)
+    while lines.skip_blank():
+        yield _read_record(lines)
+
+
+class _Lines:
+    """The lines of a text file, counted, with the next one in view."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._name = str(getattr(file, "name", "<text>"))
+        self.number = 0
+        self.next: str | None = ""
+        self._advance()
+
+    def _advance(self) -> None:
+        """Bring the next line into view; `next` is None after the last."""
+        text = self._file.readline(MAX_LINE + 1)
+        self.number += 1
+        self.next = text.rstrip() if text else None
+        if len(text) > MAX_LINE:
+            self.fail(f"expected at most {MAX_LINE} characters in a line")
+        if self.next is not None and not self.next.isprintable():
+            self.fail(f"expected printable text in UTF-8, found {quote(self.next)}")
+
+    def take(self) -> str:
+        """Return the line in view and go on; at the end of the text return ""."""
+        line = self.next
+        if line is not None:
+            self._advance()
+        return line or ""
+
+    def skip_blank(self) -> bool:
+        """Go to the next line that is not blank; tell whether there is one."""
+        while self.next == "":
+            self._advance()
+        return self.next is not None
+
+    def fail(self, message: str, number: int | None = None) -> NoReturn:
+        """Raise the error of a line, the one in view unless told."""
+        raise ValueError(f"{self._name}, line {number or self.number}: {message}")
+
+
+def _read_record(lines: _Lines) -> GameRecord:
+    """Read the game that starts in the line in view."""
+    first = lines.number
+    if lines.next not in (FORMAT, OLD_FORMAT):
+        lines.fail(f"expected {FORMAT!r}, found {quote(lines.next or '')}")
+    definition = _read_game(lines, lines.take() == OLD_FORMAT)
+    variant, tags = _read_tags(lines, first, definition)
+    record = _read_drawn(lines, first, GameRecord(variant, (), (), 0, tags=tags))
+    moves = _Moves(lines, first, record)
+    last = moves.read_all()
+    number = lines.number
+    told = " ".join(word for _, word in _words(lines, first, "result", ()))
+    moves.game.event = event_of(told, record.seats)
+    if not moves.game.is_over:
+        moves.fail_unfinished(last)
+    record = replace(record, actions=tuple(moves.actions), event=moves.game.event).with_result(moves.game)
+    if told != result_text(record):
+        lines.fail(f"expected the result {result_text(record)!r}, found {quote(told)}", number)
+    if lines.next:
+        lines.fail(f"expected a blank line after the result, found {quote(lines.next)}")
+    return record
+
+
+def _read_game(lines: _Lines, is_old: bool) -> Definition:
+    """Read which game it is; format 1 knows one only."""
+    if is_old:
+        return get_definition(DEFAULT)
+    if not (lines.next or "").startswith("game: "):
+        lines.fail(f"expected 'game: ...', found {quote(lines.next or '')}")
+    try:
+        definition = get_definition((lines.next or "").removeprefix("game: "))
+    except ValueError as error:
+        lines.fail(str(error))
+    lines.take()
+    return definition
+
+
+def _words(lines: _Lines, first: int, name: str, folded: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the words of the line `name`, which must come now, each with its line's number.
+
+    If it is one of the `folded`, also those of indented lines after it.
+    """
+    if not lines.next:
+        lines.fail(f"the game that begins in line {first} is cut off: expected '{name}: ...'")
+    if not f"{lines.next} ".startswith(f"{name}: "):
+        lines.fail(f"expected '{name}: ...', found {quote(lines.next)}")
+    number, line = lines.number, lines.take().removeprefix(f"{name}:")
+    yield from ((number, word) for word in line.split())
+    while name in folded and lines.next and lines.next.startswith(" "):
+        number, line = lines.number, lines.take()
+        yield from ((number, word) for word in line.split())
+
+
+def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Variant, dict[str, str]]:
+    """Read options and tags up to the moves."""
+    options = {option_key(one): one for one in definition.options}
+    names = definition.stages if definition.stages_follow else ("moves",)
+    values: dict[str, Any] = {}
+    tags: dict[str, str] = {}
+    while lines.next and not lines.next.startswith(f"{names[0]}:"):
+        match = TAG.fullmatch(lines.next)
+        if not match:
+            lines.fail(f"expected 'key: text' or '{names[0]}: ...', found {quote(lines.next)}")
+        key, text = match[1], match[2] or ""
+        if key in values or key in tags:
+            lines.fail(f"{key!r} is given twice")
+        if key in names or key == "result":
+            lines.fail(f"expected '{names[0]}: ...' before '{key}: ...'")
+        if key in options:
+            try:
+                values[key] = options[key].parse(text)
+            except ValueError:
+                lines.fail(f"{key}: {quote(text)}: expected {options[key].allowed}")
+        else:
+            tags[key] = text
+        lines.take()
+    for key, option in options.items():
+        if key not in values:
+            lines.fail(f"the game that begins in line {first} lacks '{key}: ...', {option.allowed}")
+    try:
+        return definition.variant(**{options[key].name: value for key, value in values.items()}), tags
+    except ValueError as error:
+        lines.fail(str(error))
+
+
+def _read_drawn(lines: _Lines, first: int, record: GameRecord) -> GameRecord:
+    """Read what chance drew before the first turn, if it draws anything: it has the first line for itself."""
+    count = record.variant.sizes.drawn
+    if not count:
+        return record
+    start: Game = record.variant.game_class.start(record.variant, 0)
+    names = move_lines(record.variant)
+    words = list(islice(_words(lines, first, names[0], names), 2 * count))
+    try:
+        record = replace(record, drawn=tuple(start.action_index(word) for _, word in words))
+        record.start()
+    except ValueError as error:
+        lines.fail(str(error), words[-1][0] if words else None)
+    return record
+
+
+class _Moves:
+    """Plays the moves of a record as they are read."""
+
+    def __init__(self, lines: _Lines, first: int, record: GameRecord) -> None:
+        self._lines, self._first = lines, first
+        self._names = move_lines(record.variant)
+        self._drawn = bool(record.drawn)
+        self.game = record.start()
+        self.actions: list[int] = []
+
+    def read_all(self) -> tuple[int, int]:
+        """Play all lines of moves; return the number of the last one and how many passes it still owes."""
+        number, owed = self._lines.number, 0
+        for place, name in enumerate(self._names):
+            if not (place == 0 and self._drawn):  # the line of what was drawn is read already
+                if owed or self._is_behind(place):
+                    self.fail_unfinished((number, owed))
+                number, owed = self._read(name, place)
+        return number, owed
+
+    def _read(self, name: str, place: int) -> tuple[int, int]:
+        number, owed = self._lines.number, 0
+        for number, word in _words(self._lines, self._first, name, self._names):
+            if owed or word == PASSED:
+                if not owed or word != PASSED:
+                    self._fail(f"expected {'a move' if word == PASSED else PASSED}, found {quote(word)}", number)
+                owed -= 1
+                continue
+            if self.game.is_over or line_of(self.game) != place:
+                self._fail(f"expected no more moves in phase {name.upper()}, found {quote(word)}", number)
+            try:
+                self.actions.append(self.game.action_index(word))
+                self.game.play(self.actions[-1])
+            except ValueError as error:
+                self._fail(str(error), number)
+            owed = len(self.game.passed)
+        if owed:
+            self.fail_unfinished((number, owed))
+        return number, owed
+
+    def _is_behind(self, place: int) -> bool:
+        """Tell whether the game has not come to the line of moves that is due now."""
+        return not self.game.is_over and line_of(self.game) < place
+
+    def fail_unfinished(self, last: tuple[int, int]) -> NoReturn:
+        """Raise the error of a game that ends before it is over."""
+        number, owed = last
+        legal = PASSED if owed else " ".join(map(self.game.action_name, self.game.legal_actions().tolist()))
+        name = self._names[min(line_of(self.game), len(self._names) - 1)]
+        self._fail(f"phase {name.upper()} is cut off: expected one more of {legal}", number)
+
+    def _fail(self, message: str, number: int) -> NoReturn:
+        self._lines.fail(f"after {len(self.actions)} moves: {message}", number)
+
+
+# What a person asks for
+
+
+def find_record(path: StrPath, game: int = 1) -> GameRecord:
+    """Return the game number `game` of a file, counted from 1.
+
+    Raises:
+        OSError: if the path cannot be read.
+        ValueError: if the file has no such game, or a game up to it is broken; see `read_records`.
+    """
+    count = 0
+    for count, record in enumerate(read_records(path), 1):
+        if count == game:
+            return record
+    raise ValueError(f"{os.fspath(path)}: there is no game {game} among its {count}, counted from 1")
+
+
+def position_at(record: GameRecord, ply: int | None = None) -> Game:
+    """Return the position of a game after `ply` plies, counted as `Game.ply` does; None: the last one.
+
+    Raises:
+        ValueError: naming the plies that the record has (stones drawn at random have no positions of their own).
+    """
+    position = None
+    for game in record.replay():
+        if ply is None or game.ply == ply:
+            position = game
+    if position is None:
+        raise ValueError(f"ply {ply}: the game has the plies {record.start().ply} to {record.final().ply}")
+    return position
+
+
+def replay_text(record: GameRecord, ply: int | None = None, *, color: bool = True) -> Iterator[str]:
+    """Yield a game as text to print: first options, tags and result, then the drawn board of each position.
+
+    Args:
+        record: the game.
+        ply: show only the position after this many plies; see `position_at`.
+        color: use the colours of a terminal (ANSI escapes).
+    """
+    positions = record.replay() if ply is None else iter([position_at(record, ply)])
+    yield "\n".join(heading(record))
+    for game in positions:
+        yield render_ansi(game, color=color)
