@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -27,7 +28,11 @@ ENVIRONMENT = "ninetka_v0"
 FORMAT = 2
 """Raised when features or layers change so that older weights no longer mean the same."""
 FOLDER = Path(__file__).parent / "checkpoints"
-"""Where the shipped networks are."""
+"""Where the shipped networks are: in a folder per game, numbered in the order in which they were made."""
+FORMER_NAMES = {"all": "gen-1", "strong": "gen-2", "master": "gen-3", "grand": "gen-4"}
+"""What the networks, and the configurations that made them, were called before they were numbered; still understood."""
+_GAME = "ninetka"
+"""The game whose networks need no game named before them."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,11 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path | str, device: torch.device | str = "cpu"
 ) -> tuple[Network, Checkpoint, dict[str, Tensor]]:
-    """Read a checkpoint back; of a folder, the one whose name comes last, so the newest of a run.
+    """Read a checkpoint back.
+
+    Args:
+        path: of a checkpoint, or the name of a shipped one; see `find_checkpoint`.
+        device: where the network is to be.
 
     Returns:
         The network on `device`, in evaluation mode; what was noted; the further tensors, on the CPU.
@@ -84,8 +93,7 @@ def load_checkpoint(
     Raises:
         ValueError: naming the file and what is wrong with it: missing, cut short, edited, of another version.
     """
-    kept = sorted(Path(path).glob("*.safetensors"))
-    target = kept[-1] if kept else _with_suffix(path)
+    target = find_checkpoint(path)
     about = _read_about(target.with_suffix(".json"))
     tensors = _read_tensors(target, str(about["sha256"]))
     try:
@@ -100,19 +108,57 @@ def load_checkpoint(
     return network.to(device).eval(), checkpoint, _part(tensors, "state.")
 
 
-def best_shipped() -> Path:
-    """Return the best shipped network: the one that `checkpoints/best.txt` names, else the only one there.
+def find_checkpoint(path: Path | str) -> Path:
+    """Return the tensors' file that a path, or the name of a shipped network, stands for.
+
+    What exists comes first: a file, with or without one of the two suffixes, or a folder, which stands for the one in
+    it whose name comes last, so the newest of a run. Else it is a shipped network, by its name (`gen-4`, or with its
+    game, `ninetka/gen-4`), by its path in the repository, or by what either was before (`grand`,
+    `agents/checkpoints/grand`).
+
+    Raises:
+        ValueError: if it is none of these, naming the shipped networks.
+    """
+    kept = sorted(Path(path).glob("*.safetensors"), key=_in_order)
+    if kept:
+        return kept[-1]
+    target = _with_suffix(path)
+    if target.exists() or target.with_suffix(".json").exists():
+        return target
+    *folders, name = target.with_suffix("").parts
+    games = [folder.name for folder in sorted(FOLDER.glob("*")) if folder.is_dir()]
+    game = folders.pop() if folders and folders[-1] in games else _GAME
+    if not folders or folders[-2:] in (["agents", "checkpoints"], ["ninetka_agents", "checkpoints"]):
+        found = shipped(game).get(FORMER_NAMES.get(name, name))
+        if found:
+            return found
+    known = [name if game == _GAME else f"{game}/{name}" for game in games for name in shipped(game)]
+    raise ValueError(
+        f"checkpoint {target.with_suffix('.json')}: cannot be read: No such file or directory; "
+        f"the shipped ones are {', '.join(known) or 'none'}"
+    )
+
+
+def shipped(game: str = _GAME) -> dict[str, Path]:
+    """Return the shipped networks of a game by name, the oldest first."""
+    return {path.stem: path for path in sorted((FOLDER / game).glob("*.safetensors"), key=_in_order)}
+
+
+def best_shipped(game: str = _GAME) -> Path:
+    """Return the best shipped network of a game, which is the newest.
 
     Raises:
         ValueError: if there is none.
     """
-    pointer = FOLDER / "best.txt"
-    if pointer.exists():
-        return _with_suffix(FOLDER / pointer.read_text().strip())
-    found = sorted(FOLDER.glob("*.safetensors"))
+    found = list(shipped(game).values())
     if not found:
-        raise ValueError(f"no trained network is shipped in {FOLDER}: give the path of one, such as 'net:runs/quick'")
+        raise ValueError(f"no trained network is shipped for {game}: give the path of one, such as 'net:runs/quick'")
     return found[-1]
+
+
+def _in_order(path: Path) -> list[str | int]:
+    """Return a key that sorts by name, but numbers in it by size: gen-9 before gen-10."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.stem)]
 
 
 def _with_suffix(path: Path | str) -> Path:
