@@ -1,6 +1,6 @@
 """The settings of a training run: typed, a sentence each, read from YAML, overridden by `key=value`.
 
-config = load_config("configs/quick.yaml", ["ppo.moves=100000", "seed=3"])
+config = load_config("quick", ["ppo.moves=100000", "seed=3"])
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from ninetka_agents.ninetka.network import NetworkConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ninetka_agents.checkpoint import FORMER_NAMES
+from ninetka_agents.ninetka.network import NetworkConfig
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_INSTALLED, _CHECKOUT = _PACKAGE / "configs", _PACKAGE.parents[1] / "configs"
+CONFIGS = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
+"""Where the shipped configurations are: in the installed package, or in the checkout it is imported from."""
 
 
 class _Settings(BaseModel):
@@ -186,17 +193,43 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
     """Read a configuration.
 
     Args:
-        path: of a YAML file; None for the defaults.
+        path: of a YAML file, or the name of a shipped configuration (see `find_config`); None for the defaults.
         overrides: `key=value` with dots for nested keys, the value in YAML: `ppo.epochs=2`, `players=[2, 3]`.
 
     Raises:
-        ValueError: naming the file and each key that is unknown (and the nearest known one) or has a wrong value.
+        ValueError: naming the file and each key that is unknown (and the nearest known one) or has a wrong value; or
+            the shipped configurations, if there is no such file.
     """
     where = str(path) if path else "the configuration"
-    values = _read_yaml(Path(path)) if path else {}
+    values = _read_yaml(find_config(path)) if path else {}
     for override in overrides:
         _override(values, override)
     return check_config(values, where)
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Return the configurations that come with the package, by name."""
+    return {path.stem: path for path in sorted(CONFIGS.glob("*.yaml"))}
+
+
+def find_config(path: Path | str) -> Path:
+    """Return the file that a path, or the name of a shipped configuration, stands for.
+
+    A file that exists comes first. Else `quick` and `configs/quick.yaml` both name the shipped one, wherever one is; so
+    do former names.
+
+    Raises:
+        ValueError: if it is neither, naming the shipped ones.
+    """
+    path, known = Path(path), shipped_configs()
+    if path.exists() and not path.is_dir():
+        return path
+    name = path.name.removesuffix(".yaml")
+    name = FORMER_NAMES.get(name, name)
+    if name in known and path.parent in (Path(), Path("configs")):
+        return known[name]
+    what = "it is a folder" if path.exists() else "No such file or directory"
+    raise ValueError(f"{path}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}")
 
 
 def check_config(values: dict[str, Any], where: str = "the configuration") -> TrainConfig:
