@@ -366,13 +366,17 @@ def analyze(
 
 @app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context) -> None:
-    """Run the repository's benchmarks; everything after `bench` goes to them."""
-    root = Path(__file__).resolve().parent.parent
+    """Run the repository's benchmarks, those named or all but the slow ones; needs a clone of the repository."""
+    root = Path(__file__).resolve().parents[2]
+    arguments = ["--help" if argument == "-h" else argument for argument in context.args]
     if not (root / "benchmarks" / "run.py").is_file():
+        if "--help" in arguments:
+            typer.echo(context.get_help())
+            raise typer.Exit
         _fail("the benchmarks live in the repository, beside the packages: run the command from a clone of it")
     sys.path.insert(0, str(root))
     run = importlib.import_module("benchmarks.run").main
-    raise typer.Exit(run(context.args) or 0)
+    raise typer.Exit(run(arguments) or 0)
 
 
 app.command()(commands.play)
