@@ -177,8 +177,9 @@ def test_replay_of_no_file_or_broken_games(games_file, tmp_path):
 
 
 def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "__file__", str(tmp_path / "train" / "cli.py"))
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "train" / "ninetka_train" / "cli.py"))
     check_error(run("bench", "--quick"), "the benchmarks live in the repository")
+    assert "bench [BENCHMARK]..." in run("bench", "--help").stdout
     folder = tmp_path / "benchmarks"
     folder.mkdir()
     (folder / "__init__.py").write_text("")

@@ -364,7 +364,11 @@ def analyze(
         _fail(error)
 
 
-@app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(
+    add_help_option=False,
+    options_metavar="[BENCHMARK]...",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
 def bench(context: typer.Context) -> None:
     """Run the repository's benchmarks, those named or all but the slow ones; needs a clone of the repository."""
     root = Path(__file__).resolve().parents[2]
