@@ -9,10 +9,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agents import checkpoint as module  # noqa: E402
-from ninetka_agents.checkpoint import Checkpoint, best_shipped, load_checkpoint, save_checkpoint  # noqa: E402
-from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
+from ninetka_agents import checkpoint as module  # noqa: E402
+from ninetka_agents.checkpoint import (  # noqa: E402
+    Checkpoint,
+    best_shipped,
+    find_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+    shipped,
+)
 from ninetka_agents.net_agent import NetAgent  # noqa: E402
+from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
 
 CONFIG = NetworkConfig(width=8, blocks=1)
 
@@ -124,15 +131,58 @@ def test_the_agent_loads_a_path_and_checks_its_options(path):
         NetAgent(str(path), threads=-1)
 
 
-def test_the_best_shipped_network(tmp_path, network, monkeypatch):
+def test_the_best_shipped_network_is_the_newest(tmp_path, network, monkeypatch):
     monkeypatch.setattr(module, "FOLDER", tmp_path)
     with pytest.raises(ValueError, match="no trained network is shipped"):
         best_shipped()
-    one = save_checkpoint(tmp_path / "one", network)
-    assert best_shipped() == one
-    save_checkpoint(tmp_path / "two", network)
-    (tmp_path / "best.txt").write_text("one\n")
-    assert best_shipped().stem == "one"
+    with pytest.raises(ValueError, match="the shipped ones are none"):
+        find_checkpoint("gen-1")
+    for name in ("ninetka/gen-9", "ninetka/gen-10", "ninetka/gen-2", "go/gen-1"):
+        save_checkpoint(tmp_path / name, network)
+    assert list(shipped()) == ["gen-2", "gen-9", "gen-10"]
+    assert best_shipped() == find_checkpoint("gen-10") == tmp_path / "ninetka" / "gen-10.safetensors"
+    assert best_shipped("go") == find_checkpoint("go/gen-1") == tmp_path / "go" / "gen-1.safetensors"
+    with pytest.raises(ValueError, match=r"gen-1\.json: .*the shipped ones are go/gen-1, gen-2, gen-9, gen-10"):
+        find_checkpoint("gen-1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gen-4",
+        "gen-4.safetensors",
+        "grand",
+        "ninetka/gen-4",
+        "agents/checkpoints/grand",
+        "agents/checkpoints/grand.json",
+        "agents/checkpoints/grand.safetensors",
+        "agents/ninetka_agents/checkpoints/ninetka/gen-4",
+        "/somewhere/else/agents/checkpoints/grand",
+    ],
+)
+def test_every_name_of_a_shipped_network_finds_it(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_checkpoint(name) == module.FOLDER / "ninetka" / "gen-4.safetensors"
+
+
+def test_former_names_follow_the_order_of_making():
+    begun_from = [
+        json.loads(path.with_suffix(".json").read_text())["config"]["start_from"] for path in shipped().values()
+    ]
+    assert [find_checkpoint(name).stem for name in begun_from[1:]] == ["gen-1", "gen-2", "gen-3"]
+
+
+def test_a_path_that_exists_comes_before_a_shipped_network(tmp_path, network, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grand").mkdir()  # an empty folder is no checkpoint
+    assert find_checkpoint("grand").stem == "gen-4"
+    save_checkpoint(tmp_path / "grand" / "mine", network)
+    assert find_checkpoint("grand").stem == "mine"
+    for missing in ("runs/grand", "gen-99", "checkpoints/grand"):
+        with pytest.raises(
+            ValueError, match=r"cannot be read: No such file or directory; the shipped ones are gen-1, "
+        ):
+            find_checkpoint(missing)
 
 
 def test_a_folder_stands_for_its_newest_checkpoint(tmp_path, network):
