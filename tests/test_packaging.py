@@ -1,0 +1,238 @@
+"""The wheel holds all it needs, runs away from the repository, and gets along with whatever else is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train", "ninetka_web")
+SOURCES = (ROOT / "ninetka_env", ROOT / "agents" / "ninetka_agents", ROOT / "train" / "ninetka_train")
+TINY = [f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "steps=2", "minibatch=32", "microbatch=32")]
+
+
+class Place:
+    """A Python of its own with the wheel installed; dependencies come from the Python that runs the tests.
+
+    They are on the path as a plain folder, in which Python looks for no `.pth`: an editable install does not shine in.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        venv.create(folder / "venv", symlinks=os.name != "nt")
+        self.bin = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
+        ours = ("PYTHON", "COV", "NINETKA")
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        self.env["NUMBA_CACHE_DIR"] = str(folder / "cache")
+        where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        self.site = Path(output(self.run("python", "-c", where, cwd=folder)))
+        others = [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+        (self.site / "dependencies.pth").write_text("\n".join(others))
+
+    def run(self, command: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Run one of its commands in a folder."""
+        words = [str(self.bin / command), *arguments]
+        return subprocess.run(words, cwd=cwd, env=self.env, capture_output=True, text=True, timeout=600, check=False)
+
+    def install(self, wheel: Path) -> None:
+        """Install a wheel, whatever is among the dependencies, and leave those alone."""
+        pip(
+            "--python", str(self.bin / "python"), "install", "--no-deps", "--no-index", "--ignore-installed", str(wheel)
+        )
+
+
+def pip(*arguments: str) -> None:
+    words = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    output(subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False))
+
+
+def output(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what a command printed, once it ended well."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    isolation = ["--no-build-isolation"] if importlib.util.find_spec("hatchling") else []  # else pip gets hatchling
+    pip("wheel", "--no-deps", *isolation, "--wheel-dir", str(folder), str(ROOT))
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+@pytest.fixture(scope="module")
+def names(wheel):
+    with zipfile.ZipFile(wheel) as file:
+        return set(file.namelist())
+
+
+@pytest.fixture(scope="module")
+def place(wheel, tmp_path_factory):
+    made = Place(tmp_path_factory.mktemp("place"))
+    made.install(wheel)
+    return made
+
+
+def relative_files(folder: Path, *patterns: str) -> set[str]:
+    return {str(path.relative_to(folder.parent)) for pattern in patterns for path in folder.rglob(pattern)}
+
+
+def test_the_wheel_holds_every_source_file(names):
+    for folder in (*SOURCES, ROOT / "ninetka_web"):
+        assert relative_files(folder, "*.py", "py.typed") <= names
+        assert f"{folder.name}/py.typed" in names
+
+
+def test_the_wheel_holds_what_is_no_source(names):
+    assert {f"ninetka_train/configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")} <= names
+    assert "ninetka_train/configs/quick.yaml" in names
+    checkpoints = relative_files(SOURCES[1], "checkpoints/*/*.*")
+    assert checkpoints <= names
+    for suffix in ("json", "log.jsonl", "md", "safetensors"):
+        assert f"ninetka_agents/checkpoints/ninetka/gen-4.{suffix}" in checkpoints
+    static = relative_files(ROOT / "ninetka_web", "static/*.*")
+    assert {"ninetka_web/static/index.html", "ninetka_web/static/main.js"} <= static <= names
+
+
+def test_the_wheel_takes_no_name_that_others_may_have(names):
+    tops = {name.partition("/")[0] for name in names}
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert tops == {*PACKAGES, f"ninetka_env-{version}.dist-info"}
+
+
+def test_the_packages_come_from_the_wheel(place, tmp_path):
+    code = f"import {', '.join(PACKAGES)}; print(*({', '.join(f'{name}.__file__' for name in PACKAGES)}), sep='\\n')"
+    files = output(place.run("python", "-c", code, cwd=tmp_path)).splitlines()
+    assert [Path(file) for file in files] == [place.site / name / "__init__.py" for name in PACKAGES]
+
+
+@pytest.mark.slow
+def test_a_gymnasium_environment_beside_agents_of_ones_own(place, tmp_path):
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "__init__.py").write_text("MINE = True\n")
+    (tmp_path / "main.py").write_text(
+        "import agents, gymnasium\n"
+        "env = gymnasium.make('ninetka_env:ninetka_env/Ninetka-v0')\n"
+        "env.reset(seed=0)\n"
+        "print(agents.MINE, type(env.unwrapped).__name__)\n"
+    )
+    assert output(place.run("python", "main.py", cwd=tmp_path)) == "True NinetkaOneSeat"
+
+
+def test_evaluation_beside_a_script_named_train(place, tmp_path):
+    (tmp_path / "train.py").write_text("raise RuntimeError('not to be imported')\n")
+    code = "from ninetka_train.judging.evaluate import evaluate; print(evaluate.__module__)"
+    assert output(place.run("python", "-c", code, cwd=tmp_path)) == "ninetka_train.judging.evaluate"
+
+
+def test_another_distribution_may_own_agents(wheel, tmp_path):
+    """openai-agents installs a package `agents`, and so may anybody."""
+    place = Place(tmp_path)
+    place.install(wheel)
+    before = contents(place)
+    place.install(write_wheel(tmp_path, "others", {"agents/__init__.py": "OTHERS = 1\n", "train.py": "OTHERS = 2\n"}))
+    after = contents(place)
+    assert {path: after[path] for path in before} == before
+    assert {place.site / "agents" / "__init__.py", place.site / "train.py"} <= after.keys() - before.keys()
+    code = "import agents, train, ninetka_agents, ninetka_train.judging.evaluate; print(agents.OTHERS, train.OTHERS)"
+    assert output(place.run("python", "-c", code, cwd=tmp_path)) == "1 2"
+
+
+def contents(place: Place) -> dict[Path, bytes]:
+    """Return all that is installed, byte for byte."""
+    return {path: path.read_bytes() for path in place.site.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+
+def write_wheel(folder: Path, name: str, sources: dict[str, str]) -> Path:
+    """Write a wheel of a few files by hand."""
+    path, about = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
+    files = sources | {
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{about}/RECORD"] = "".join(f"{file},,\n" for file in (*files, f"{about}/RECORD"))
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file, text in files.items():
+            wheel.writestr(file, text)
+    return path
+
+
+@pytest.mark.slow
+def test_a_run_in_an_empty_folder(place, tmp_path):
+    settings = [word for setting in ("threads=1", *TINY) for word in ("--set", setting)]
+    output(place.run("ninetka", "train", "--config", "quick", "--games", "0", *settings, cwd=tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+    assert {"config.yaml", "log.jsonl"} <= {path.name for path in (tmp_path / "runs" / "quick").iterdir()}
+
+
+def test_shipped_configurations_are_found_by_every_name(place, tmp_path):
+    names = ["quick", "quick.yaml", "configs/quick.yaml", "grand", "configs/grand.yaml", "gen-4"]
+    code = (
+        "from ninetka_train.learning.config import load_config, shipped_configs\n"
+        f"print(*(load_config(name).name for name in {names}))\n"
+        "print(*{path.parent for path in shipped_configs().values()})"
+    )
+    found, folder = output(place.run("python", "-c", code, cwd=tmp_path)).splitlines()
+    assert found == "quick quick quick gen-4 gen-4 gen-4"
+    assert Path(folder) == place.site / "ninetka_train" / "configs"
+
+
+def test_an_unknown_configuration_starts_nothing(place, tmp_path):
+    done = place.run("ninetka", "train", "--config", "quik", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the shipped configurations are gen-1, gen-2, gen-3, gen-4, ppo, quick" in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
+def test_configurations_of_the_checkout(tmp_path, monkeypatch):
+    config = pytest.importorskip("ninetka_train.learning.config")
+    assert {path.parent for path in config.shipped_configs().values()} == {ROOT / "configs"}
+    monkeypatch.chdir(tmp_path)
+    assert config.find_config("configs/quick.yaml") == config.find_config("quick") == ROOT / "configs" / "quick.yaml"
+    assert config.load_config("master").start_from == "gen-2"
+    (tmp_path / "quick").mkdir()  # a folder of that name is in nobody's way
+    assert config.load_config("quick").name == "quick"
+    (tmp_path / "quick.yaml").write_text("name: mine")  # what exists comes first
+    assert config.load_config("quick.yaml").name == "mine"
+    for wrong in ("quik", "other/quick.yaml", "configs/quik.yaml", tmp_path / "ppo.yaml"):
+        with pytest.raises(ValueError, match=r"cannot be read: .*shipped configurations are gen-1, .*quick"):
+            config.load_config(wrong)
+
+
+def test_shipped_networks_are_found_by_every_name(place, tmp_path):
+    names = ["gen-4", "grand", "ninetka/gen-4", "agents/checkpoints/grand.safetensors"]
+    code = (
+        "from ninetka_agents import make_agent\n"
+        "from ninetka_agents.checkpoint import best_shipped, find_checkpoint\n"
+        f"print(*{{best_shipped(), *map(find_checkpoint, {names})}})\n"
+        "make_agent('net'), make_agent('net:grand')"
+    )
+    found = output(place.run("python", "-c", code, cwd=tmp_path))
+    assert Path(found) == place.site / "ninetka_agents" / "checkpoints" / "ninetka" / "gen-4.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--help"], "evaluate"),
+        (["--version"], "ninetka 0."),
+        (["bench", "--help"], "Usage: ninetka bench [BENCHMARK]..."),
+        (["bench", "-h"], "Usage: ninetka bench [BENCHMARK]..."),
+    ],
+)
+def test_the_command_tells_about_itself(place, tmp_path, arguments, said):
+    assert said in output(place.run("ninetka", *arguments, cwd=tmp_path))
+
+
+def test_benchmarks_need_the_repository(place, tmp_path):
+    done = place.run("ninetka", "bench", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the benchmarks live in the repository" in done.stderr
