@@ -346,7 +346,9 @@ class _Arena:
         with contextlib.ExitStack() as stack:
             for agent, one in enumerate(self.agents):
                 start = getattr(one, "start", None)
-                for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)] if start else ():
+                if start is None:
+                    continue
+                for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)]:
                     player = start(self._variant.game_class(self.games[index : index + 1].copy()))
                     stack.callback(player.close)
                     self._players[agent, int(index)] = player
@@ -372,7 +374,8 @@ def _start_groups(variant: Variant, streams: Streams) -> Records:
 def _warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
     """Let every agent act in every stage, on one game and on two, before the clock runs: first calls compile."""
     game: Game = variant.game_class(start.copy())
-    rng, seen = np.random.default_rng(0), set()
+    rng = np.random.default_rng(0)
+    seen: set[int] = set()
     while not game.is_over and len(seen) < len(variant.definition.stages):
         if game.stage not in seen:
             seen.add(game.stage)
