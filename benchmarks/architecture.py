@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+
+from benchmarks.measure import Row, one_core, write_rows
 from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.ninetka.network import Network
 from ninetka_train.judging.evaluate import evaluate
-from ninetka_train.learning.alphazero import learn, new_student
+from ninetka_train.learning.alphazero import learn, new_state
 from ninetka_train.learning.config import AlphaZeroSettings, NetworkSettings, TrainConfig
 from ninetka_train.learning.selfplay import Samples, playout_games
-
-from benchmarks.measure import Row, one_core, write_rows
 
 SHAPES = {
     "relations, width 64, 2 blocks": NetworkSettings(),
@@ -41,10 +41,10 @@ SEED = 11
 def learned(shape: NetworkSettings, samples: Samples, steps: int) -> Network:
     """Return a network of that shape after so many steps, over which their size falls."""
     settings = AlphaZeroSettings(rounds=1, steps=steps, minibatch=512)
-    student = new_student(TrainConfig(network=shape, alphazero=settings))
-    student.window = [samples]
-    learn(student)
-    return student.network
+    state = new_state(TrainConfig(network=shape, alphazero=settings))
+    state.window = [samples]
+    learn(state)
+    return state.network
 
 
 def steps_in_time(shape: NetworkSettings, samples: Samples) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 import numpy.typing as npt
-from ninetka_agents.ninetka.maxn import write_evaluation
 
+from ninetka_agents.ninetka.maxn import write_evaluation
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS, NUM_SLOTS, PASS, SLOT_SQUARE
 from ninetka_env.games.ninetka.rules import GAME, end_turn, is_over, must_pass, pass_over, slide

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from ninetka_agents.ninetka.solver.solver import Budget, solve, solve_batch
 
 from benchmarks.measure import Row, one_core, rates, write_rows
 from benchmarks.positions import SOURCES, starts
+from ninetka_agents.ninetka.solver.solver import Budget, solve, solve_batch
 from ninetka_env.games.ninetka.game import Game
 
 POSITIONS = int(os.environ.get("NINETKA_BENCH_POSITIONS", "60"))

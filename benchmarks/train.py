@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from ninetka_agents.net_agent import NetAgent
-from ninetka_agents.ninetka.features import make_features
-from ninetka_agents.ninetka.network import Network, as_inputs
-from ninetka_agents.random_agent import RandomAgent
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions, network_evaluate
-from ninetka_train.learning.config import TrainConfig, load_config
-from ninetka_train.learning.ppo import draw_opponents, learn, make_batch, new_learner, play
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measure import Row, rates, write_rows
+from ninetka_agents.net_agent import NetAgent, network_evaluate
+from ninetka_agents.ninetka.features import make_features
+from ninetka_agents.ninetka.network import Network, as_inputs
+from ninetka_agents.random_agent import RandomAgent
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game
+from ninetka_train.learning.config import TrainConfig, load_config
+from ninetka_train.learning.ppo import draw_opponents, learn, make_batch, new_learner, play
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SIMULATIONS = 32

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from ninetka_agents.random_agent import RandomAgent
 
 from benchmarks.measure import Row, has, one_core, rates, write_rows
+from ninetka_agents.random_agent import RandomAgent
 from ninetka_env import ninetka_v0
 
 BATCHES = (1, 64, 256, 512, 1024, 8192)

@@ -36,7 +36,17 @@ class Server:
 
     def __init__(self, data: Path) -> None:
         """Start it and wait until it listens."""
-        command = [sys.executable, "-m", "ninetka_train.cli", "play", "--no-browser", "--port", "0", "--data", str(data)]
+        command = [
+            sys.executable,
+            "-m",
+            "ninetka_train.cli",
+            "play",
+            "--no-browser",
+            "--port",
+            "0",
+            "--data",
+            str(data),
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         match = re.search(r"http://127\.0\.0\.1:(\d+)/", self.process.stdout.readline())

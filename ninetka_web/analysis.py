@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
 from ninetka_agents.ninetka import maxn
 from ninetka_agents.ninetka.solver.solver import Budget, Solution, solve
 from ninetka_agents.search import uct as mcts
-
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
-
 from ninetka_env.games.ninetka.game import Game
 from ninetka_web.protocol import STRENGTHS
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit, lowest
-from ninetka_env.games.ninetka.rules import GAME, is_over, legal_bits, pass_over, play_bit, winner_of
 from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.rules import GAME, is_over, legal_bits, pass_over, play_bit, winner_of
 
 
 @jit

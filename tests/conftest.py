@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from reference import ReferenceGame
 
 from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.observation import SHAPE, write_observation
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_env.core.verbs import Records
 
 TEST_GAMES = int(os.environ.get("NINETKA_TEST_GAMES", "2000"))
 

@@ -19,8 +19,8 @@ import pytest
 from conftest import Options, games_per_option, observe
 from pettingzoo.test import api_test, render_test, seed_test
 
-from ninetka_env.games.ninetka import render
 from ninetka_env import ninetka_v0
+from ninetka_env.games.ninetka import render
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, PASS
 from ninetka_env.games.ninetka.observation import SHAPE

@@ -11,13 +11,12 @@ import pytest
 from conftest import ALL_OPTIONS, Options, position_after, random_position
 from scipy.stats import chisquare
 
-from ninetka_agents.ninetka import maxn
-from ninetka_agents.search import uct as mcts
-from ninetka_agents import random_agent
-from ninetka_agents.ninetka.solver import solver
-from ninetka_agents import make_agent
+from ninetka_agents import make_agent, random_agent
 from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_agents.ninetka import maxn
 from ninetka_agents.ninetka.by_phase import ByPhase
+from ninetka_agents.ninetka.solver import solver
+from ninetka_agents.search import uct as mcts
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import GAME, Phase

@@ -8,9 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ninetka_agents.ninetka.features import make_features  # noqa: E402
+from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
 from ninetka_agents.search.guided import GuidedSearch  # noqa: E402
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions, network_evaluate  # noqa: E402
-from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
 from ninetka_train.learning.alphazero import (  # noqa: E402

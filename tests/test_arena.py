@@ -15,9 +15,9 @@ from scipy.stats import binomtest
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import check_writable
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.api.records import GameRecord
 from ninetka_env.games.ninetka.rules import GAME
 from ninetka_train.judging import evaluate as ev
 from ninetka_train.judging.arena import (

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import ninetka_agents
 from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
 

@@ -11,8 +11,8 @@ from ninetka_agents import make_agent
 from ninetka_agents.ninetka.solver.solver import LOST, WON
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_train.judging.arena import NO_ACTION, Results, play_games
 from ninetka_train.cli import app
+from ninetka_train.judging.arena import NO_ACTION, Results, play_games
 from ninetka_train.judging.evaluate import exact_figures, summarise
 from ninetka_train.ninetka.blunders import find_decisions
 

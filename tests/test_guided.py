@@ -20,10 +20,10 @@ from test_gumbel import (
     untrained,
 )
 
+from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.search import guided
 from ninetka_agents.search.guided import ADVICE, GuidedSearch
 from ninetka_agents.search.gumbel import network_evaluate
-from ninetka_agents.net_agent import NetAgent
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import MOVEMENT, Phase

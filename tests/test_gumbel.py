@@ -14,14 +14,14 @@ from brute import winners_of_moves  # noqa: E402
 from conftest import Options, position_after, random_position, random_positions  # noqa: E402
 
 from ninetka_agents.agent import GameRandom, game_streams  # noqa: E402
-from ninetka_agents.ninetka.force import can_force_win  # noqa: E402
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions, halving_schedule, network_evaluate  # noqa: E402
-from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
 from ninetka_agents.net_agent import NetAgent  # noqa: E402
+from ninetka_agents.ninetka.force import can_force_win  # noqa: E402
+from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions, halving_schedule, network_evaluate  # noqa: E402
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.geometry import PASS  # noqa: E402
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase # noqa: E402
-from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
 
 SIMULATIONS = 24
 

@@ -12,9 +12,9 @@ import reference
 from conftest import TEST_GAMES, Options, position_after, random_position, random_positions
 from scipy.stats import chisquare
 
+from benchmarks.plain_maxn import plain_search
 from ninetka_agents import make_agent
 from ninetka_agents.ninetka.maxn import evaluate, search
-from benchmarks.plain_maxn import plain_search
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, NEUTRAL_STONE, PASS
 from ninetka_env.games.ninetka.rules import Phase

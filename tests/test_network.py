@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from conftest import Options, random_positions  # noqa: E402
 
+from ninetka_agents.net_agent import NetAgent  # noqa: E402
 from ninetka_agents.ninetka.features import (  # noqa: E402
     GLOBAL_FEATURES,
     RELATIONS,
@@ -23,11 +24,19 @@ from ninetka_agents.ninetka.features import (  # noqa: E402
     permute,
 )
 from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
-from ninetka_agents.net_agent import NetAgent  # noqa: E402
-from ninetka_env.games.ninetka.game import Game  # noqa: E402
-from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, EDGE, INNER, PASS, SECTION, SIZE, SLOT_SQUARE, SYMMETRIES  # noqa: E402
-from ninetka_env.games.ninetka.rules import Phase # noqa: E402
 from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.game import Game  # noqa: E402
+from ninetka_env.games.ninetka.geometry import (  # noqa: E402
+    ACTION_SYMMETRIES,
+    EDGE,
+    INNER,
+    PASS,
+    SECTION,
+    SIZE,
+    SLOT_SQUARE,
+    SYMMETRIES,
+)
+from ninetka_env.games.ninetka.rules import Phase  # noqa: E402
 
 CONFIGS = [NetworkConfig(width=16, blocks=2, mixing=mixing) for mixing in ("pool", "attention", "relations")]
 

@@ -13,12 +13,12 @@ from conftest import ALL_OPTIONS, Options, any_options, positions, random_positi
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ninetka_env.api.record_files import read_records
+from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS, action_name, square_index
-from ninetka_env.games.ninetka.text import MAX_LINE, describe_last, last_landing, read_game, write_game
-from ninetka_env.api.records import GameRecord, format_record
-from ninetka_env.api.record_files import read_records
 from ninetka_env.games.ninetka.rules import Phase
+from ninetka_env.games.ninetka.text import MAX_LINE, describe_last, last_landing, read_game, write_game
 
 GOLDEN = Path(__file__).parent / "golden"
 

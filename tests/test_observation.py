@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner, section_of
 
 from ninetka_env.core.jit import jit
-from ninetka_env.games.ninetka.observation import NUM_PLANES, PLANES, SHAPE, write_fast_planes
 from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.observation import NUM_PLANES, PLANES, SHAPE, write_fast_planes
 
 Tensor = npt.NDArray[np.int8]
 

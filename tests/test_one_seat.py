@@ -15,9 +15,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from ninetka_agents.random_agent import RandomAgent
+from ninetka_env.api.one_seat import NinetkaOneSeat, NinetkaOneSeatVector
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.observation import SHAPE
-from ninetka_env.api.one_seat import NinetkaOneSeat, NinetkaOneSeatVector
 
 ID = "ninetka_env:ninetka_env/Ninetka-v0"
 

@@ -31,10 +31,10 @@ from ninetka_agents.ninetka.solver.reduction import (
 )
 from ninetka_env.core.jit import jit
 from ninetka_env.core.lanes import LANES, lane, load, store
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_SECTIONS, SECTION, SLOT_SQUARE, SQUARE_SLOT
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_env.core.verbs import Records
 
 
 @jit

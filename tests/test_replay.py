@@ -9,9 +9,8 @@ import pytest
 from conftest import ALL_OPTIONS, Options
 from test_notation import GOLDEN, golden_records, played
 
-from ninetka_env.api.record_files import write_records
+from ninetka_env.api.record_files import find_record, position_at, read_records, replay_text, write_records
 from ninetka_env.api.records import GameRecord
-from ninetka_env.api.record_files import find_record, position_at, read_records, replay_text
 
 
 def three_games() -> list[GameRecord]:

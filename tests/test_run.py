@@ -12,8 +12,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
-from ninetka_env.games.ninetka.game import Game
 from ninetka_env.api.record_files import read_records
+from ninetka_env.games.ninetka.game import Game
 from ninetka_train import run as module
 from ninetka_train.cli import app
 from ninetka_train.learning.logger import Journal

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
 from ninetka_env.api.record_files import write_records
-from ninetka_train.judging.arena import play_games
 from ninetka_train.cli import app
+from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.report import as_dict, game_records
 from ninetka_train.showing.run_data import read_run, sheets, summary, write_report

@@ -10,10 +10,10 @@ from reference import ReferenceGame
 
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
 from ninetka_env.core.jit import popcount
+from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, SYMMETRIES
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_env.core.verbs import Records
 
 TWO = [Options(2, turn_order=order, auto_pass=passes) for order in ("restart", "continue") for passes in (True, False)]
 

@@ -18,11 +18,11 @@ import pytest
 from conftest import games_per_option
 from gymnasium.vector import AutoresetMode
 
-from ninetka_env.api import vector
 from ninetka_env import ninetka_v0
+from ninetka_env.api import vector
+from ninetka_env.api.aec import observation_space
 from ninetka_env.core.jit import jit
 from ninetka_env.core.threads import claim, make_control, open_shares, run_shared, share_begin
-from ninetka_env.api.aec import observation_space
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.observation import SHAPE

@@ -10,10 +10,10 @@ import pytest
 from test_tables import ANN, BOB, play_on, table_of
 from typer.testing import CliRunner
 
+from ninetka_train.cli import app
 from ninetka_web.report import tallies_table
 from ninetka_web.store import Store, Tally, read_tallies
 from ninetka_web.tables import Table
-from ninetka_train.cli import app
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,18 @@ def render_rgb(game: Game) -> npt.NDArray[np.uint8]:
     if pictures is None:
         raise ValueError(f"{game.definition().title} has no pictures but text: render_mode='ansi'")
     return np.asarray(pictures.render_rgb(game), np.uint8)
+
+
+def render_svg(game: Game) -> str:
+    """Return the position as an `<svg>` element for a page that has `svg_style(game)`; plain text if it has none."""
+    pictures = _pictures(game)
+    return str(pictures.render_svg(game)) if pictures else f"<pre>{escape(str(game))}</pre>"
+
+
+def svg_style(game: Game) -> str:
+    """Return the style sheet of `render_svg`."""
+    pictures = _pictures(game)
+    return str(pictures.SVG_STYLE) if pictures else ""
 
 
 def save_png(game: Game, path: StrPath) -> None:

@@ -123,7 +123,7 @@ class Game:
     def scores(self) -> npt.NDArray[Any]:
         """Return each seat's score as the board stands, (n,) int64, or float64 where scores may be broken numbers."""
         kind = self.definition().score_dtype
-        scores = np.zeros(self.num_players, kind)
+        scores: npt.NDArray[Any] = np.zeros(self.num_players, kind)
         _write_scores(self.records, 0, scores)
         return scores.astype(np.int64 if np.issubdtype(kind, np.integer) else np.float64)
 
@@ -251,8 +251,9 @@ class Game:
 
     def __eq__(self, other: object) -> bool:
         """Compare positions, options included, and events; how they were reached does not count."""
-        same = isinstance(other, Game) and self.records.dtype == other.records.dtype
-        return same and self.records.tobytes() == other.records.tobytes() and self.event == other.event
+        if not isinstance(other, Game) or self.records.dtype != other.records.dtype:
+            return False
+        return self.records.tobytes() == other.records.tobytes() and self.event == other.event
 
     def __hash__(self) -> int:
         """Hash the position as it stands now."""

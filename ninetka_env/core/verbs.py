@@ -155,26 +155,31 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
         streams: chance, for what is drawn before the first turn.
         index: which of the streams to draw from.
     """
+    raise NotImplementedError
 
 
 @required
 def num_actions(game: Record) -> int:
     """Return the number of actions, legal or not."""
+    raise NotImplementedError
 
 
 @required
 def is_over(game: Record) -> bool:
     """Tell whether the game has ended."""
+    raise NotImplementedError
 
 
 @required
 def is_legal(game: Record, action: int) -> bool:
     """Tell whether the seat to move may play `action`; any int is a fair question, nothing is legal after the end."""
+    raise NotImplementedError
 
 
 @required
 def write_legal_mask(game: Record, mask: Mask) -> None:
     """Write 1 for each legal action of the seat to move and 0 for all others into `mask`, (num_actions,) int8."""
+    raise NotImplementedError
 
 
 @required
@@ -184,16 +189,19 @@ def play(game: Record, action: int) -> int:
     Returns:
         The bit set of the seats whose turn came and was passed over because they could do nothing; 0 in most games.
     """
+    raise NotImplementedError
 
 
 @required
 def winner_of(game: Record) -> int:
     """Return the seat that wins as the game stands, or `DRAWN`, -1; final once the game is over."""
+    raise NotImplementedError
 
 
 @required
 def write_observation(game: Record, viewer: int, planes: Mask) -> None:
     """Draw the game as seat `viewer` sees it into `planes`, (C * H * W,) int8 of 0 and 1; every number is written."""
+    raise NotImplementedError
 
 
 # What games may bring: the rules

@@ -15,7 +15,6 @@ from ninetka_web import commands
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
-
     from ninetka_train.judging.arena import Progress, Results, Settings
 
 app = typer.Typer(
@@ -163,7 +162,6 @@ def export(
     with _failing("exports", "train,onnx"):
         from ninetka_agents.checkpoint import load_checkpoint
         from ninetka_agents.ninetka.export import export_onnx
-
         from ninetka_env.core.files import check_writable
 
         check_writable(file)
@@ -196,7 +194,9 @@ def evaluate(
     neutral_placement: Annotated[
         str | None, typer.Option(help="9tka: who places neutral stones, players or random.")
     ] = None,
-    turn_order: Annotated[str | None, typer.Option(help="9tka: who opens a phase, restart (seat 0) or continue.")] = None,
+    turn_order: Annotated[
+        str | None, typer.Option(help="9tka: who opens a phase, restart (seat 0) or continue.")
+    ] = None,
     batch: Annotated[int, _integer_option("--batch", help="Games played at once; results do not depend on it.")] = 256,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
     games_file: Annotated[
@@ -213,7 +213,9 @@ def evaluate(
     from ninetka_train.judging.report import print_report, write_json
 
     own = {"neutral_placement": neutral_placement, "turn_order": turn_order}
-    options = {"game": game, "seed": seed, "batch": batch} | {k: v for k, v in own.items() if v is not None}
+    options: dict[str, Any] = {"game": game, "seed": seed, "batch": batch} | {
+        k: v for k, v in own.items() if v is not None
+    }
     settings, chosen = _prepare(tuple(agents or ()), players, games, options, tournament, exact, json_file, games_file)
     try:
         with _progress_bar(_count_games(settings)) as progress:
@@ -247,7 +249,6 @@ def _prepare(
 ) -> tuple[Settings, list[Agent]]:
     """Check everything that can be wrong before a game is played, and make the agents."""
     from ninetka_agents import make_agent
-
     from ninetka_env.core.files import check_writable
     from ninetka_train.judging.arena import make_settings
     from ninetka_train.judging.evaluate import check_tournament

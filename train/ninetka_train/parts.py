@@ -50,5 +50,5 @@ def exact_of(variant: Variant) -> Exact:
     """Return the module that judges a game; `ValueError` if there is none."""
     if variant.definition.name not in _EXACT:
         raise ValueError(f"exact: perfect play is not known in {variant.definition.title}, but in {', '.join(_EXACT)}")
-    module: Exact = importlib.import_module(_EXACT[variant.definition.name])  # type: ignore[assignment]
+    module: Exact = importlib.import_module(_EXACT[variant.definition.name])
     return module

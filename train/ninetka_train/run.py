@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
 from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.ninetka.network import Network
-
 from ninetka_env.api.record_files import write_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file

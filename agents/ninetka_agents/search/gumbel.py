@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -152,7 +152,7 @@ class GumbelSearch:
         self.evaluate = evaluate
         self.threads = check_threads(threads)
         self._schedule = halving_schedule(self.options.considered, self.options.simulations)
-        self._nodes: Records = np.empty((0, 0))
+        self._nodes: npt.NDArray[Any] = np.empty((0, 0))
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""

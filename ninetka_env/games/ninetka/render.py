@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ninetka_env.core.drawing import load_pygame
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, INNER, NEUTRAL_STONE, SECTION, SIZE
+from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, INNER, NEUTRAL_STONE, NUM_SECTIONS, SECTION, SIZE
 from ninetka_env.games.ninetka.picture import STONE_COLOURS, Colour, active_seat, draw, headline, mix, seat_note
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_env.games.ninetka.text import SEATS, describe_last, last_landing
@@ -117,3 +117,33 @@ def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
     """
     pixels = load_pygame().surfarray.array3d(draw(game, size))
     return np.ascontiguousarray(pixels.swapaxes(0, 1))
+
+
+# A drawing for pages
+
+SVG_STYLE = (
+    ".section{fill:var(--grid,#e4e7ec)}.board circle{stroke:#0004;stroke-width:.04}"
+    ".board text{font-size:.5px;font-weight:700;text-anchor:middle;fill:#0009}"
+    + "".join(
+        f".seat{code}{{fill:rgb{colour};background:rgb{colour}}}.owner{code}{{fill:rgb{colour};fill-opacity:.3}}"
+        for code, colour in enumerate(STONE_COLOURS, 1)
+    )
+)
+"""The style sheet of `render_svg`."""
+
+
+def render_svg(game: Game) -> str:
+    """Return a position as an `<svg>` element: sections in the colours of their owners, stones with their seat."""
+    parts = []
+    owners = game.section_owners()
+    for section in range(NUM_SECTIONS):
+        left, top = 1.05 + 3 * (section % 3), 1.05 + 3 * (section // 3)
+        owned = f" owner{owners[section] + 1}" if owners[section] >= 0 else ""
+        parts.append(f'<rect class="section{owned}" x="{left}" y="{top}" width="2.9" height="2.9" rx=".15"/>')
+    for row, col in np.argwhere(game.board > 0).tolist():
+        code = int(game.board[row, col])
+        x, y = col + 0.5, row + 0.5
+        sign = "" if code == NEUTRAL_STONE else f'<text x="{x}" y="{y + 0.2}">{code}</text>'
+        parts.append(f'<circle class="seat{code}" cx="{x}" cy="{y}" r=".4"/>{sign}')
+    label = f"{headline(game)}, {' to '.join(map(str, game.scores()))} sections"
+    return f'<svg class="board" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="{label}">{"".join(parts)}</svg>'

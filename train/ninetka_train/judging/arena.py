@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ninetka_agents.agent import Actions, Agent, GameRandom, Player
 
+from ninetka_agents.agent import Actions, Agent, GameRandom, Player
 from ninetka_env.core.batch import Endings, begin, codes_of, make_endings, play_all, write_endings, write_stages
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
@@ -299,9 +299,7 @@ class _Arena:
             self.results.actions[active[theirs], ply], going_on[theirs] = self._move(int(agent), active[theirs])
         return going_on
 
-    def _move(
-        self, agent: int, chosen: npt.NDArray[np.int64]
-    ) -> tuple[Actions, npt.NDArray[np.bool_]]:
+    def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> tuple[Actions, npt.NDArray[np.bool_]]:
         """Ask an agent for its actions in the games `chosen` and play them; return them, and which games go on."""
         positions, streams = self.games[chosen], self.streams[chosen]
         name = self.results.settings.agents[agent]

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ninetka_agents.agent import Agent
 
+from ninetka_agents.agent import Agent
 from ninetka_env.core.outcome import DRAWN
 from ninetka_train.judging.arena import Lineup, Results, Settings, make_settings, play_games
 from ninetka_train.judging.intervals import Interval, wilson

@@ -77,7 +77,9 @@ def fit_ratings(copies: npt.ArrayLike, wins: npt.ArrayLike, prior: float = PRIOR
     return ratings - ratings.mean(axis=-1, keepdims=True)
 
 
-def bootstrap_ratings(copies: npt.ArrayLike, group_wins: npt.NDArray[Any], seed: int, resamples: int = RESAMPLES) -> Floats:
+def bootstrap_ratings(
+    copies: npt.ArrayLike, group_wins: npt.NDArray[Any], seed: int, resamples: int = RESAMPLES
+) -> Floats:
     """Return the 95 % percentile interval of each rating over resampled rotation groups, (2, K) nats.
 
     Groups, not games, are drawn with replacement (within each lineup), because the games of a group belong together.

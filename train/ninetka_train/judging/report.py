@@ -179,7 +179,11 @@ def _exact_table(exact: list[ExactFigures]) -> Table:
 
 def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     """Return everything as plain values for JSON; the keys are the field names of `ninetka_train.judging.evaluate`."""
-    return {"environment": evaluation.settings.variant.definition.version, "package": package_version(), **dataclasses.asdict(evaluation)}
+    return {
+        "environment": evaluation.settings.variant.definition.version,
+        "package": package_version(),
+        **dataclasses.asdict(evaluation),
+    }
 
 
 def write_json(evaluation: Evaluation, path: Path) -> None:

@@ -15,18 +15,18 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from ninetka_agents.agent import check_threads
-from ninetka_agents.checkpoint import Checkpoint
-from ninetka_agents.ninetka.features import make_features
-from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
-from ninetka_agents.search.guided import GuidedSearch
-from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions, network_evaluate
-from ninetka_agents.search.uct import MctsAgent
 from torch import Tensor
 from torch.nn import functional
 
+from ninetka_agents.agent import check_threads
+from ninetka_agents.checkpoint import Checkpoint
+from ninetka_agents.net_agent import network_evaluate
+from ninetka_agents.ninetka.features import make_features
+from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
+from ninetka_agents.search.guided import GuidedSearch
+from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
+from ninetka_agents.search.uct import MctsAgent
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
-from ninetka_train.learning.ppo import Log, first_network, uses_bf16
 from ninetka_train.learning.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer
 from ninetka_train.learning.selfplay import (
     Samples,
@@ -38,6 +38,7 @@ from ninetka_train.learning.selfplay import (
     relative_values,
     write_samples,
 )
+from ninetka_train.learning.setup import Log, first_network, uses_bf16
 
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "agreement")
 """What `losses` returns beside the loss to be lowered; agreement: how often the network's best is the target's."""
@@ -51,13 +52,13 @@ class Examples:
     policy: Tensor
     """(N, 122) float32; see `ninetka_train.learning.selfplay.Samples`."""
     values: Tensor
-    """(N, 4) float32, summing to 1."""
+    """(N, 5) float32 shares of the outcomes, summing to 1: each relative seat wins; drawn."""
     owners: Tensor
     """(N, 9) int64 relative seats, 4 for nobody."""
 
 
 @dataclass
-class Student:
+class TrainState:
     """All that a run carries from one round to the next, and that a checkpoint must hold."""
 
     config: TrainConfig
@@ -79,7 +80,7 @@ class Student:
 def train_alphazero(
     config: TrainConfig,
     folder: Path | None = None,
-    report: Callable[[Student, Log], None] | None = None,
+    report: Callable[[TrainState, Log], None] | None = None,
     resume: bool = False,
 ) -> Network:
     """Learn from searched games for `config.alphazero.rounds` rounds.
@@ -87,7 +88,7 @@ def train_alphazero(
     Args:
         config: with `algorithm="alphazero"`.
         folder: for checkpoints, `step-*.safetensors`, and the window's games, `games/`; None keeps nothing.
-        report: called after each round with plain numbers; it must leave the student alone.
+        report: called after each round with plain numbers; it must leave the state alone.
         resume: go on from the newest good checkpoint in `folder`, if there is one.
 
     Returns:
@@ -95,47 +96,47 @@ def train_alphazero(
     """
     if config.threads:
         torch.set_num_threads(config.threads)
-    student = new_student(config)
+    state = new_state(config)
     if resume and folder:
-        restore(student, folder)
-    while student.rounds < config.alphazero.rounds:
+        restore(state, folder)
+    while state.rounds < config.alphazero.rounds:
         start = time.perf_counter()
-        samples = play_round(student)
+        samples = play_round(state)
         played = time.perf_counter()
-        student.window = [*student.window, samples][-config.alphazero.window :]
-        student.positions += len(samples.games)
-        log = learn(student)
-        student.rounds += 1
+        state.window = [*state.window, samples][-config.alphazero.window :]
+        state.positions += len(samples.games)
+        log = learn(state)
+        state.rounds += 1
         if folder:
-            keep(student, folder)
+            keep(state, folder)
         if report:
             share = (played - start) / (time.perf_counter() - start)
-            report(student, log | {"positions": student.positions, "share_of_play": share})
-    return student.network.eval()
+            report(state, log | {"positions": state.positions, "share_of_play": share})
+    return state.network.eval()
 
 
-def new_student(config: TrainConfig) -> Student:
+def new_state(config: TrainConfig) -> TrainState:
     """Set a run up: fresh weights, or those to start from."""
     network = first_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=config.alphazero.learning_rate, weight_decay=0.01)
-    return Student(config, network, optimizer, np.random.default_rng(config.seed))
+    return TrainState(config, network, optimizer, np.random.default_rng(config.seed))
 
 
 # --- playing ---------------------------------------------------------------------------------------------------------
 
 
-def play_round(student: Student) -> Samples:
+def play_round(state: TrainState) -> Samples:
     """Play the games of one round, the same number for each player count."""
-    config, settings = student.config, student.config.alphazero
+    config, settings = state.config, state.config.alphazero
     players = np.repeat(config.players, settings.games)
-    seed = (config.seed << 32) + student.rounds * len(players)
-    if student.rounds < settings.playout_rounds:
+    seed = (config.seed << 32) + state.rounds * len(players)
+    if state.rounds < settings.playout_rounds:
         threads = check_threads(config.threads)
         tree = (settings.playouts, settings.exploration, settings.greedy, settings.power, settings.exact_nodes)
         return playout_games(players, seed, *tree, threads=threads)
-    student.network.eval()
+    state.network.eval()
     options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
-    evaluate, threads = network_evaluate(student.network), check_threads(config.threads)
+    evaluate, threads = network_evaluate(state.network), check_threads(config.threads)
     kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes, settings.exact_share)
     slides = _slides(settings, evaluate, threads)
     return network_games(GumbelSearch(evaluate, options, threads), players, seed, *kept, slides)
@@ -152,35 +153,35 @@ def _slides(settings: AlphaZeroSettings, evaluate: Evaluate, threads: int) -> Sl
 # --- learning --------------------------------------------------------------------------------------------------------
 
 
-def learn(student: Student) -> Log:
+def learn(state: TrainState) -> Log:
     """Take a round's gradient steps on minibatches drawn from the window; return the mean losses."""
-    settings, network = student.config.alphazero, student.network
-    bf16 = uses_bf16(student.config, network.device)
+    settings, network = state.config.alphazero, state.network
+    bf16 = uses_bf16(state.config, network.device)
     pieces = -(-settings.minibatch // settings.microbatch)
     sums = torch.zeros(len(LOSSES), device=network.device)
     network.train()
     for step in range(settings.steps):
-        _set_learning_rate(student, step)
-        student.optimizer.zero_grad(set_to_none=True)
-        for part in np.array_split(draw(student.window, settings.minibatch, student.rng), pieces):
-            examples = make_examples(take(student.window, part), network.device)
+        _set_learning_rate(state, step)
+        state.optimizer.zero_grad(set_to_none=True)
+        for part in np.array_split(draw(state.window, settings.minibatch, state.rng), pieces):
+            examples = make_examples(take(state.window, part), network.device)
             with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
                 outputs = network(examples.inputs)
             total, parts = losses(outputs, examples, settings)
             torch.autograd.backward(total * (len(part) / settings.minibatch))
             sums += parts * (len(part) / settings.minibatch)
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        student.optimizer.step()
+        state.optimizer.step()
     network.eval()
     return dict(zip(LOSSES, (sums / settings.steps).tolist(), strict=True))
 
 
-def _set_learning_rate(student: Student, step: int) -> None:
+def _set_learning_rate(state: TrainState, step: int) -> None:
     """Warm the step size up over 100 steps, then lower it in a straight line to 1 %."""
-    settings = student.config.alphazero
-    done = student.rounds * settings.steps + step
+    settings = state.config.alphazero
+    done = state.rounds * settings.steps + step
     share = min(1.0, (done + 1) / 100) * (1 - 0.99 * done / (settings.rounds * settings.steps))
-    for group in student.optimizer.param_groups:
+    for group in state.optimizer.param_groups:
         group["lr"] = settings.learning_rate * share
 
 
@@ -219,13 +220,13 @@ def make_examples(samples: Samples, device: torch.device | str = "cpu") -> Examp
 
 def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings) -> tuple[Tensor, Tensor]:
     """Return the loss to be lowered, and (4,) float32 what it is made of, detached; see `LOSSES`."""
-    taught = examples.policy.sum(-1) > 0
-    among = taught.sum().clamp(min=1)
+    has_policy_target = examples.policy.sum(-1) > 0
+    among = has_policy_target.sum().clamp(min=1)
     policy = policy_losses(outputs.logits, examples.policy).sum() / among
     value = -(examples.values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1).mean()
     owner = functional.cross_entropy(outputs.owner_logits.flatten(0, 1), examples.owners.flatten())
     best = examples.policy.gather(1, outputs.logits.argmax(-1, keepdim=True))[:, 0] == examples.policy.amax(-1)
-    agreement = (best & taught).sum() / among
+    agreement = (best & has_policy_target).sum() / among
     total = policy + value + settings.owner_weight * owner
     return total, torch.stack([policy, value, owner, agreement]).detach()
 
@@ -249,21 +250,21 @@ def policy_losses(logits: Tensor, policy: Tensor) -> Tensor:
 # --- keeping ---------------------------------------------------------------------------------------------------------
 
 
-def keep(student: Student, folder: Path) -> None:
+def keep(state: TrainState, folder: Path) -> None:
     """Write the newest round's games, and now and then a checkpoint; remove games that the window has left behind."""
-    config = student.config
+    config = state.config
     games = folder / "games"
-    write_samples(games / f"round-{student.rounds:06}.npz", student.window[-1])
-    if student.rounds % config.checkpoint_every and student.progress < 1:
+    write_samples(games / f"round-{state.rounds:06}.npz", state.window[-1])
+    if state.rounds % config.checkpoint_every and state.progress < 1:
         return
-    notes = {"positions": student.positions, "rng": student.rng.bit_generator.state}
-    about = Checkpoint(student.network.config, student.rounds, config.model_dump(mode="json"), notes)
-    keep_checkpoint(folder, student.network, about, optimizer_tensors(student.optimizer))
+    notes = {"positions": state.positions, "rng": state.rng.bit_generator.state}
+    about = Checkpoint(state.network.config, state.rounds, config.model_dump(mode="json"), notes)
+    keep_checkpoint(folder, state.network, about, optimizer_tensors(state.optimizer))
     for old in sorted(games.glob("round-*.npz"))[: -config.alphazero.window - 2 * config.checkpoint_every]:
         old.unlink()
 
 
-def restore(student: Student, folder: Path) -> None:
+def restore(state: TrainState, folder: Path) -> None:
     """Take up the newest good checkpoint of a folder and the games of its window, if there is one.
 
     Raises:
@@ -272,11 +273,11 @@ def restore(student: Student, folder: Path) -> None:
     found = newest_checkpoint(folder)
     if found is None:
         return
-    network, about, state = found
-    student.network.load_state_dict(network.state_dict())
-    restore_optimizer(student.optimizer, state)
-    student.rounds, student.positions = about.step, int(about.notes["positions"])
-    student.rng.bit_generator.state = about.notes["rng"]
-    first = max(0, student.rounds - student.config.alphazero.window)
-    numbers = range(first + 1, student.rounds + 1)
-    student.window = [read_samples(folder / "games" / f"round-{number:06}.npz") for number in numbers]
+    network, about, tensors = found
+    state.network.load_state_dict(network.state_dict())
+    restore_optimizer(state.optimizer, tensors)
+    state.rounds, state.positions = about.step, int(about.notes["positions"])
+    state.rng.bit_generator.state = about.notes["rng"]
+    first = max(0, state.rounds - state.config.alphazero.window)
+    numbers = range(first + 1, state.rounds + 1)
+    state.window = [read_samples(folder / "games" / f"round-{number:06}.npz") for number in numbers]

@@ -16,16 +16,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from ninetka_agents.agent import Agent, make_agent
-from ninetka_agents.checkpoint import Checkpoint, load_checkpoint
-from ninetka_agents.net_agent import NetAgent, best_device
-from ninetka_agents.ninetka.features import Features, make_features
-from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
 from torch import Tensor
 from torch.nn import functional
 
+from ninetka_agents.agent import Agent, make_agent
+from ninetka_agents.checkpoint import Checkpoint
+from ninetka_agents.net_agent import NetAgent
+from ninetka_agents.ninetka.features import Features, make_features
+from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
+from ninetka_env.core.batch import Endings, advance
 from ninetka_env.core.chance import Streams, make_streams
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import Codes, Records
+from ninetka_env.games.ninetka.definition import MOST_PLIES
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
 from ninetka_env.games.ninetka.rules import GAME
 from ninetka_train.learning.config import PPOSettings, TrainConfig
@@ -36,16 +38,10 @@ from ninetka_train.learning.resume import (
     optimizer_tensors,
     restore_optimizer,
 )
-from ninetka_train.learning.rollout import (
-    Rollout,
-    advance,
-    own_decision_targets,
-    owner_targets,
-    roll_seats,
-    start_games,
-)
+from ninetka_train.learning.rollout import Rollout, own_decision_targets, owner_targets, roll_seats, start_games
+from ninetka_train.learning.selfplay import codes_for
+from ninetka_train.learning.setup import Log, first_network, uses_bf16
 
-Log = dict[str, float]
 LEARNER = -1
 """Stands for a game without opponents in `Learner.opponents`, and for any seat in `Learner.seats`."""
 
@@ -61,7 +57,7 @@ class Batch(NamedTuple):
     advantages: Tensor
     """(N,) float32."""
     values: Tensor
-    """(N, 4) float32 chances to win, summing to 1."""
+    """(N, 5) float32 shares of the outcomes, summing to 1: each relative seat wins; drawn."""
     owners: Tensor
     """(N, 9) int64 relative seats, 4 for nobody, -100 for unknown."""
 
@@ -75,6 +71,8 @@ class Learner:
     optimizer: torch.optim.Optimizer
     games: Records
     """(B,) the games under way."""
+    options: Codes
+    """(B, k) int64: the options of each."""
     streams: Streams
     """(B,) chance of the games."""
     rng: np.random.Generator
@@ -141,36 +139,14 @@ def new_learner(config: TrainConfig) -> Learner:
     """Set a run up: fresh weights (or those to start from), games spread over all phases."""
     settings, network = config.ppo, first_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
-    games = np.zeros(settings.games, GAME)
-    games["num_players"] = np.resize(config.players, settings.games)
+    games, options = np.zeros(settings.games, GAME), codes_for(np.resize(config.players, settings.games))
     streams = make_streams(config.seed << 20, settings.games)
-    start_games(games, streams)
-    learner = Learner(config, network, optimizer, games, streams, np.random.default_rng(config.seed))
+    start_games(games, options, streams, MOST_PLIES)
+    learner = Learner(config, network, optimizer, games, options, streams, np.random.default_rng(config.seed))
     learner.agents = [make_agent(spec) for spec in settings.league_agents]
     learner.opponents = np.full(settings.games, LEARNER)
     learner.seats = np.full(settings.games, LEARNER)
     return learner
-
-
-def first_network(config: TrainConfig) -> Network:
-    """Return the network that a run begins with: fresh weights, or those to start from."""
-    device = choose_device(config)
-    torch.manual_seed(config.seed)
-    if config.start_from:
-        return load_checkpoint(config.start_from, device)[0]
-    return Network(config.network.build()).to(device)
-
-
-def choose_device(config: TrainConfig) -> torch.device:
-    """Return the device that a configuration asks for."""
-    return best_device() if config.device == "auto" else torch.device(config.device)
-
-
-def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
-    """Tell whether to multiply in bfloat16."""
-    if config.bf16 != "auto":
-        return config.bf16
-    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
 
 
 def set_learning_rate(learner: Learner) -> None:
@@ -224,19 +200,24 @@ def play(learner: Learner) -> Rollout:
         np.zeros((settings.plies + 1, settings.games, MAX_PLAYERS), np.float32), np.zeros(shape, np.int8),
         np.zeros((*shape, 9), np.int8),
     )  # fmt: skip
+    scores, rewards = (
+        np.zeros((settings.games, MAX_PLAYERS), np.int8),
+        np.zeros((settings.games, MAX_PLAYERS), np.float32),
+    )
     for ply in range(settings.plies):
         features.append(make_features(games))
         rollout.movers[ply] = games["to_move"]
         rollout.learned[ply] = (learner.opponents == LEARNER) | (games["to_move"] == learner.seats)
-        logits, rollout.values[ply] = judge(learner, features[-1], games)
+        logits, rollout.values[ply] = evaluate(learner, features[-1], games)
         rollout.actions[ply], rollout.log_probs[ply] = sample(logits, learner.rng)
         _ask_opponents(learner, rollout.actions[ply], ~rollout.learned[ply])
-        advance(games, rollout.actions[ply], learner.streams, rollout.winners[ply], rollout.owners[ply])
-    rollout.values[-1] = judge(learner, make_features(games), games)[1]
+        endings = Endings(rollout.winners[ply], scores, rewards, rollout.owners[ply])
+        advance(games, rollout.actions[ply], learner.options, learner.streams, endings)
+    rollout.values[-1] = evaluate(learner, make_features(games), games)[1]
     return rollout._replace(features=Features(*(np.concatenate(parts) for parts in zip(*features, strict=True))))
 
 
-def judge(
+def evaluate(
     learner: Learner, features: Features, games: Records
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return (B, 122) float32 masked logits and (B, 4) float32 chances to win per seat."""
@@ -290,7 +271,7 @@ def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu
     values = targets.reshape(-1, MAX_PLAYERS)
     roll_seats(values, movers, players)
     values = np.clip(values, 0, None) + 1e-6 * (np.arange(MAX_PLAYERS) < players[:, None])
-    values /= values.sum(1, keepdims=True)
+    values = np.pad(values / values.sum(1, keepdims=True), ((0, 0), (0, 1)))  # draws count as shares of wins
     seats = owner_targets(rollout.winners, rollout.owners).reshape(-1, 9).astype(np.int64)
     owners = np.where(
         seats >= 0, (seats - movers[:, None]) % players[:, None], np.where(seats == -1, MAX_PLAYERS, -100)

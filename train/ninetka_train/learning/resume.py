@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from torch import Tensor
+
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ninetka_agents.ninetka.network import Network
-from torch import Tensor
 
 KEPT = 2
 """Checkpoints that stay: the newest, and one more in case it gets damaged."""

@@ -6,16 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from ninetka_agents.ninetka.features import Features
 
+from ninetka_agents.ninetka.features import Features
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Records
-from ninetka_env.games.ninetka.choices import random_action
-from ninetka_env.games.ninetka.game import begin
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.verbs import Codes, Records, is_over, play, random_action, start
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
-from ninetka_env.games.ninetka.rules import is_over, play, winner_of
-from ninetka_train.learning.selfplay import MAX_PLIES, write_owners
 
 
 class Rollout(NamedTuple):
@@ -34,50 +31,25 @@ class Rollout(NamedTuple):
     num_players: npt.NDArray[np.int8]
     """(B,) int8."""
     values: npt.NDArray[np.float32]
-    """(T + 1, B, 4) float32 the network's chance to win per seat, after the last ply too."""
+    """(T + 1, B, 4) float32 the network's chance to win per seat, draws shared, after the last ply too."""
     winners: npt.NDArray[np.int8]
-    """(T, B) int8 the winner if that ply ended the game, else -1."""
+    """(T, B) int8 the winner, or `DRAWN`, if that ply ended the game, else `UNFINISHED`."""
     owners: npt.NDArray[np.int8]
     """(T, B, 9) int8 the final owners if that ply ended the game, else -1."""
 
 
 @jit
-def start_games(games: Records, streams: Streams) -> None:
-    """Start each game for the number of players that its record names, and play a random number of random plies.
+def start_games(games: Records, options: Codes, streams: Streams, most_plies: int) -> None:
+    """Start each game with its row of options, (B, k) int64, and play a random number of random plies.
 
     So the games of a batch are spread over all phases from the first ply on.
     """
     for index in range(len(games)):
-        begin(games, index, games[index].num_players, 0, 0, 1, streams)
-        for _ in range(draw_below(streams, index, MAX_PLIES)):
+        start(games[index], options[index], streams, index)
+        for _ in range(draw_below(streams, index, most_plies)):
             play(games[index], random_action(games[index], streams, index))
             if is_over(games[index]):
-                begin(games, index, games[index].num_players, 0, 0, 1, streams)
-
-
-@jit
-def advance(
-    games: Records, actions: npt.NDArray[np.int64], streams: Streams, winners: npt.NDArray[np.int8],
-    owners: npt.NDArray[np.int8],
-) -> None:  # fmt: skip
-    """Play one legal action per game; where one ends, note winner and owners and start the next.
-
-    Args:
-        games: (B,) records.
-        actions: (B,) int64.
-        streams: (B,) uint64.
-        winners: (B,) int8, written: the winner, or -1 if the game goes on.
-        owners: (B, 9) int8, written: the final owners, -1 for nobody or if the game goes on.
-    """
-    winners[:] = -1
-    owners[:] = -1
-    for index in range(len(games)):
-        game = games[index]
-        play(game, actions[index])
-        if is_over(game):
-            winners[index] = winner_of(game)
-            write_owners(game, owners[index])
-            begin(games, index, game.num_players, 0, 0, 1, streams)
+                start(games[index], options[index], streams, index)
 
 
 @jit
@@ -93,7 +65,7 @@ def own_decision_targets(
     """Compute advantages and value targets, each seat's over its own successive decisions.
 
     A seat's trajectory is the plies at which it moved, however many others moved between them (none, if the others were
-    passed over). With V the seat's own component of the value, r the return (1 for the winner, else 0) and t' the
+    passed over). With V the seat's own component of the value, r the return (1 for the winner, else 0; drawn, 1 / n) and t' the
     seat's next decision,
 
         A(t) = V(t') - V(t) + decay * A(t')      or, if the game ends before it moves again,      A(t) = r - V(t)
@@ -105,7 +77,7 @@ def own_decision_targets(
         movers: (T, B) int8 seats.
         num_players: (B,) int8.
         values: (T + 1, B, 4) float32 per seat; the last ones stand for what comes after the rollout.
-        winners: (T, B) int8, the winner if that ply ended the game, else -1.
+        winners: (T, B) int8, as in `Rollout`.
         decay: lambda.
         advantages: (T, B) float32, written: the mover's.
         targets: (T, B, 4) float32, written: per seat, 0 for seats that are not in play.
@@ -116,9 +88,11 @@ def own_decision_targets(
         for seat in range(num_players[index]):
             next_value[seat], next_advantage[seat] = values[plies, index, seat], 0.0
         for ply in range(plies - 1, -1, -1):
-            if winners[ply, index] >= 0:
+            winner = winners[ply, index]
+            if winner != UNFINISHED:
                 for seat in range(num_players[index]):
-                    next_value[seat], next_advantage[seat] = 1.0 if winners[ply, index] == seat else 0.0, 0.0
+                    share = 1.0 / num_players[index] if winner < 0 else float(winner == seat)
+                    next_value[seat], next_advantage[seat] = share, 0.0
             mover = movers[ply, index]
             value = values[ply, index, mover]
             advantage = next_value[mover] - value + decay * next_advantage[mover]
@@ -140,7 +114,7 @@ def owner_targets(winners: npt.NDArray[np.int8], owners: npt.NDArray[np.int8]) -
     for index in range(winners.shape[1]):
         ending = -1
         for ply in range(winners.shape[0] - 1, -1, -1):
-            if winners[ply, index] >= 0:
+            if winners[ply, index] != UNFINISHED:
                 ending = ply
             if ending >= 0:
                 targets[ply, index] = owners[ending, index]

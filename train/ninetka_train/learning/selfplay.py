@@ -13,25 +13,26 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
 from ninetka_agents.agent import Actions, Agent
-from ninetka_agents.ninetka.solver.proof import make_prover
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch
+from ninetka_agents.search.prover import make_prover
 from ninetka_agents.search.tree import most_visited, node_dtype, write_visits
 from ninetka_agents.search.uct import EXPLORATION, search_tree
-
+from ninetka_env.core.batch import Endings, begin, play_all, write_ending, write_endings
 from ninetka_env.core.chance import Streams, draw_below, make_streams
 from ninetka_env.core.files import replace_file
 from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.core.registry import get_definition
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import Record, Records
-from ninetka_env.games.ninetka.game import begin
+from ninetka_env.core.verbs import Codes, Records, is_over, play, start
+from ninetka_env.games.ninetka.definition import MOST_PLIES
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS, NUM_ACTIONS, NUM_SECTIONS
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, is_over, play, winner_of
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT
 from ninetka_train.ninetka.exact_targets import find_known, next_known, only_winning
 
-MAX_PLIES = 81
-"""The longest game with forced passes played by the rules."""
 MAX_DRAWN = 60
 """Plies that `network_games` draws at most; nearly all games last longer."""
 SEARCHED = 512
@@ -47,7 +48,7 @@ class Samples(NamedTuple):
     """(N, 122) float16: what the search would play, summing to 1; without a search, 1 for each move that wins for sure;
     all 0 where nothing is known."""
     values: npt.NDArray[np.float32]
-    """(N, 4) float32: chance to win per seat, summing to 1."""
+    """(N, 5) float32 shares of the outcomes, summing to 1: each seat wins; drawn."""
     owners: npt.NDArray[np.int8]
     """(N, 9) int8: the seat that owned each section in the end, -1 for nobody."""
 
@@ -78,18 +79,18 @@ def playout_games(
         Positions whose values are 1 for the winner.
     """
     count = len(players)
-    games = np.zeros((count, MAX_PLIES), GAME)
-    visits = np.zeros((count, MAX_PLIES, NUM_ACTIONS), np.uint16)
-    endings = _no_endings(count)
+    games = np.zeros((count, MOST_PLIES), GAME)
+    visits = np.zeros((count, MOST_PLIES, NUM_ACTIONS), np.uint16)
+    endings, like = _no_endings(count), np.empty(0, node_dtype(GAME))
     lengths = np.zeros(count, np.int64)
-    arguments = (players, simulations, exploration, greedy, make_streams(seed, count), games, visits, endings, lengths)
-    run_shared(_play_searching, threads, *arguments)
-    kept = np.arange(MAX_PLIES) < lengths[:, None]
+    search = (codes_for(players), like, simulations, exploration, greedy, make_streams(seed, count))
+    run_shared(_play_searching, threads, *search, games, visits, endings, lengths)
+    kept = np.arange(MOST_PLIES) < lengths[:, None]
     index = np.repeat(np.arange(count), lengths)
     known = find_known(games[kept], exact_nodes, threads)
     policy = only_winning(policy_targets(visits[kept], power), known)
     values = _won(next_known(known.winners, index, endings.winners))
-    return Samples(games[kept], policy.astype(np.float16), values, endings.owners[index])
+    return Samples(games[kept], policy.astype(np.float16), values, endings.targets[index])
 
 
 def policy_targets(visits: npt.NDArray[np.integer], power: float) -> npt.NDArray[np.float32]:
@@ -145,20 +146,20 @@ def network_games(
         slides: who plays and searches those; None leaves them to the policy and to `search`.
     """
     games, rng = np.zeros(len(players), GAME), np.random.default_rng(seed)
-    _begin_each(games, players, make_streams(seed, len(players)))
-    index, positions, lots = _play_out(search, slides, games, rng, share + value_share, exact_share)
-    endings = _no_endings(len(games))
-    _write_endings(games, endings)
+    everywhere, endings = np.arange(len(games)), _no_endings(len(games))
+    begin(games, everywhere, codes_for(players), make_streams(seed, len(players)))
+    index, positions, drawn = _play_out(search, slides, games, rng, share + value_share, exact_share)
+    write_endings(games, everywhere, endings)
     known = find_known(positions, exact_nodes, search.threads)
     values, guessed = _won(next_known(known.winners, index, endings.winners)), known.winners < 0
-    searched = lots < share
+    searched = drawn < share
     policy = np.zeros((len(positions), NUM_ACTIONS), np.float32)
     policy[searched], found = _search(search, slides, positions[searched], rng)
     values[searched & guessed] *= np.float32(1 - value_mix)
-    values[searched & guessed] += np.float32(value_mix) * found[guessed[searched]]
+    values[searched & guessed, :MAX_PLAYERS] += np.float32(value_mix) * found[guessed[searched]]
     policy = only_winning(policy, known)
-    kept = (lots < share + value_share) | policy.any(1)
-    return Samples(positions[kept], policy[kept].astype(np.float16), values[kept], endings.owners[index[kept]])
+    kept = (drawn < share + value_share) | policy.any(1)
+    return Samples(positions[kept], policy[kept].astype(np.float16), values[kept], endings.targets[index[kept]])
 
 
 def _play_out(
@@ -172,26 +173,28 @@ def _play_out(
     """Play games to the end; find positions to keep or to show to the solver.
 
     Returns:
-        The numbers of their games, themselves, and the lots that they drew: below `share` for those to be kept.
+        The numbers of their games, themselves, and the random numbers that they drew: below `share` to be kept.
     """
-    drawn = rng.integers(0, MAX_DRAWN, len(games))
+    last_drawn = rng.integers(0, MAX_DRAWN, len(games))
     kept, playing, ply = [], np.arange(len(games)), 0
     while len(playing):
-        now, drawing = games[playing], drawn[playing] > ply
+        now, drawing = games[playing], last_drawn[playing] > ply
         moving = ~drawing & (now["phase"] == MOVEMENT)
         solvable = moving & (now["num_players"] == 2) & (exact_share > 0)
         sliding = moving & ~solvable & (slides is not None)
-        lot = np.where(drawing, np.inf, rng.random(len(now)))
+        draw = np.where(drawing, np.inf, rng.random(len(now)))
         actions = np.empty(len(now), np.int64)
         if slides and sliding.any():
-            lot[sliding] /= slides.share
+            draw[sliding] /= slides.share
             actions[sliding] = slides.agent.act(now[sliding], rng)
         actions[~sliding] = _by_policy(search, now[~sliding], drawing[~sliding], rng)
-        keep = (lot < share) | (solvable & (rng.random(len(now)) < exact_share))
-        kept.append((playing[keep], now[keep], lot[keep]))
-        playing, ply = playing[_play_each(games, playing, actions)], ply + 1
-    index, positions, lots = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    return index, positions, lots
+        keep = (draw < share) | (solvable & (rng.random(len(now)) < exact_share))
+        kept.append((playing[keep], now[keep], draw[keep]))
+        over = np.zeros(len(playing), np.bool_)
+        play_all(games, playing, actions, over)
+        playing, ply = playing[~over], ply + 1
+    index, positions, draws = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    return index, positions, draws
 
 
 def _by_policy(
@@ -231,11 +234,11 @@ def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
 
 
 def relative_values(samples: Samples) -> npt.NDArray[np.float32]:
-    """Return (N, 4) float32: the chances to win per relative seat, 0 for seats that are not in play."""
+    """Return (N, 5) float32: the outcomes' shares per relative seat, 0 for seats that are not in play; drawn last."""
     movers, players = (samples.games[name].astype(np.int64)[:, None] for name in ("to_move", "num_players"))
     seats = np.arange(MAX_PLAYERS)
     values = np.take_along_axis(samples.values, (seats + movers) % players, 1)
-    return np.where(seats < players, values, np.float32(0))
+    return np.hstack([np.where(seats < players, values, np.float32(0)), samples.values[:, MAX_PLAYERS:]])
 
 
 def write_samples(path: Path, samples: Samples) -> None:
@@ -255,86 +258,53 @@ def read_samples(path: Path) -> Samples:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             samples = Samples(**{name: arrays[name] for name in Samples._fields})
-            return samples._replace(games=samples.games.astype(GAME))  # files forget how a dtype is aligned
+            values = samples.values  # files of before have no draws
+            values = np.pad(values, ((0, 0), (0, MAX_PLAYERS + 1 - values.shape[1])))
+            # and all files forget how a dtype is aligned
+            return samples._replace(games=samples.games.astype(GAME), values=values)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None
 
 
-class _Endings(NamedTuple):
-    """How G games ended."""
-
-    winners: npt.NDArray[np.int64]
-    """(G,) int64 seats."""
-    owners: npt.NDArray[np.int8]
-    """(G, 9) int8 seats, -1 for nobody."""
+def codes_for(players: npt.NDArray[np.int64]) -> Codes:
+    """Return the options of games for those numbers of players, (G, k) int64."""
+    variants = {number: get_definition("ninetka").variant(num_players=number) for number in set(players.tolist())}
+    return np.array([variants[number].codes for number in players.tolist()], np.int64)
 
 
-def _no_endings(count: int) -> _Endings:
+def _no_endings(count: int) -> Endings:
     """Return room for how so many games end."""
-    return _Endings(np.zeros(count, np.int64), np.full((count, NUM_SECTIONS), -1, np.int8))
+    scores, rewards = np.zeros((count, MAX_PLAYERS), np.int8), np.zeros((count, MAX_PLAYERS), np.float32)
+    return Endings(np.full(count, UNFINISHED, np.int8), scores, rewards, np.full((count, NUM_SECTIONS), -1, np.int8))
 
 
 def _won(winners: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-    """Return (N, 4) float32: 1 for the winner."""
-    return np.eye(MAX_PLAYERS, dtype=np.float32)[winners]
-
-
-@jit
-def write_owners(game: Record, owners: npt.NDArray[np.int8]) -> None:
-    """Write the owner of each section, -1 for nobody."""
-    for section in range(NUM_SECTIONS):
-        owners[section] = -1
-        for seat in range(game.num_players):
-            if (game.owned[seat] >> section) & 1:
-                owners[section] = seat
-
-
-@jit
-def _begin_each(games: Records, players: npt.NDArray[np.int64], streams: Streams) -> None:
-    """Start games for those numbers of players."""
-    for index in range(len(games)):
-        begin(games, index, players[index], 0, 0, 1, streams)
-
-
-@jit
-def _play_each(games: Records, playing: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Play one action in each game that is named; tell which of them go on."""
-    going = np.empty(len(playing), np.bool_)
-    for place in range(len(playing)):
-        play(games[playing[place]], actions[place])
-        going[place] = not is_over(games[playing[place]])
-    return going
-
-
-@jit
-def _write_endings(games: Records, endings: _Endings) -> None:
-    """Write how finished games ended."""
-    for index in range(len(games)):
-        endings.winners[index] = winner_of(games[index])
-        write_owners(games[index], endings.owners[index])
+    """Return (N, 5) float32: 1 for the outcome."""
+    return np.eye(MAX_PLAYERS + 1, dtype=np.float32)[np.where(winners == DRAWN, MAX_PLAYERS, winners)]
 
 
 @jit
 def _play_searching(
     control: Control,
-    players: npt.NDArray[np.int64],
+    options: Codes,
+    like: Records,
     simulations: int,
     exploration: float,
     greedy: float,
     streams: Streams,
     games: Records,
     visits: npt.NDArray[np.uint16],
-    endings: _Endings,
+    endings: Endings,
     lengths: npt.NDArray[np.int64],
 ) -> None:
-    """Play the games that this thread claims."""
-    nodes, scratch, now = np.zeros(simulations + 1, node_dtype), np.zeros(1, GAME), np.zeros(1, GAME)
-    prover = make_prover(0)
+    """Play the games that this thread claims; `like` has the type of the nodes."""
+    nodes, now = np.zeros(simulations + 1, like.dtype), np.zeros(2, games.dtype)
+    scratch, prover = now[1:], make_prover(now[0], 0)
     while True:
         index, stop = claim(control, 0, len(games), 1)
         if index == stop:
             return
-        begin(now, 0, players[index], 0, 0, 1, streams)
+        start(now[0], options[index], streams, index)
         game, ply = now[0], 0
         while not is_over(game):
             search_tree(game, streams, index, exploration, nodes, scratch, prover)
@@ -346,8 +316,8 @@ def _play_searching(
                 action = draw_by_weight(streams, index, visits[index, ply])
             play(game, action)
             ply += 1
-        lengths[index], endings.winners[index] = ply, winner_of(game)
-        write_owners(game, endings.owners[index])
+        lengths[index] = ply
+        write_ending(game, index, 0, endings)
 
 
 @jit

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch, value_for
 
+from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch, value_for
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
 from ninetka_env.games.ninetka.geometry import action_name
@@ -72,9 +72,11 @@ def analyze(record: GameRecord, nodes: int = 2_000_000, threads: int = 0) -> Ana
     Raises:
         ValueError: if the game has more players, or is broken.
     """
+    if record.variant.definition.name != "ninetka":
+        raise ValueError(f"only games of 9tka can be analyzed; this one is of {record.variant.definition.title}")
     if record.num_players != 2:
         raise ValueError(f"only two-player games can be analyzed; this one has {record.num_players} players")
-    games = [game for game in record.replay() if game.phase == Phase.MOVEMENT]
+    games = [game for game in record.replay() if game.stage == Phase.MOVEMENT]
     winners, values = solve_batch(np.concatenate([game.records for game in games]), nodes, threads)
     plies = []
     for place, action in enumerate(record.actions[len(record.actions) - len(games) + 1 :]):

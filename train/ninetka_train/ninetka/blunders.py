@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch
 
+from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch
 from ninetka_env.core.jit import jit, popcount
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, play
@@ -76,9 +76,7 @@ def figures(results: Results) -> list[ExactFigures]:
     return [_figures(decisions, starts, agent, name) for agent, name in enumerate(results.settings.agents)]
 
 
-def _figures(
-    decisions: Decisions, starts: npt.NDArray[np.int64], agent: int, name: str
-) -> ExactFigures:
+def _figures(decisions: Decisions, starts: npt.NDArray[np.int64], agent: int, name: str) -> ExactFigures:
     mine = decisions.agents == agent
     unsolved, won = int((mine & decisions.unknown).sum()), mine & decisions.won
     blunders = decisions.blunders[won]

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from ninetka_agents.ninetka.solver.solver import WON, solve_batch
 
+from ninetka_agents.ninetka.solver.solver import WON, solve_batch
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS

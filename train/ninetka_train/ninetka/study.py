@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
 from ninetka_agents import make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
-
 from ninetka_env.core.files import replace_files
 from ninetka_env.core.registry import get_definition
 from ninetka_train import package_version

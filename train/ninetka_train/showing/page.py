@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-import numpy as np
 import yaml
 
 from ninetka_env.api.records import GameRecord, format_record
-from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.geometry import NEUTRAL_STONE, NUM_SECTIONS, SIZE
-from ninetka_env.games.ninetka.picture import STONE_COLOURS, headline
-from ninetka_env.games.ninetka.text import SEATS
+from ninetka_env.api.screen import render_svg, svg_style
 from ninetka_train.judging.report import percent
 from ninetka_train.showing.figures import DARK, LIGHT, Panel, draw_svg, learning_panels, strength_panels
 from ninetka_train.showing.run_data import NETWORK, PHASES, Run, Share, Sheet, sheets, summary
@@ -30,7 +26,7 @@ def write_page(run: Run) -> str:
         _section("games", "Games", _games(run.games)),
         _section("about", "Settings", f"<pre>{escape(yaml.safe_dump(run.config, sort_keys=False))}</pre>"),
     ]
-    return _PAGE.format(title=escape(run.name), style=_style(), body="\n".join(filter(None, body)))
+    return _PAGE.format(title=escape(run.name), style=_style(run), body="\n".join(filter(None, body)))
 
 
 def _section(name: str, title: str, content: str) -> str:
@@ -77,44 +73,24 @@ def _games(games: list[GameRecord]) -> str:
     """Show how the first games of each pair of agents ended, with their records to read."""
     cards: list[str] = []
     for record in games:
-        names = [record.tags.get(colour, "?") for colour in SEATS[: record.num_players]]
+        names = [record.tags.get(seat, "?") for seat in record.seats]
         if NETWORK in names and not set(names) & (PHASES.keys() - {NETWORK}) and len(cards) < SHOWN_GAMES:
             seats = "".join(
-                f'<li><i class="seat seat{seat + 1}"></i>{escape(name)}: {record.scores[seat]}'
+                f'<li><i class="seat seat{seat + 1}"></i>{escape(name)}: {record.scores[seat]:g}'
                 + (" <b>wins</b>" if seat == record.winner else "")
                 + "</li>"
                 for seat, name in enumerate(names)
             )
             details = f"<details><summary>record</summary><pre>{escape(format_record(record))}</pre></details>"
-            cards.append(f"<article>{draw_board(record.final())}<ul>{seats}</ul>{details}</article>")
+            cards.append(f"<article>{render_svg(record.final())}<ul>{seats}</ul>{details}</article>")
     note = "<p>All games saved: games.txt beside this page; <code>ninetka replay games.txt</code> shows them.</p>"
     return f'<div class="cards">{"".join(cards)}</div>{note}' if cards else ""
 
 
-def draw_board(game: Game) -> str:
-    """Return a position as an `<svg>` element: sections in the colours of their owners, stones with their seat."""
-    parts = []
-    owners = game.section_owners()
-    for section in range(NUM_SECTIONS):
-        left, top = 1.05 + 3 * (section % 3), 1.05 + 3 * (section // 3)
-        owned = f" owner{owners[section] + 1}" if owners[section] >= 0 else ""
-        parts.append(f'<rect class="section{owned}" x="{left}" y="{top}" width="2.9" height="2.9" rx=".15"/>')
-    for row, col in np.argwhere(game.board > 0).tolist():
-        code = int(game.board[row, col])
-        x, y = col + 0.5, row + 0.5
-        sign = "" if code == NEUTRAL_STONE else f'<text x="{x}" y="{y + 0.2}">{code}</text>'
-        parts.append(f'<circle class="seat{code}" cx="{x}" cy="{y}" r=".4"/>{sign}')
-    label = f"{headline(game)}, {' to '.join(map(str, game.scores()))} sections"
-    return f'<svg class="board" viewBox="0 0 {SIZE} {SIZE}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
-
-
-def _style() -> str:
+def _style(run: Run) -> str:
+    boards = svg_style(run.games[0].start()) if run.games else ""
     light, dark = (";".join(f"--{name}:{colour}" for name, colour in theme.items()) for theme in (LIGHT, DARK))
-    seats = "".join(
-        f".seat{code}{{fill:rgb{colour};background:rgb{colour}}}.owner{code}{{fill:rgb{colour};fill-opacity:.3}}"
-        for code, colour in enumerate(STONE_COLOURS, 1)
-    )
-    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{_CSS}{seats}"
+    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{_CSS}{boards}"
 
 
 _CSS = """
@@ -146,8 +122,6 @@ thead th{border-top:0;color:var(--faint);font-size:.82rem}th:first-child{text-al
 article ul{list-style:none;margin:.6rem 0;padding:0;font-size:.9rem}article li b{color:var(--ink)}
 i.seat{display:inline-block;width:.75em;height:.75em;margin-right:.45em;border-radius:50%;border:1px solid #0003}
 .board{display:block;width:100%;height:auto;background:var(--page);border-radius:.5rem}
-.section{fill:var(--grid)}.board circle{stroke:#0004;stroke-width:.04}
-.board text{font-size:.5px;font-weight:700;text-anchor:middle;fill:#0009}
 .about pre{columns:14rem}
 @media(max-width:34rem){th,td{white-space:normal;padding:.35rem .25rem;font-size:.85rem}
 th:first-child{overflow-wrap:anywhere}}

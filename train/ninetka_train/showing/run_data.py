@@ -18,7 +18,7 @@ from rich.text import Text
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
-from ninetka_train.judging.evaluate import Interval, wilson
+from ninetka_train.judging.intervals import Interval, wilson
 from ninetka_train.judging.report import new_table, percent, report_console
 from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines
 

@@ -1,0 +1,34 @@
+"""What every way of learning begins with: the first network, and the device that it is on."""
+
+from __future__ import annotations
+
+import torch
+
+from ninetka_agents.checkpoint import load_checkpoint
+from ninetka_agents.net_agent import best_device
+from ninetka_agents.ninetka.network import Network
+from ninetka_train.learning.config import TrainConfig
+
+Log = dict[str, float]
+"""Plain numbers about a step of learning, by name."""
+
+
+def first_network(config: TrainConfig) -> Network:
+    """Return the network that a run begins with: fresh weights, or those to start from."""
+    device = choose_device(config)
+    torch.manual_seed(config.seed)
+    if config.start_from:
+        return load_checkpoint(config.start_from, device)[0]
+    return Network(config.network.build()).to(device)
+
+
+def choose_device(config: TrainConfig) -> torch.device:
+    """Return the device that a configuration asks for."""
+    return best_device() if config.device == "auto" else torch.device(config.device)
+
+
+def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
+    """Tell whether to multiply in bfloat16."""
+    if config.bf16 != "auto":
+        return config.bf16
+    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
