@@ -38,7 +38,7 @@ types: $(INSTALLED)  ## check types
 	$(BIN)/mypy
 
 # Compiled code is invisible to coverage, so the tests of the game run once more as plain Python: slowly, hence few games.
-coverage: UNCOMPILED := tests/test_rules.py tests/test_game.py tests/test_observation.py tests/test_uncompiled.py
+coverage: UNCOMPILED := $(addprefix tests/ninetka/test_,rules.py game.py observation.py uncompiled.py)
 coverage: $(INSTALLED)  ## report line and branch coverage of ninetka_env and agents
 	$(PYTEST) --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 NINETKA_TEST_GAMES=24 $(PYTEST) --cov --cov-append -W ignore::RuntimeWarning $(UNCOMPILED)

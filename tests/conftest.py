@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from reference import ReferenceGame
+from ninetka.reference import ReferenceGame
 
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import ReferenceGame
+from ninetka.reference import ReferenceGame
 
 from ninetka_env.games.ninetka.game import Game
 from ninetka_web.protocol import Create, RefusedError

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from brute import winner_by_force, winners_of_moves
+from ninetka.brute import winner_by_force, winners_of_moves
 from conftest import Options, position_after
 
 from ninetka_agents import make_agent

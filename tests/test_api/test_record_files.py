@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ALL_OPTIONS, Options
-from test_notation import GOLDEN, golden_records, played
+from ninetka.test_text import GOLDEN, golden_records, played
 
 from ninetka_env.api.record_files import find_record, position_at, read_records, replay_text, write_records
 from ninetka_env.api.records import GameRecord

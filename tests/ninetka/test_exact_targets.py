@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from brute import winner_by_force, winners_of_moves  # noqa: E402
+from ninetka.brute import winner_by_force, winners_of_moves  # noqa: E402
 from test_alphazero import some_search, some_slides  # noqa: E402
 
 from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, solve  # noqa: E402

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from brute import winners_of_moves  # noqa: E402
+from ninetka.brute import winners_of_moves  # noqa: E402
 from conftest import Options, position_after, random_position, random_positions  # noqa: E402
 
 from ninetka_agents.agent import GameRandom, game_streams  # noqa: E402

@@ -23,7 +23,7 @@ from conftest import (
     square,
 )
 from hypothesis import given
-from reference import PASS, ReferenceGame
+from ninetka.reference import PASS, ReferenceGame
 
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, INNER, NEUTRAL_STONE, SIZE

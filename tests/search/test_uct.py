@@ -7,7 +7,7 @@ import functools
 import numba
 import numpy as np
 import pytest
-from brute import winners_of_moves
+from ninetka.brute import winners_of_moves
 from conftest import ALL_OPTIONS, Options, board_of, position_after, random_positions
 
 from ninetka_agents import make_agent

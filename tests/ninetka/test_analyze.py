@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from brute import winner_by_force
+from ninetka.brute import winner_by_force
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent

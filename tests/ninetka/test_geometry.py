@@ -8,7 +8,7 @@ import pytest
 from conftest import Options, games_per_option, observe, random_action, square
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import direction_inward, is_edge, is_inner, may_hold_neutral, next_inward
+from ninetka.reference import direction_inward, is_edge, is_inner, may_hold_neutral, next_inward
 
 from ninetka_env.games.ninetka import geometry
 from ninetka_env.games.ninetka.game import Game

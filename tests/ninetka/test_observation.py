@@ -9,7 +9,7 @@ import numpy.typing as npt
 from conftest import Options, any_options, games_per_option, observe, random_position, random_positions, seeds
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner, section_of
+from ninetka.reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner, section_of
 
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brute import winner_by_force, winners_of_moves
+from ninetka.brute import winner_by_force, winners_of_moves
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from brute import winners_of_moves
+from ninetka.brute import winners_of_moves
 from conftest import Options, position_after, random_position
 from test_gumbel import (
     endings,
