@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.ninetka.solver.reduction import (
+from ninetka_agents.ninetka.solver.reduction import FIRST_WINS, UNDECIDED, UNIT, estimate_lead, reduce
+from ninetka_agents.ninetka.solver.states import (
     DECIDED,
-    FIRST_WINS,
     LEADS,
     MOVER,
     NUM_OWNED,
@@ -29,13 +29,9 @@ from ninetka_agents.ninetka.solver.reduction import (
     OWN_SLOTS,
     STONES,
     TEMPI,
-    UNDECIDED,
-    UNIT,
     States,
     copy_state,
-    estimate_lead,
     read_state,
-    reduce,
     slide,
     spend_tempo,
     write_owned,

@@ -1,0 +1,146 @@
+"""The states that the solver searches: what matters of a two-player movement phase, and what a slide makes of it.
+
+A stone that has settled is forgotten; of a stone on the edge only its *free run* counts, the empty squares that it
+would slide over. Four bit boards hold the runs of the stones that come from the left, right, top and bottom; a slide
+is one mask per board. `ninetka_agents.ninetka.solver.reduction` makes states smaller.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.ninetka.solver.bitboard import (
+    BLOCKED_BY,
+    DIRECTION,
+    DOWN,
+    LEFT,
+    ROW,
+    SECTION_OF,
+    SLOT_BOARD,
+    STAYS_FREE,
+    THIRDS,
+    UP,
+    highest,
+)
+from ninetka_env.core.jit import jit, lowest
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.ninetka.geometry import NUM_SECTIONS, SIZE, SLOT_SQUARE
+from ninetka_env.games.ninetka.rules import landing_square
+
+States = npt.NDArray[np.int64]
+"""(rows, `NUM_WORDS`) int64: a state per row, see the constants below."""
+
+STONES, LEADS, TEMPI, MOVER, DECIDED, OPEN, UPPER, LOWER = 8, 9, 10, 11, 12, 13, 14, 15
+"""The other words of a state: the movable stones as bits of slots; the lead of seat 0 per section, 7 bits each, plus
+32, decided sections at 32; the tempi, positive for seat 0; the seat to move; the lead of seat 0 in decided sections,
+less the margin that is asked about; the undecided sections as bits; bounds of their leads, in fields like `LEADS`."""
+NUM_WORDS = 16
+
+OWN_DOWN, OWN_UP, OWN_SLOTS = 4, 5, 6
+"""Words of `owned`: the lines of seat 0's stones. From 0 on those that slide right and left, boards as in a state; the
+others' in the form of `column_thirds`; last the slots as bits."""
+NUM_OWNED = 7
+
+
+@jit
+def write_owned(seat0_slots: int, owned: States) -> None:
+    """Write the lines of seat 0's stones into `owned`, (`NUM_OWNED`,) int64."""
+    owned[:] = 0
+    owned[OWN_SLOTS] = seat0_slots
+    bits = seat0_slots
+    while bits:
+        slot = lowest(bits)
+        board = DIRECTION[slot]
+        if board < DOWN:
+            owned[board] |= SLOT_BOARD[slot, 0]
+            owned[board + 1] |= SLOT_BOARD[slot, 1]
+        else:
+            owned[OWN_DOWN if board == DOWN else OWN_UP] |= (SLOT_BOARD[slot, 0] & ROW) * THIRDS
+        bits &= bits - 1
+
+
+@jit
+def read_state(game: Record, margin: int, states: States, row: int) -> None:
+    """Write a two-player movement phase into a row of `states`, not reduced yet."""
+    for word in range(8):
+        states[row, word] = 0
+    states[row, STONES] = game.movable[0] | game.movable[1]
+    bits = states[row, STONES]
+    while bits:
+        slot = lowest(bits)
+        _write_run(game, slot, states, row)
+        bits &= bits - 1
+    leads = 0
+    for section in range(NUM_SECTIONS):
+        leads += (32 + int(game.counts[0, section]) - int(game.counts[1, section])) << (7 * section)
+    states[row, LEADS] = leads
+    states[row, TEMPI] = 0
+    states[row, MOVER] = game.to_move
+    states[row, DECIDED] = -margin
+    states[row, OPEN] = 511
+
+
+@jit
+def _write_run(game: Record, slot: int, states: States, row: int) -> None:
+    """Add the free run of a movable stone to the boards."""
+    end = landing_square(game, slot)
+    start = int(SLOT_SQUARE[slot])
+    step = SIZE if DIRECTION[slot] >= DOWN else 1
+    if end < start:
+        step = -step
+    square = start
+    while square != end:
+        square += step
+        place = 9 * (square // SIZE - 1) + square % SIZE - 1
+        if place < 54:
+            states[row, DIRECTION[slot]] |= 1 << place
+        else:
+            states[row, DIRECTION[slot] + 1] |= 1 << (place - 54)
+
+
+@jit(inline=True)
+def slide(states: States, parent: int, child: int, slot: int) -> None:
+    """Write the state after sliding the stone of `slot`, the opponent to move, not reduced yet, into row `child`."""
+    square = run_end(states, parent, slot)
+    for word in range(8):
+        states[child, word] = states[parent, word] & STAYS_FREE[square, word]
+    direction = DIRECTION[slot]
+    states[child, direction] &= ~SLOT_BOARD[slot, 0]
+    states[child, direction + 1] &= ~SLOT_BOARD[slot, 1]
+    states[child, STONES] = states[parent, STONES] & ~(BLOCKED_BY[square] | (1 << slot))
+    section, mover = SECTION_OF[square], states[parent, MOVER]
+    gain = (states[parent, OPEN] >> section) & 1
+    states[child, LEADS] = states[parent, LEADS] + ((1 - 2 * mover) * gain << (7 * section))
+    states[child, TEMPI] = states[parent, TEMPI]
+    states[child, MOVER] = 1 - mover
+    states[child, DECIDED] = states[parent, DECIDED]
+    states[child, OPEN] = states[parent, OPEN]
+
+
+@jit(counted=False)
+def copy_state(states: States, source: int, target: int) -> None:
+    """Write the state of a row into another."""
+    for word in range(NUM_WORDS):
+        states[target, word] = states[source, word]
+
+
+@jit(counted=False)
+def spend_tempo(states: States, parent: int, child: int) -> None:
+    """Write the state after the mover, who has one, spends a tempo into row `child`."""
+    copy_state(states, parent, child)
+    mover = states[parent, MOVER]
+    states[child, TEMPI] -= 1 - 2 * mover
+    states[child, MOVER] = 1 - mover
+
+
+@jit(counted=False)
+def run_end(states: States, row: int, slot: int) -> int:
+    """Return the inner square 0..80 where the stone of `slot` would come to rest."""
+    direction = DIRECTION[slot]
+    lo, hi = states[row, direction] & SLOT_BOARD[slot, 0], states[row, direction + 1] & SLOT_BOARD[slot, 1]
+    if direction in (LEFT, UP):
+        return lowest(lo) if lo else 54 + lowest(hi)
+    if hi:
+        return 54 + highest(hi)
+    return highest(lo)
