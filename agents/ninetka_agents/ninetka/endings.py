@@ -18,9 +18,10 @@ from ninetka_agents.ninetka.force import ENTRIES, YES, Table, look_up, static_an
 from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.options import check_count
 from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SLOTS
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, legal_bits, pass_over, play_bit
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, legal_bits, play_bit
 
 
 class MaxN(NamedTuple):
@@ -66,8 +67,7 @@ def _max_n(games: Records, limit: int, table: Table) -> tuple[int, int]:
     path, untried = np.zeros(NUM_SLOTS + 2, GAME), np.zeros(NUM_SLOTS + 2, np.int64)
     keys, answers = np.zeros((NUM_SLOTS + 2, 2), np.uint64), np.full(NUM_SLOTS + 2, -1, np.int64)
     path[0] = games[0]
-    path[0].auto_pass = 1
-    pass_over(path[0])
+    prepare_root(path[0])
     level, nodes, entering, winner = 0, 0, True, -1
     while True:
         game = path[level]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.ninetka.geometry import (
@@ -250,11 +251,6 @@ def _write(
 
 
 @jit
-def _relative(game: Record, seat: int, viewer: int) -> int:
-    return seat - viewer if seat >= viewer else seat - viewer + game.num_players
-
-
-@jit
 def _is_free(game: Record, slot: int) -> bool:
     """Tell whether a stone may still come to the slot."""
     return game.phase == NEUTRAL or (game.phase == PLACEMENT and (game.open >> slot) & 1 == 1)
@@ -289,7 +285,7 @@ def _owner(game: Record, viewer: int, section: int) -> int:
     """Return the relative seat that owns a section, 4 for nobody."""
     for seat in range(game.num_players):
         if (game.owned[seat] >> section) & 1:
-            return _relative(game, seat, viewer)
+            return relative_seat(seat, viewer, game.num_players)
     return MAX_PLAYERS
 
 
@@ -298,7 +294,7 @@ def _write_section(game: Record, viewer: int, section: int, row: Int8) -> None:
     row[_S_KIND + SECTION_KIND[section]] = 1
     stones = 0
     for seat in range(game.num_players):
-        row[_S_COUNTS + _relative(game, seat, viewer)] = game.counts[seat, section]
+        row[_S_COUNTS + relative_seat(seat, viewer, game.num_players)] = game.counts[seat, section]
         stones += game.counts[seat, section]
     row[_S_OWNER + _owner(game, viewer, section)] = 1
     row[_S_LEAD] = game.counts[viewer, section] - _rival_count(game, viewer, section)
@@ -317,7 +313,7 @@ def _write_state(game: Record, viewer: int, slot: int, landing: npt.NDArray[np.i
     free = _is_free(game, slot)
     row[_FREE] = free
     if cell:
-        row[_STONE + _relative(game, cell - 1, viewer)] = 1
+        row[_STONE + relative_seat(cell - 1, viewer, game.num_players)] = 1
     row[_MOVABLE] = landing[slot] >= 0
     row[_BLOCKED] = (free or cell) and landing[slot] < 0
 
@@ -328,7 +324,7 @@ def _add_state(game: Record, viewer: int, other: int, landing: npt.NDArray[np.in
     cell = game.board[SLOT_SQUARE[other]]
     row[first] += _is_free(game, other)
     if cell:
-        row[first + 1 + _relative(game, cell - 1, viewer)] += 1
+        row[first + 1 + relative_seat(cell - 1, viewer, game.num_players)] += 1
     row[first + 5] += landing[other] >= 0
 
 
@@ -371,7 +367,7 @@ def _write_slide(
     row[_CONQUERS] = lead > 0 and not owns
     row[_TAKES] = lead == 0 and sections[section, _S_OWNER + MAX_PLAYERS] == 0
     if cell:
-        sections[section, _S_AIMED + _relative(game, slider, viewer)] += 1
+        sections[section, _S_AIMED + relative_seat(slider, viewer, game.num_players)] += 1
     else:
         sections[section, _S_AIMED_FREE] += 1
     _write_effects(game, viewer, slot, landing, rows, relations)
@@ -396,7 +392,7 @@ def _write_effects(
                 if is_stone:
                     rows[other, _THREATS + (0 if own else 1)] += 1
                 if cell:
-                    rows[slot, _BLOCKS + _relative(game, cell - 1, viewer)] += 1
+                    rows[slot, _BLOCKS + relative_seat(cell - 1, viewer, game.num_players)] += 1
                 else:
                     rows[slot, _BLOCKS_FREE] += 1
             elif _in_way(square, ENTRY_SQUARE[other], landing[other]):
@@ -404,7 +400,7 @@ def _write_effects(
                 if is_stone:
                     rows[other, _CUTTERS + (0 if own else 1)] += 1
                 if cell:
-                    rows[slot, _SHORTENS + _relative(game, cell - 1, viewer)] += 1
+                    rows[slot, _SHORTENS + relative_seat(cell - 1, viewer, game.num_players)] += 1
 
 
 @jit
@@ -427,12 +423,12 @@ def _write_globals(game: Record, viewer: int, row: Int8) -> None:
     row[_G_PHASE + game.phase] = 1
     row[_G_PLAYERS + game.num_players - 2] = 1
     row[_G_VIEWER + viewer] = 1
-    row[_G_TO_MOVE + _relative(game, game.to_move, viewer)] = 1
+    row[_G_TO_MOVE + relative_seat(game.to_move, viewer, game.num_players)] = 1
     for seat in range(game.num_players):
-        relative = _relative(game, seat, viewer)
+        relative = relative_seat(seat, viewer, game.num_players)
         row[_G_SCORES + relative] = popcount(game.owned[seat])
         row[_G_MOVABLE + relative] = popcount(game.movable[seat])
-    row[_G_LEADER + _relative(game, winner_of(game), viewer)] = 1
+    row[_G_LEADER + relative_seat(winner_of(game), viewer, game.num_players)] = 1
     done = plies(game)
     row[_G_PLY] = done if game.phase == NEUTRAL else done - 9 if game.phase == PLACEMENT else done - 45
     row[_G_RESTART] = game.turn_order == 0

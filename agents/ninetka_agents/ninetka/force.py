@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ninetka_env.core.jit import jit, lowest, popcount
 from ninetka_env.core.options import check_count
 from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_LINES, NUM_SECTIONS, NUM_SLOTS
 from ninetka_env.games.ninetka.rules import (
@@ -22,7 +23,6 @@ from ninetka_env.games.ninetka.rules import (
     is_over,
     legal_bits,
     movable_slots,
-    pass_over,
     play_bit,
     winner_of,
 )
@@ -57,8 +57,7 @@ def _force(games: Records, seat: int, limit: int, table: Table) -> int:
     path, untried = np.zeros(NUM_SLOTS + 2, GAME), np.zeros(NUM_SLOTS + 2, np.int64)
     keys = np.zeros((NUM_SLOTS + 2, 2), np.uint64)
     path[0] = games[0]
-    path[0].auto_pass = 1
-    pass_over(path[0])
+    prepare_root(path[0])
     level, nodes, entering, answer = 0, 0, True, NO
     while True:
         game = path[level]

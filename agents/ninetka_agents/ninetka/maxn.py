@@ -21,6 +21,7 @@ from ninetka_env.core.options import check_count
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import (
     ADJACENT_SLOTS,
@@ -48,7 +49,6 @@ from ninetka_env.games.ninetka.rules import (
     movable_slots,
     must_pass,
     next_seat,
-    pass_over,
     slide,
 )
 
@@ -156,8 +156,7 @@ def _search(game: Record, depth: int, priority: Values, nodes: Records) -> int:
     """
     root = nodes[0]
     root.game = game
-    root.game.auto_pass = 1  # forced passes cost no depth
-    pass_over(root.game)
+    prepare_root(root.game)  # forced passes cost no depth
     write_evaluation(root.game, root.eva)
     level = 0
     _enter(root, depth, priority)

@@ -25,6 +25,7 @@ from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, check_scale
 from ninetka_env.core.registry import limits_of
+from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Record, Records, choice_action, forced_action, play_choice, write_choices
 
@@ -234,8 +235,9 @@ def _count_values(game: Record, nodes: Records, node: int, values: npt.NDArray[n
     """Count the network's values, by relative seat, like `VIRTUAL_VISITS` playouts at a node and every node above."""
     while True:
         nodes[node].visits += VIRTUAL_VISITS
-        for relative in range(game.num_players):
-            nodes[node].wins[(game.to_move + relative) % game.num_players] += VIRTUAL_VISITS * values[relative]
+        for seat in range(game.num_players):
+            relative = relative_seat(seat, game.to_move, game.num_players)
+            nodes[node].wins[seat] += VIRTUAL_VISITS * values[relative]
         if node == 0:
             return
         node = nodes[node].parent

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ninetka_agents.search.choices import next_choice, words_for
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import limits_of
+from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.verbs import Record, Records, choice_action, write_choices
 
 Floats = npt.NDArray[np.float32]
@@ -71,7 +72,7 @@ def expand(game: Record, node: Record, logits: Floats, values: Floats) -> None:
         node.children[choice] = 0
         choice = next_choice(node.legal, choice)
     for seat in range(game.num_players):
-        node.values[seat] = values[(seat - node.mover) % game.num_players]
+        node.values[seat] = values[relative_seat(seat, node.mover, game.num_players)]
 
 
 @jit

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit, lowest
+from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.ninetka.geometry import (
@@ -80,14 +81,14 @@ def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
         _write_stones(game, NEUTRAL_STONE, planes, _NEUTRAL)
     _fill(planes, _PHASE + game.phase, 1)
     _fill(planes, _NUM_PLAYERS + game.num_players - 2, 1)
-    _fill(planes, _TO_MOVE + _relative(game, game.to_move, viewer), 1)
+    _fill(planes, _TO_MOVE + relative_seat(game.to_move, viewer, game.num_players), 1)
 
 
 @jit(inline=True)
 def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
     """Draw the planes that may change with every ply of a phase: stones, viewer and what lies ahead."""
     for seat in range(game.num_players):
-        _write_stones(game, seat + 1, planes, _relative(game, seat, viewer))
+        _write_stones(game, seat + 1, planes, relative_seat(seat, viewer, game.num_players))
         _fill(planes, _VIEWER + seat, seat == viewer)
     if game.phase == NEUTRAL:
         _write_stones(game, NEUTRAL_STONE, planes, _NEUTRAL)
@@ -120,12 +121,6 @@ def _write_landing(game: Record, viewer: int, planes: Tensor) -> None:
     while bits:
         landing[landing_square(game, lowest(bits))] = 1
         bits &= bits - 1
-
-
-@jit(inline=True)
-def _relative(game: Record, seat: int, viewer: int) -> int:
-    relative = int(seat) - int(viewer)
-    return relative if relative >= 0 else relative + game.num_players
 
 
 @jit(inline=True)

@@ -26,6 +26,7 @@ from ninetka_agents.ninetka.features import Features, make_features
 from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
 from ninetka_env.core.batch import Endings, advance
 from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.seats import relative_seats
 from ninetka_env.core.verbs import Codes, Records
 from ninetka_env.games.ninetka.definition import MOST_PLIES
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
@@ -274,7 +275,7 @@ def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu
     values = np.pad(values / values.sum(1, keepdims=True), ((0, 0), (0, 1)))  # draws count as shares of wins
     seats = owner_targets(rollout.winners, rollout.owners).reshape(-1, 9).astype(np.int64)
     owners = np.where(
-        seats >= 0, (seats - movers[:, None]) % players[:, None], np.where(seats == -1, MAX_PLAYERS, -100)
+        seats >= 0, relative_seats(seats, movers[:, None], players[:, None]), np.where(seats == -1, MAX_PLAYERS, -100)
     )
     kept = np.flatnonzero(rollout.learned.ravel())
     arrays = (rollout.actions.ravel(), rollout.log_probs.ravel(), advantages.ravel(), values.astype(np.float32), owners)

@@ -26,6 +26,7 @@ from ninetka_env.core.files import replace_file
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import get_definition
+from ninetka_env.core.seats import relative_seats as seats_from
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Codes, Records, is_over, play, start
 from ninetka_env.games.ninetka.definition import MOST_PLIES
@@ -230,14 +231,14 @@ def _portions(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
 def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
     """Return (N, 9) int64: the final owners as relative seats 0..3, 4 for nobody."""
     movers, players = (samples.games[name].astype(np.int64)[:, None] for name in ("to_move", "num_players"))
-    return np.where(samples.owners < 0, MAX_PLAYERS, (samples.owners - movers) % players)
+    return np.where(samples.owners < 0, MAX_PLAYERS, seats_from(samples.owners, movers, players))
 
 
 def relative_values(samples: Samples) -> npt.NDArray[np.float32]:
     """Return (N, 5) float32: the outcomes' shares per relative seat, 0 for seats that are not in play; drawn last."""
     movers, players = (samples.games[name].astype(np.int64)[:, None] for name in ("to_move", "num_players"))
     seats = np.arange(MAX_PLAYERS)
-    values = np.take_along_axis(samples.values, (seats + movers) % players, 1)
+    values = np.take_along_axis(samples.values, seats_from(seats, -movers, players), 1)
     return np.hstack([np.where(seats < players, values, np.float32(0)), samples.values[:, MAX_PLAYERS:]])
 
 
