@@ -365,6 +365,30 @@ def analyze(
         _fail(error)
 
 
+@app.command()
+def solve(
+    file: Annotated[Path, typer.Argument(metavar="RECORD", help="Games as `evaluate --save-games` writes them.")],
+    game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    ply: Annotated[
+        int | None, _integer_option("--ply", help="The position after this many plies; else the last.")
+    ] = None,
+    nodes: Annotated[int, _integer_option("--nodes", help="Positions that a search may visit.")] = 10_000_000,
+) -> None:
+    """Tell who wins a position of 9tka's movement phase under perfect play, and by which moves."""
+    from ninetka_env.api.record_files import find_record, position_at
+
+    try:
+        position = position_at(find_record(file, game), ply)
+        if position.name != "ninetka":
+            raise ValueError(f"{file}: only games of 9tka can be solved; this one is of {position.definition().title}")
+        from ninetka_train.ninetka.solve import solution_text
+
+        for line in solution_text(position, nodes):  # type: ignore[arg-type]  # a Game of 9tka
+            typer.echo(line)
+    except (ValueError, OSError) as error:
+        _fail(error)
+
+
 @app.command(
     add_help_option=False,
     options_metavar="[BENCHMARK]...",

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Actions, Agent
+from ninetka_agents.ninetka.solver.solver import solvable
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch
 from ninetka_agents.search.prover import make_prover
@@ -181,15 +182,15 @@ def _play_out(
     while len(playing):
         now, drawing = games[playing], last_drawn[playing] > ply
         moving = ~drawing & (now["phase"] == MOVEMENT)
-        solvable = moving & (now["num_players"] == 2) & (exact_share > 0)
-        sliding = moving & ~solvable & (slides is not None)
+        known = moving & solvable(now) & (exact_share > 0)
+        sliding = moving & ~known & (slides is not None)
         draw = np.where(drawing, np.inf, rng.random(len(now)))
         actions = np.empty(len(now), np.int64)
         if slides and sliding.any():
             draw[sliding] /= slides.share
             actions[sliding] = slides.agent.act(now[sliding], rng)
         actions[~sliding] = _by_policy(search, now[~sliding], drawing[~sliding], rng)
-        keep = (draw < share) | (solvable & (rng.random(len(now)) < exact_share))
+        keep = (draw < share) | (known & (rng.random(len(now)) < exact_share))
         kept.append((playing[keep], now[keep], draw[keep]))
         over = np.zeros(len(playing), np.bool_)
         play_all(games, playing, actions, over)

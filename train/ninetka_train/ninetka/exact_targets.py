@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.ninetka.solver.solver import WON, solve_batch
+from ninetka_agents.ninetka.solver.solver import WON, solvable, solve_batch
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
-from ninetka_env.games.ninetka.rules import MOVEMENT
 
 
 class Known(NamedTuple):
@@ -31,7 +30,7 @@ class Known(NamedTuple):
 def find_known(games: Records, nodes: int, threads: int = 1) -> Known:
     """Solve two-player positions of the movement phase within `nodes` each (0: none); all others stay unknown."""
     known = Known(np.full(len(games), -1, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8))
-    chosen = np.flatnonzero((games["num_players"] == 2) & (games["phase"] == MOVEMENT))
+    chosen = np.flatnonzero(solvable(games))
     if nodes and len(chosen):
         known.winners[chosen], known.moves[chosen] = solve_batch(games[chosen], nodes, threads)
     return known

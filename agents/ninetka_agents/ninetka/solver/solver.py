@@ -137,6 +137,11 @@ def _margin(search: _Search, game: Game, winner: int) -> int | None:
     return lead
 
 
+def solvable(games: Records) -> npt.NDArray[np.bool_]:
+    """Tell which of (N,) games the solver can say something about: those of two players in their movement phase."""
+    return np.asarray((games["num_players"] == 2) & (games["phase"] == MOVEMENT))
+
+
 def check_solvable(game: Game) -> None:
     """Raise `ValueError` unless `game` is a two-player game in its movement phase."""
     if game.num_players != 2:
@@ -307,10 +312,10 @@ class SolverAgent:
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
         streams, actions = game_streams(games, rng), np.full(len(games), -1, np.int64)
-        solvable = np.flatnonzero((games["num_players"] == 2) & (games["phase"] == MOVEMENT))
-        _, values = _solve_many(games[solvable], self._nodes, self._threads, A_WINNING_MOVE)
+        known = np.flatnonzero(solvable(games))
+        _, values = _solve_many(games[known], self._nodes, self._threads, A_WINNING_MOVE)
         winning = values == WON
-        actions[solvable] = np.where(winning.any(axis=1), winning.argmax(axis=1), -1)
+        actions[known] = np.where(winning.any(axis=1), winning.argmax(axis=1), -1)
         rest = np.flatnonzero(actions < 0)
         if len(rest):
             actions[rest] = self._mcts.act(games[rest], GameRandom(streams[rest]))
