@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser test lint types coverage match bench clean
+.PHONY: help train setup browser test golden lint types coverage match bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ browser:  ## install Chromium, which the tests of the page drive, if there is no
 
 test: $(INSTALLED)  ## run the tests
 	$(PYTEST)
+
+golden: $(INSTALLED)  ## write the golden playthroughs anew, if package and references agree at every ply
+	PYTHONPATH=tests $(BIN)/python -m golden.regenerate
 
 lint: $(INSTALLED)  ## check style and format
 	$(BIN)/ruff check

@@ -1,0 +1,64 @@
+"""Write the golden playthroughs anew: `make golden`.
+
+`python -m golden.regenerate [GAME ...]`, with `tests` on the path, writes those of some games only.
+
+Each game that has any brings a module `tests/GAME/playthroughs.py` with
+
+- `PLAYTHROUGHS`: by the name of each file, the options and the seed of its game, such as `("num_players=2", 7)`;
+- `reference(options, drawn)`: the start of a game as a face of the slow reference, which shares nothing with the
+  package; `options` are all of the game's, by name, `drawn` the actions that chance has played.
+
+Nothing is written unless, at every ply of every file, the package and the reference tell the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from types import ModuleType
+
+from golden.faces import FOLDER, faces_of, header
+from golden.playthrough import write
+
+from ninetka_env.core.registry import load_variant
+
+TESTS = FOLDER.parent
+
+
+def recorded_games() -> list[str]:
+    """Return the names of the games that have playthroughs."""
+    return sorted(path.parent.name for path in TESTS.glob("*/playthroughs.py"))
+
+
+def playthroughs_of(game: str) -> ModuleType:
+    """Return a game's own part."""
+    return importlib.import_module(f"{game}.playthroughs")
+
+
+def playthrough(game: str, options: str, seed: int) -> str:
+    """Play a random game and return its playthrough; `DifferenceError` if package and reference differ."""
+    variant = load_variant(f"{game}:{options}")
+    drawn = variant.game_class.start(variant, seed).drawn_actions()
+    reference = playthroughs_of(game).reference(variant.options, drawn)
+    return write(header(variant, seed), [reference, *faces_of(variant, seed)], random.Random(seed).choice)
+
+
+def main(games: list[str]) -> None:
+    """Write the files of some games, and remove others of theirs."""
+    texts = {
+        FOLDER / game / f"{name}.txt": playthrough(game, *chosen)
+        for game in games
+        for name, chosen in playthroughs_of(game).PLAYTHROUGHS.items()
+    }
+    for game in games:
+        (FOLDER / game).mkdir(exist_ok=True)
+        for old in {*(FOLDER / game).glob("*.txt")} - texts.keys():
+            old.unlink()
+    for path, text in texts.items():
+        path.write_text(text)
+    print(f"{len(texts)} playthroughs of {', '.join(games)}, as their references play")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or recorded_games())
