@@ -12,8 +12,8 @@ from ninetka_web.store import Tally
 
 
 def tallies_table(tallies: list[Tally]) -> Table:
-    """Return a row per lineup of agents, a column per number of players: wins, games, share of wins."""
-    table = Table(title="Games of one person against agents: won / played")
+    """Return a row per lineup of agents, a column per number of players: wins, draws, games, share of wins."""
+    table = Table(title="Games of one person against agents: won / drawn / played (share, a draw counted as half)")
     table.add_column("agents in the other seats")
     for players in range(2, MAX_PLAYERS + 1):
         table.add_column(f"{players} players", justify="right")
@@ -26,7 +26,7 @@ def tallies_table(tallies: list[Tally]) -> Table:
 
 
 def _cell(tally: Tally | None) -> str:
-    return f"{tally.wins} / {tally.games}  ({100 * tally.wins / tally.games:.1f} %)" if tally else ""
+    return f"{tally.wins} / {tally.draws} / {tally.games}  ({100 * tally.share:.1f} %)" if tally else ""
 
 
 def print_tallies(tallies: list[Tally], left_out: int, path: Path) -> None:

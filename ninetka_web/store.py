@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninetka_env.api.records import format_record
+from ninetka_env.core.outcome import DRAWN
 from ninetka_web.tables import Table
 
-VERSION = 1
-SCHEMA = """
+VERSION = 2
+TABLES = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+"""
+GAMES = """
 CREATE TABLE games (
     id INTEGER PRIMARY KEY,
     table_id TEXT NOT NULL,
@@ -29,13 +32,22 @@ CREATE TABLE games (
     players INTEGER NOT NULL,
     people INTEGER NOT NULL,   -- seats of people
     agents TEXT NOT NULL,      -- the different agents in the other seats, sorted, with " + " between
-    won INTEGER NOT NULL,      -- 1 if a person won
+    result TEXT NOT NULL,      -- 'won' if a person won, else 'drawn' or 'lost'
     helped INTEGER NOT NULL,   -- 1 if moves were taken back or an analysis was looked at
-    record TEXT NOT NULL,      -- as text, empty if the game was given up
+    record TEXT NOT NULL,      -- as text, empty if the last person gave the game up
     UNIQUE (table_id, round)
 );
-PRAGMA user_version = 1;
 """
+RESULTS = {1: "CASE WHEN won THEN 'won' ELSE 'lost' END", VERSION: "result"}
+"""What tells the result in the table `games` of each version: version 1 knew no draws."""
+MIGRATION = f"""
+ALTER TABLE games RENAME TO old_games;
+{GAMES}
+INSERT INTO games
+SELECT id, table_id, round, ended, players, people, agents, {RESULTS[1]}, helped, record FROM old_games;
+DROP TABLE old_games;
+"""
+"""From version 1."""
 
 
 def default_path() -> Path:
@@ -55,13 +67,19 @@ class Tally:
     players: int
     games: int
     wins: int
+    draws: int = 0
+
+    @property
+    def share(self) -> float:
+        """How much of the games was won, a draw counted as half a win."""
+        return (self.wins + self.draws / 2) / self.games
 
 
 class Store:
     """The file of one server; no other server may use it at the same time."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it.
+        """Open the file, or make it; one of an older version is brought up to date, whole or not at all.
 
         Raises:
             OSError: if it cannot be made, is no database of ours, or another server uses it; naming the path.
@@ -72,10 +90,12 @@ class Store:
             self._database = _connect(path)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
-            if _version(self._database) == 0:
-                self._database.executescript(f"BEGIN; {SCHEMA} COMMIT;")
-            elif _version(self._database) != VERSION:
-                raise OSError(f"{path}: of another version of ninetka; name another file")
+            version = _version(self._database)
+            if version not in (0, *RESULTS):
+                raise _foreign(path)
+            if version != VERSION:
+                script = MIGRATION if version else TABLES + GAMES
+                self._database.executescript(f"BEGIN; {script} PRAGMA user_version = {VERSION}; COMMIT;")
         except sqlite3.Error as error:
             raise OSError(f"{path}: {error}") from error
 
@@ -92,15 +112,16 @@ class Store:
         people = {number for number, seat in enumerate(table.seats) if not seat.agent} | set(table.resigned)
         agents = " + ".join(sorted({seat.agent for n, seat in enumerate(table.seats) if n not in people}))
         record = format_record(table.record()) if table.game.is_over else ""
-        won = table.winner in people - set(table.resigned)
+        stayed = people - set(table.resigned)
+        result = "won" if table.winner in stayed else "drawn" if stayed and table.winner == DRAWN else "lost"
         self._database.execute(
-            "INSERT OR IGNORE INTO games (table_id, round, players, people, agents, won, helped, record) "
+            "INSERT OR IGNORE INTO games (table_id, round, players, people, agents, result, helped, record) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (table.id, table.round, len(table.seats), len(people), agents, won, table.helped, record),
+            (table.id, table.round, len(table.seats), len(people), agents, result, table.helped, record),
         )
 
     def remove(self, table_id: str) -> None:
-        """Forget a table; games kept for the statistics stay."""
+        """Remove a table; games kept for the statistics stay."""
         with self._database:
             self._database.execute("DELETE FROM tables WHERE id = ?", (table_id,))
 
@@ -139,8 +160,12 @@ def read_tallies(path: Path) -> tuple[list[Tally], int]:
         return [], 0
     try:
         with closing(_connect(path)) as database:
+            version = _version(database)
+            if version not in RESULTS:
+                raise _foreign(path)
+            counted = f"SELECT agents, players, {RESULTS[version]} AS result FROM games WHERE people = 1 AND NOT helped"
             rows = database.execute(
-                "SELECT agents, players, COUNT(*), SUM(won) FROM games WHERE people = 1 AND NOT helped "
+                f"SELECT agents, players, COUNT(*), SUM(result = 'won'), SUM(result = 'drawn') FROM ({counted}) "
                 "GROUP BY agents, players ORDER BY agents, players"
             ).fetchall()
             (left_out,) = database.execute("SELECT COUNT(*) FROM games WHERE people > 1 OR helped").fetchone()
@@ -155,6 +180,10 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _version(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _foreign(path: Path) -> OSError:
+    return OSError(f"{path}: of another version of ninetka; name another file")
 
 
 def _lock(path: Path) -> sqlite3.Connection:
