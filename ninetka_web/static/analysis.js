@@ -124,7 +124,7 @@ export class Analysis {
   /** Say who wins if nobody errs again, and which moves throw that away. */
   verdict() {
     const { perfect } = this;
-    if (!perfect || perfect.winner < 0) return null;
+    if (!perfect || perfect.winner === null) return null;
     const { toMove } = this.view.position;
     const colour = COLOURS[perfect.winner];
     if (perfect.winner !== toMove) return h("p", { class: "verdict" }, stoneIcon(perfect.winner), ` With perfect play ${colour} wins, whatever ${COLOURS[toMove]} does.`);

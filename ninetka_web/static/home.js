@@ -1,7 +1,7 @@
 // The first page: a new game, the games one has at hand, and records to look at.
 
 import { h, toast } from "./dom.js";
-import { COLOURS, agentName, capital } from "./rules.js";
+import { COLOURS, DRAWN, agentName, capital } from "./rules.js";
 import { stoneIcon } from "./board.js";
 
 const AGENTS = {
@@ -109,12 +109,13 @@ function ownTables(app) {
     await app.ask({ type: "discard", table });
     app.ask({ type: "hello", token: app.welcome.token });
   };
+  const outcome = (winner) => (winner === null ? "given up" : winner === DRAWN ? "drawn" : `${COLOURS[winner]} won`);
   const words = { person: "You", open: "open seat" };
   const name = (who) => words[who] ?? (who.includes(":") || ["random", "maxn", "mcts", "net"].includes(who) ? agentName(who) : who);
   return h("section", { class: "card" }, h("h2", {}, "Your tables"),
     h("ul", { class: "tables" }, tables.map(({ table, who, ply, over, winner }) => h("li", {},
       h("a", { href: `/t/${table}` }, who.map((each, seat) => h("span", { class: "who" }, stoneIcon(seat), name(each)))),
-      h("span", { class: "faint" }, over ? (winner >= 0 ? `${COLOURS[winner]} won` : "given up") : `ply ${ply}`),
+      h("span", { class: "faint" }, over ? outcome(winner) : `ply ${ply}`),
       h("button", { type: "button", class: "quiet", "aria-label": "Remove this table", title: "Remove", click: () => discard(table) }, "×")))));
 }
 
@@ -129,13 +130,14 @@ function openRecord(app) {
     h("div", { class: "buttons" }, h("button", { type: "button", id: "open-record", click: () => openText(area.value, app) }, "Open"), file));
 }
 
-const HEAD = "9tka record, format 1";
+/** Where a record begins. */
+const HEAD = /^(?=9tka record, format|game record, format)/m;
 
 /** Open text as a record, or as a position to play on from; of several records a number is asked for. */
 function openText(text, app) {
   if (!text.trim()) return toast("paste a record or a position first");
-  if (!text.includes(HEAD)) return openPosition(text, app);
-  const games = text.split(HEAD).slice(1).map((game) => HEAD + game);
+  if (!HEAD.test(text)) return openPosition(text, app);
+  const games = text.split(HEAD).filter((game) => HEAD.test(game));
   const number = games.length === 1 ? 1 : Number(prompt(`There are ${games.length} games. Which one?`, "1"));
   if (!number) return undefined;
   if (!games[number - 1]) return toast(`there is no game ${number} among ${games.length}`);

@@ -3,6 +3,7 @@
 export const SIZE = 11;
 export const PASS = 121;
 export const NEUTRAL = 5;
+export const DRAWN = -1; // stands for the winner of a drawn game; null while nobody has won
 export const COLOURS = ["yellow", "blue", "orange", "green"];
 export const SHAPES = ["disc", "triangle", "square", "diamond"];
 

@@ -3,10 +3,11 @@
 import { announce, copy, h, toast } from "./dom.js";
 import { Analysis } from "./analysis.js";
 import { Board, stoneIcon } from "./board.js";
-import { COLOURS, PASS, agentName, capital, moveName, phaseOf, positionAt, scoresOf, squareName, stonesLeft } from "./rules.js";
+import { COLOURS, DRAWN, PASS, agentName, capital, moveName, phaseOf, positionAt, scoresOf, squareName, stonesLeft } from "./rules.js";
 import { Timeline } from "./timeline.js";
 
 const TABS = { moves: "Moves", analysis: "Analysis", share: "Share" };
+const EVENTS = { resigned: "gave up", time: "lost on time", left: "left" };
 
 export class TableView {
   constructor(main, app, id) {
@@ -114,7 +115,7 @@ export class TableView {
     const seat = position.over ? state.winner : position.toMove;
     const past = !position.live;
     return [
-      h("p", { class: `headline${this.isMyTurn && !past ? " mine" : ""}` }, seat >= 0 && stoneIcon(seat), h("span", {}, headline)),
+      h("p", { class: `headline${this.isMyTurn && !past ? " mine" : ""}` }, seat !== null && seat !== DRAWN && stoneIcon(seat), h("span", {}, headline)),
       h("p", { class: "hint" }, hint),
     ];
   }
@@ -141,13 +142,15 @@ export class TableView {
 
   ending(passed) {
     const { state } = this;
+    if (state.winner === null) return ["Given up", "The game ended before anybody won."];
+    if (state.event) return [`${capital(COLOURS[state.winner])} wins`, `${capital(COLOURS[state.event.seat])} ${EVENTS[state.event.kind]}.`];
     const scores = scoresOf(this.position.owners, state.seats.length);
-    if (state.winner < 0) return ["Given up", "The game ended before anybody won."];
-    if (state.ended) return [`${capital(COLOURS[state.winner])} wins`, `${capital(COLOURS[1 - state.winner])} gave up.`];
+    const told = scores.map((score, seat) => `${capital(COLOURS[seat])} ${score}`).join(", ");
+    if (state.winner === DRAWN) return ["Drawn", `${passed}${told}.`];
     const best = scores[state.winner];
     const tied = scores.filter((score) => score === best).length > 1;
     const who = state.you.includes(state.winner) ? "You win" : `${capital(COLOURS[state.winner])} wins`;
-    return [who, `${passed}${scores.map((score, seat) => `${capital(COLOURS[seat])} ${score}`).join(", ")}.${tied ? " Among equals the last in the order of play wins." : ""}`];
+    return [who, `${passed}${told}.${tied ? " Among equals the last in the order of play wins." : ""}`];
   }
 
   /** Tell screen readers what has happened. */
@@ -317,7 +320,7 @@ export class TableView {
     const { state } = this;
     const record = () => this.app.link.say({ type: "record" }).then((text) => download(text), (error) => toast(error.message));
     const position = () => this.app.link.say({ type: "position", ply: this.ply }).then((text) => copy(text, "Position"), (error) => toast(error.message));
-    const canRecord = state.over && !state.ended && !state.from_position;
+    const canRecord = state.winner !== null && !state.from_position;
     return h("div", { class: "sharing" },
       h("p", {}, "Whoever opens this address can watch, and take an open seat."),
       h("div", { class: "buttons" }, h("input", { type: "text", readonly: true, value: location.href, "aria-label": "Address of this table", focus: (event) => event.target.select() }),
