@@ -13,9 +13,13 @@ import numpy.typing as npt
 
 from ninetka_agents.ninetka import maxn
 from ninetka_agents.ninetka.solver.solver import Budget, Solution, solve
+from ninetka_agents.ninetka.solver.solver import is_solvable as is_solvable  # for whoever asks here
 from ninetka_agents.search import uct as mcts
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import Phase
+from ninetka_web.protocol import told_winner
 
 if TYPE_CHECKING:  # torch, which the tree search does without
     from ninetka_agents.ninetka.network import Network
@@ -32,7 +36,7 @@ SHARE_SIMULATIONS = 4_000
 def analyse(game: Game, engine: str, simulations: int) -> dict[str, Any]:
     """Return the candidates of a position, best first, and the chances to win by seat."""
     if game.is_over:
-        return {"simulations": 0, "candidates": [], "shares": _rounded(np.eye(game.num_players)[game.winner()])}
+        return {"simulations": 0, "candidates": [], "shares": _rounded(_final_shares(game))}
     search = _tree_search if engine == "mcts" else _network_search
     visits, shares, position = search(game, simulations)
     actions = sorted(game.legal_actions().tolist(), key=lambda a: (visits[a], shares[a][game.to_move]), reverse=True)
@@ -48,20 +52,18 @@ def _tree_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], S
 
 def _network_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], Shares, Shares]:
     """Search the position for visits, and each position after it, all in one batch, for its chances."""
-    from ninetka_agents.net_agent import make_searches
-    from ninetka_agents.search.gumbel import network_evaluate
+    from ninetka_agents.net_agent import make_searches, network_evaluate
 
     evaluate, rng, n = network_evaluate(_network()), np.random.default_rng(0), game.num_players
-    placement, movement = make_searches(evaluate, simulations)
-    found = (movement if game.phase == Phase.MOVEMENT else placement).run(game.records, rng)
+    found = make_searches(evaluate, game.name, simulations)[game.stage].run(game.records, rng)
     shares = np.zeros((found.visits.shape[1], n))
     children = {action: _after(game, action) for action in game.legal_actions().tolist()}
     alive = [action for action, child in children.items() if not child.is_over]
     if alive:
         records = np.concatenate([children[action].records for action in alive])
-        shares[alive] = make_searches(evaluate, max(4, simulations // 8))[0].run(records, rng).values[:, :n]
+        shares[alive] = make_searches(evaluate, game.name, max(4, simulations // 8))[0].run(records, rng).values[:, :n]
     for action in children.keys() - set(alive):
-        shares[action] = np.eye(n)[children[action].winner()]
+        shares[action] = _final_shares(children[action])
     return found.visits[0], shares, found.values[0, :n].astype(np.float64)
 
 
@@ -71,12 +73,18 @@ def _after(game: Game, action: int) -> Game:
     return child
 
 
+def _final_shares(game: Game) -> Shares:
+    """Return who has won a finished game as chances; a draw is shared."""
+    n, winner = game.num_players, game.winner()
+    return np.full(n, 1 / n) if winner == DRAWN else np.eye(n)[winner]
+
+
 def win_shares(games: list[Game], engine: str) -> list[list[float]]:
-    """Return the chances to win by seat of each position; a finished game is won by its winner."""
+    """Return the chances to win by seat of each position."""
     value = _tree_values if engine == "mcts" else _network_values
     alive = [game for game in games if not game.is_over]
     values = iter(value(alive)) if alive else iter(())
-    return [_rounded(np.eye(g.num_players)[g.winner()] if g.is_over else next(values)) for g in games]
+    return [_rounded(_final_shares(g) if g.is_over else next(values)) for g in games]
 
 
 def _tree_values(games: list[Game]) -> list[Shares]:
@@ -84,7 +92,7 @@ def _tree_values(games: list[Game]) -> list[Shares]:
 
 
 def _network_values(games: list[Game]) -> list[Shares]:
-    from ninetka_agents.search.gumbel import network_evaluate
+    from ninetka_agents.net_agent import network_evaluate
 
     relative = network_evaluate(_network())(np.concatenate([game.records for game in games]))[1]
     return [np.roll(row[: g.num_players], g.to_move).astype(np.float64) for g, row in zip(games, relative, strict=True)]
@@ -112,7 +120,7 @@ def maxn_view(game: Game, depth: int | None = None) -> dict[str, Any]:
         view["values"] = view["values"] or values.tolist()
         view["line"].append({"seat": game.to_move, "action": action})
         game.play(action)
-        left -= game.auto_pass or action < 121
+        left -= game.auto_pass or action != PASS
     return view
 
 
@@ -131,29 +139,29 @@ EXACT_SECONDS = 2.0
 """Of the exact solver for one position; what it does not know by then stays unknown."""
 
 
-def is_solvable(game: Game) -> bool:
-    """Tell whether the exact solver can say who wins a position: two players, in their movement phase."""
-    return game.num_players == 2 and game.phase == Phase.MOVEMENT
-
-
 def exact_moves(game: Game) -> dict[str, Any]:
-    """Return the winner under perfect play, -1 if unknown, and which actions win and lose for the seat to move."""
+    """Return, as browsers are told, the winner under perfect play and which actions win and lose."""
     found = _solve(game, moves=True)
     values = {action: int(found.moves[action]) for action in game.legal_actions().tolist()}
     return {
-        "winner": found.winner,
+        "winner": told_winner(_known(found)),
         "won": [action for action, value in values.items() if value > 0],
         "lost": [action for action, value in values.items() if value < 0],
     }
 
 
 def exact_winner(game: Game) -> int:
-    """Return the winner under perfect play, -1 if unknown."""
-    return _solve(game, moves=False).winner if is_solvable(game) else -1
+    """Return the winner under perfect play, `UNFINISHED` if it is not known."""
+    return _known(_solve(game, moves=False)) if is_solvable(game) else UNFINISHED
 
 
 def _solve(game: Game, *, moves: bool) -> Solution:
     return solve(game, Budget(seconds=EXACT_SECONDS, memory_mb=128), moves=moves)
+
+
+def _known(found: Solution) -> int:
+    """Return the winner that was found; the solver's games have no draws."""
+    return found.winner if found.winner >= 0 else UNFINISHED
 
 
 def _rounded(shares: Shares) -> list[float]:

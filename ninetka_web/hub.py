@@ -19,11 +19,12 @@ from typing import Any
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import format_record
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.games.ninetka.game import Game
 from ninetka_web import protocol
 from ninetka_web.analysis import BUDGETS, analyse, exact_moves, exact_winner, is_solvable, maxn_view, win_shares
 from ninetka_web.players import Players, choose, known_agents
-from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message
+from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message, told_winner
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
 
@@ -195,7 +196,7 @@ class Hub:
             if saved:
                 self.tables[table.id] = saved
             else:
-                self._forget(table.id)
+                self._remove(table.id)
             raise RefusedError(f"the change could not be saved, so it was not made: {error}") from error
         table.revision += 1
         self.touched[table.id] = time.monotonic()
@@ -212,15 +213,15 @@ class Hub:
         self._look_at(guest, table.id)
 
     def _make_room(self) -> None:
-        """Forget a table that nobody looks at and in which no people play, if there are too many."""
+        """Remove a table that nobody looks at and in which no people play, if there are too many."""
         if len(self.tables) < MAX_TABLES:
             return
         idle = [t for t in self.tables.values() if t.id not in self._guests and not _is_played(t)]
         if not idle:
             raise RefusedError("all tables of this server are taken; try again later")
-        self._forget(min(idle, key=lambda table: self.touched[table.id]).id)
+        self._remove(min(idle, key=lambda table: self.touched[table.id]).id)
 
-    def _forget(self, table_id: str) -> None:
+    def _remove(self, table_id: str) -> None:
         self._stop_thinking(table_id)
         self._store.remove(table_id)
         for memory in (self.tables, self.touched, self._views):
@@ -237,12 +238,12 @@ class Hub:
 
     def _upload(self, guest: Guest, message: protocol.Upload) -> None:
         try:
-            records = list(read_records(io.StringIO(message.text)))
+            tables = [Table.of_record(record) for record in read_records(io.StringIO(message.text))]
         except ValueError as error:
             raise RefusedError(f"no game record: {str(error).removeprefix('<text>, ')}") from None
-        if len(records) != 1:
-            raise RefusedError(f"expected the record of one game, found {len(records)}")
-        self._add(guest, Table.of_record(records[0]))
+        if len(tables) != 1:
+            raise RefusedError(f"expected the record of one game, found {len(tables)}")
+        self._add(guest, tables[0])
 
     def _join(self, guest: Guest, message: protocol.Join) -> None:
         if message.table not in self.tables:
@@ -257,7 +258,7 @@ class Hub:
             raise RefusedError("others play at this table: give up instead")
         for other in list(self._guests.get(table.id, ())):
             self._look_at(other, "")
-        self._forget(table.id)
+        self._remove(table.id)
 
     def _tell_record(self, guest: Guest, message: protocol.AskRecord) -> None:
         guest.tell(type="text", id=message.id, text=format_record(self._table_of(guest).record()))
@@ -353,7 +354,7 @@ class Hub:
         """Tell who wins each position under perfect play, from the last back to where that takes too long."""
         if not any(is_solvable(game) for game in games):
             return
-        winners = [-1] * len(games)
+        winners = [UNFINISHED] * len(games)
         for ply in range(len(games) - 1, -1, -1):
             if not is_solvable(games[ply]):
                 break
@@ -361,7 +362,7 @@ class Hub:
             if key not in self._winners:
                 self._winners[key] = await self._players.run(exact_winner, games[ply])
             winners[ply] = self._winners[key]
-        guest.tell(type="winners", winners=winners)
+        guest.tell(type="winners", winners=[told_winner(winner) for winner in winners])
 
     def close(self) -> None:
         """Stop thinking; everything is in the journal already."""
@@ -391,7 +392,7 @@ def _told(tables: list[Table]) -> list[dict[str, Any]]:
             "who": [table.who(seat) for seat in range(len(table.seats))],
             "ply": len(table.actions),
             "over": table.is_over,
-            "winner": table.winner,
+            "winner": told_winner(table.winner),
         }
         for table in tables
     ]

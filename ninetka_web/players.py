@@ -52,18 +52,18 @@ def known_agents() -> list[str]:
 
 def choose(spec: str, game: Game) -> int:
     """Return the action that an agent chooses."""
-    return int(agent_of(spec).act(game.records, np.random.default_rng())[0])
+    return int(agent_of(spec, game.name).act(game.records, np.random.default_rng())[0])
 
 
-def agent_of(spec: str) -> Agent:
-    """Return this thread's agent of a spec; searches keep memory, so threads share none."""
-    agents: dict[str, Agent] = _local.__dict__.setdefault("agents", {})
-    if spec not in agents:
+def agent_of(spec: str, game: str) -> Agent:
+    """Return this thread's agent of a spec in a game; searches keep memory, so threads share none."""
+    agents: dict[tuple[str, str], Agent] = _local.__dict__.setdefault("agents", {})
+    if (spec, game) not in agents:
         if len(agents) >= 16:
             agents.clear()
         alone = "" if spec == "random" else "threads=1"
-        agents[spec] = make_agent(f"{spec}{',' if ':' in spec else ':'}{alone}" if alone else spec)
-    return agents[spec]
+        agents[spec, game] = make_agent(f"{spec}{',' if ':' in spec else ':'}{alone}" if alone else spec, game)
+    return agents[spec, game]
 
 
 def warm_up() -> None:

@@ -2,7 +2,8 @@
 
 Every message has a `type` and may carry an `id`, which the answer repeats: `{"type": "done", "id": 7}`, or
 `{"type": "refused", "id": 7, "reason": "..."}` after which nothing has changed. What the server says beside that:
-`welcome`, `state` (all that is known of the table, after each change), `analysis`, `shares` and `text`.
+`welcome`, `state` (all that is known of the table, after each change), `notice`, `analysis`, `shares`, `exact`,
+`winners` and `text`. A winner there is a seat, -1 where a game is drawn, null while it is open or not known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 
 MAX_MESSAGE = 16_384
@@ -87,7 +89,7 @@ class Create(Message):
 
 
 class Upload(Message):
-    """Make a table that shows a finished game: a game record as `ninetka_env.games.ninetka.text` describes it."""
+    """Make a table that shows a finished game: a game record as `ninetka_env.api.records` describes it."""
 
     type: Literal["upload"]
     text: Text
@@ -211,6 +213,11 @@ def read_message(text: str) -> AnyMessage:
         first: Any = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part)[:40] for part in first["loc"])
         raise RefusedError(f"{where}: {first['msg'][:200]}" if where else str(first["msg"])[:200]) from None
+
+
+def told_winner(winner: int) -> int | None:
+    """Return a winner as browsers are told: the seat, `DRAWN`, or None for `UNFINISHED`."""
+    return None if winner == UNFINISHED else winner
 
 
 def id_of(text: str) -> int:

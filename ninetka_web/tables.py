@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-
 from ninetka_env.api.records import GameRecord
-from ninetka_env.games.ninetka.game import Game, describe_illegal
+from ninetka_env.core.game import Event
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.registry import Variant
+from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_env.games.ninetka.text import SEATS
-from ninetka_web.protocol import ME, OPEN, Create, RefusedError
+from ninetka_web.protocol import ME, OPEN, Create, RefusedError, told_winner
 
 STAND_IN = "maxn"
 """The agent that plays on for a person who has given up."""
@@ -56,21 +57,33 @@ class Setup:
     position: str = ""
     """A position to begin with, as text; empty for the beginning of a game."""
 
+    @classmethod
+    def of_record(cls, record: GameRecord) -> Setup:
+        """Return the setup of a recorded game; `RefusedError` if it is one that tables cannot show."""
+        definition = record.variant.definition
+        if definition is not Game.definition():
+            raise RefusedError(f"tables show {Game.definition().title}, and this is a game of {definition.title}")
+        return cls(**record.variant.options, neutrals=list(record.drawn))
+
+    @property
+    def variant(self) -> Variant:
+        """The game and its options."""
+        return Game.definition().variant(
+            num_players=self.num_players,
+            neutral_placement=self.neutral_placement,
+            turn_order=self.turn_order,
+            auto_pass=self.auto_pass,
+        )
+
     def start(self) -> Game:
         """Return the position before the first action."""
-        return Game.from_text(self.position) if self.position else self.record(()).start()
-
-    def record(self, actions: tuple[int, ...]) -> GameRecord:
-        """Return a record without result."""
-        options = (self.neutral_placement, self.turn_order, self.auto_pass, tuple(self.neutrals))
-        return GameRecord(self.num_players, actions, (), 0, *options)
+        return Game.from_text(self.position) if self.position else Game.start_from(self.variant, tuple(self.neutrals))
 
     def redrawn(self) -> Setup:
         """Return the same setup with new neutral stones if they are drawn."""
         if self.neutral_placement == "players" or self.position:
             return self
-        board = Game.new(self.num_players, neutral_placement="random").board
-        return Setup(self.num_players, "random", self.turn_order, neutrals=np.flatnonzero(board).tolist())
+        return replace(self, neutrals=list(Game.start(self.variant).drawn_actions()))
 
 
 @dataclass
@@ -87,7 +100,9 @@ class Table:
     resigned: list[int] = field(default_factory=list)
     """Seats whose person has given up."""
     ended: bool = False
-    """Whether the game was given up where it stands: by one of two players, or by the last person."""
+    """Whether the game ended where it stands: by an event, or given up by the last person, and then nobody wins."""
+    event: Event | None = None
+    """What ended the game before the rules did, to the win of somebody."""
     undo_to: int = -1
     """The ply to go back to when all agree, -1 for no such wish."""
     undo_asked: list[str] = field(default_factory=list)
@@ -107,6 +122,8 @@ class Table:
         self.begun = self.begun or datetime.now(UTC).isoformat(timespec="seconds")
         self.revision = 0
         self._deal(list(self.actions))
+        if self.event:
+            self._end(Event(*self.event))
 
     def _deal(self, actions: list[int]) -> None:
         """Set the game to be the one of these actions from the start."""
@@ -128,6 +145,10 @@ class Table:
         self.actions.append(action)
         self.moves.append(move)
 
+    def _end(self, event: Event) -> None:
+        self.game.forfeit(event.seat, event.kind)
+        self.event, self.ended = event, True
+
     # Making tables
 
     @classmethod
@@ -142,10 +163,10 @@ class Table:
     @classmethod
     def of_record(cls, record: GameRecord) -> Table:
         """Make a table that shows a finished game."""
-        options = (record.neutral_placement, record.turn_order, record.auto_pass, list(record.neutrals))
-        names = [record.tags.get(colour, colour)[:40] for colour in SEATS[: record.num_players]]
-        seats = [Seat(name=name) for name in names]
-        return cls(new_id(), Setup(record.num_players, *options), seats, list(record.actions), shown=True)
+        setup, event = Setup.of_record(record), record.event
+        seats = [Seat(name=record.tags.get(colour, colour)[:40]) for colour in record.seats]
+        resigned = [event.seat] if event and event.kind == "resigned" else []
+        return cls(new_id(), setup, seats, list(record.actions), resigned=resigned, event=event, shown=True)
 
     # What can be asked for
 
@@ -173,8 +194,8 @@ class Table:
         if self.game.to_move not in self.seats_of(person):
             raise RefusedError(f"it is {SEATS[self.game.to_move]}'s turn, which is not your seat")
         if not self.game.legal_mask()[action]:
-            raise RefusedError(describe_illegal(self.game, action))
-        self._forget_undo()
+            raise RefusedError(self.game.describe_illegal(action))
+        self._clear_undo()
         self._advance(action)
 
     def play_agent(self, action: int) -> None:
@@ -204,7 +225,7 @@ class Table:
         if person not in self.undo_asked:
             raise RefusedError("nobody has asked you to take a move back")
         if not accept:
-            self._forget_undo()
+            self._clear_undo()
             return
         self.undo_asked.remove(person)
         self._undo_if_agreed()
@@ -212,10 +233,10 @@ class Table:
     def _undo_if_agreed(self) -> None:
         if not self.undo_asked:
             self._deal(self.actions[: self.undo_to])
-            self._forget_undo()
+            self._clear_undo()
             self.helped = True
 
-    def _forget_undo(self) -> None:
+    def _clear_undo(self) -> None:
         self.undo_to, self.undo_asked = -1, []
 
     def resign(self, person: str) -> None:
@@ -225,9 +246,12 @@ class Table:
         if not mine:
             raise RefusedError("only who plays can give up")
         others = {seat.holder for seat in self.seats} - {"", person}
-        self._forget_undo()
+        self._clear_undo()
         self.resigned += mine
-        if not others or len(self.seats) == 2:
+        if len(self.seats) == 2 and len(mine) == 1:
+            self._end(Event("resigned", mine[0]))
+            return
+        if not others:
             self.ended = True
             return
         for number in mine:
@@ -244,7 +268,7 @@ class Table:
         self.seats = self.seats[-1:] + self.seats[:-1]
         self.setup = self.setup.redrawn()
         self.round += 1
-        self.resigned, self.ended, self.helped = [], False, False
+        self.resigned, self.ended, self.event, self.helped = [], False, None, False
         self.begun = datetime.now(UTC).isoformat(timespec="seconds")
         self._deal([])
 
@@ -287,9 +311,9 @@ class Table:
             raise RefusedError("a game that did not begin with an empty board has no record; copy positions instead")
         if not self.game.is_over:
             raise RefusedError("a record holds a finished game; copy the position instead")
-        tags = {SEATS[number]: self.who(number) for number in range(len(self.seats))}
-        record = self.setup.record(tuple(self.actions)).with_result(self.game)
-        return GameRecord(**{**vars(record), "tags": {**tags, "date": self.begun[:10]}})
+        tags = {SEATS[number]: self.who(number) for number in range(len(self.seats))} | {"date": self.begun[:10]}
+        setup = self.setup
+        return GameRecord.of(self.actions, setup.variant, drawn=setup.neutrals, event=self.event, tags=tags)
 
     def who(self, seat: int) -> str:
         """Name who sits on a seat."""
@@ -298,12 +322,8 @@ class Table:
 
     @property
     def winner(self) -> int:
-        """The seat that has won, -1 while nobody has."""
-        if self.game.is_over:
-            return self.game.winner()
-        if self.ended and len(self.seats) == 2 and len(self.resigned) == 1:
-            return 1 - self.resigned[0]
-        return -1
+        """The seat that has won, or `DRAWN`; `UNFINISHED` before the end, and where the last person gave up."""
+        return self.game.winner() if self.game.is_over else UNFINISHED
 
     def view(self) -> dict[str, Any]:
         """Return what everybody may know; JSON."""
@@ -323,7 +343,8 @@ class Table:
             "owners": game.section_owners().tolist(),
             "over": over,
             "ended": self.ended,
-            "winner": self.winner,
+            "event": self.event._asdict() if self.event else None,
+            "winner": told_winner(self.winner),
             "resigned": self.resigned,
             "undo": self.undo_to if self.undo_asked else -1,
             "paused": self.paused,
@@ -350,6 +371,9 @@ class Table:
         """Return the table that `to_json` wrote."""
         fields = json.loads(text)
         setup, seats = Setup(**fields.pop("setup")), [Seat(**seat) for seat in fields.pop("seats")]
+        resigned = fields["resigned"]
+        if "event" not in fields and fields["ended"] and len(seats) == 2 and len(resigned) == 1:
+            fields["event"] = ("resigned", resigned[0])  # as written before there were events
         return cls(setup=setup, seats=seats, **fields)
 
 

@@ -140,9 +140,11 @@ def _margin(search: _Search, game: Game, winner: int) -> int | None:
 def solvable(games: Records) -> npt.NDArray[np.bool_]:
     """Tell which of (N,) games the solver can say something about: those of two players in their movement phase."""
     return np.asarray((games["num_players"] == 2) & (games["phase"] == MOVEMENT))
+
+
 def is_solvable(game: Game) -> bool:
     """Tell whether `solve` takes a position: two players, in their movement phase."""
-    return game.num_players == 2 and game.phase == MOVEMENT
+    return bool(solvable(game.records)[0])
 
 
 def check_solvable(game: Game) -> None:
