@@ -21,7 +21,8 @@ class Server:
     """`ninetka play` in a process."""
 
     def __init__(self, data: Path, port: int = 0) -> None:
-        command = [sys.executable, "-m", "ninetka_train.cli", "play", "--no-browser", "--data", str(data), "--port", str(port)]
+        play = [sys.executable, "-m", "ninetka_train.cli", "play", "--no-browser"]
+        command = [*play, "--data", str(data), "--port", str(port)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout
         line = self.process.stdout.readline()
