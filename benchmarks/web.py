@@ -36,22 +36,8 @@ class Server:
 
     def __init__(self, data: Path) -> None:
         """Start it and wait until it listens."""
-<<<<<<< HEAD
-        command = [
-            sys.executable,
-            "-m",
-            "ninetka_train.cli",
-            "play",
-            "--no-browser",
-            "--port",
-            "0",
-            "--data",
-            str(data),
-        ]
-=======
         play = [sys.executable, "-m", "ninetka_train.cli", "play", "--no-browser"]
         command = [*play, "--port", "0", "--data", str(data)]
->>>>>>> a9fad91 (The server's command fits in its line)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         match = re.search(r"http://127\.0\.0\.1:(\d+)/", self.process.stdout.readline())
