@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from ninetka.reference import ReferenceGame
 
+from ninetka_env.api.record_files import read_records
+from ninetka_env.api.records import GameRecord, format_record
+from ninetka_env.core.game import Event
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.game import Game
 from ninetka_web.protocol import Create, RefusedError
 from ninetka_web.tables import Seat, Table
@@ -37,6 +45,7 @@ def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
     board = np.array(table.view()["start"]["board"])
     while not table.is_over:
         view = table.view()
+        assert (table.winner, view["winner"]) == (UNFINISHED, None)
         assert [action for action, _ in view["legal"]] == reference.legal_actions()
         assert (view["to_move"], view["owners"]) == (reference.to_move, reference.owners())
         action, landing = view["legal"][rng.integers(len(view["legal"]))]
@@ -47,7 +56,7 @@ def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
         board[action] = 0
         board[landing] = 5 if len(table.actions) <= 9 else move["seat"] + 1
         assert board.tolist() == np.ravel(reference.board).tolist()  # what browsers make of the moves
-    assert table.winner == reference.winner()
+    assert table.winner == table.view()["winner"] == reference.winner()
 
 
 def test_a_refused_move_changes_nothing() -> None:
@@ -115,7 +124,7 @@ def test_others_are_asked_before_a_move_is_taken_back() -> None:
 def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
     alone = table_of("me", "maxn")
     alone.resign(ANN)
-    assert (alone.is_over, alone.winner) == (True, 1)
+    assert (alone.is_over, alone.winner, alone.view()["event"]) == (True, 1, {"kind": "resigned", "seat": 0})
     with pytest.raises(RefusedError, match="over"):
         alone.undo(ANN)
     together = table_of("me", "open", "random")
@@ -126,6 +135,33 @@ def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
         together.play(ANN, 0, 24)
     with pytest.raises(RefusedError, match="only who plays"):
         together.resign(ANN)
+    together.resign(BOB)
+    view = together.view()
+    assert (view["over"], view["ended"], view["event"], view["winner"]) == (True, True, None, None)
+    with pytest.raises(RefusedError, match="finished"):
+        together.record()
+
+
+def test_one_person_in_both_seats_gives_up_and_nobody_wins() -> None:
+    table = table_of("me", "me")
+    table.resign(ANN)
+    assert (table.is_over, table.event, table.winner, table.resigned) == (True, None, UNFINISHED, [0, 1])
+
+
+def test_a_rematch_begins_with_nothing_given_up() -> None:
+    table = table_of("me", "maxn")
+    table.resign(ANN)
+    table.rematch(ANN)
+    assert (table.is_over, table.event, table.winner, table.view()["winner"]) == (False, None, UNFINISHED, None)
+
+
+def test_a_drawn_game_is_no_open_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of("me", "maxn")
+    monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # as games yet to come can end
+    assert (table.winner, table.view()["winner"]) == (UNFINISHED, None)
+    play_on(table, 100, np.random.default_rng(0))
+    assert (table.winner, table.view()["winner"]) == (DRAWN, -1)
+    assert format_record(table.record()).endswith("; drawn\n")
 
 
 def test_a_rematch_rotates_seats_and_draws_new_neutral_stones() -> None:
@@ -153,6 +189,29 @@ def test_the_journal_brings_a_table_back(neutral_placement: str, plies: int) -> 
     assert again.seats_of(BOB) == [1]
 
 
+def test_the_journal_brings_a_given_up_table_back() -> None:
+    table = table_of("me", "maxn")
+    play_on(table, 5, np.random.default_rng(0))
+    table.resign(ANN)
+    again = Table.from_json(table.to_json())
+    assert (again.view(), again.to_json()) == (table.view(), table.to_json())
+    assert (again.game, again.winner, again.event) == (table.game, 1, Event("resigned", 0))
+
+
+@pytest.mark.parametrize("given_up", [True, False])
+def test_tables_written_before_there_were_events_are_read(given_up: bool) -> None:
+    table = table_of("me", "maxn")
+    play_on(table, 5, np.random.default_rng(0))
+    if given_up:
+        table.resign(ANN)
+    fields = json.loads(table.to_json())
+    del fields["event"]
+    assert fields["setup"].keys() == {
+        "num_players", "neutral_placement", "turn_order", "auto_pass", "neutrals", "position",
+    }  # fmt: skip
+    assert Table.from_json(json.dumps(fields)).to_json() == table.to_json()
+
+
 def test_tokens_and_holders_are_not_shown() -> None:
     assert ANN not in str(table_of("me", "open").view())
 
@@ -168,6 +227,47 @@ def test_records_go_out_and_come_back() -> None:
     assert not shown.agent_to_move
     with pytest.raises(RefusedError, match="only shows"):
         shown.play(ANN, 0, 24)
+
+
+def test_records_of_both_formats_can_be_shown() -> None:
+    table = table_of("me", "maxn", "net", neutral_placement="random")
+    play_on(table, 100, np.random.default_rng(1))
+    text = format_record(table.record())
+    assert text.startswith("game record, format 2\ngame: ninetka\nplayers: 3\n")
+    old = text.replace("game record, format 2\ngame: ninetka\n", "9tka record, format 1\n")
+    for each in (text, old):
+        (record,) = read_records(io.StringIO(each))
+        shown = Table.of_record(record)
+        assert (shown.moves, shown.winner, shown.setup) == (table.moves, table.winner, table.setup)
+
+
+def test_the_record_of_a_given_up_game_goes_out_and_comes_back() -> None:
+    table = table_of("maxn", "me")
+    play_on(table, 60, np.random.default_rng(1))
+    table.resign(ANN)
+    text = format_record(table.record())
+    assert text.endswith("result: blue resigned; yellow wins\n")
+    shown = Table.of_record(*read_records(io.StringIO(text)))
+    assert (shown.moves, shown.winner, shown.resigned) == (table.moves, 0, [1])
+    assert shown.view()["event"] == {"kind": "resigned", "seat": 1}
+
+
+def test_a_game_lost_on_time_is_shown_without_being_given_up() -> None:
+    table = table_of("maxn", "me", "maxn")
+    play_on(table, 60, np.random.default_rng(1))
+    record = GameRecord.of(table.actions, table.setup.variant, event=Event("time", 1))
+    shown = Table.of_record(record)
+    assert (shown.is_over, shown.winner, shown.resigned) == (True, record.winner, [])
+    assert shown.view()["event"] == {"kind": "time", "seat": 1}
+
+
+def test_records_of_other_games_are_refused() -> None:
+    table = table_of("me", "maxn")
+    play_on(table, 100, np.random.default_rng(1))
+    record = table.record()
+    other = replace(record.variant.definition, name="other", title="Other").variant()
+    with pytest.raises(RefusedError, match="game of Other"):
+        Table.of_record(replace(record, variant=other))
 
 
 def test_a_position_can_be_played_on_from() -> None:
@@ -197,3 +297,4 @@ def test_the_analysis_helps_nobody_against_others() -> None:
     table.resign(ANN)
     assert table.winner == 1
     table.check_analysis(ANN)
+    assert not table.position(0).is_over  # what is analysed is the board
