@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 from test_tables import ANN, BOB, play_on, table_of
 from typer.testing import CliRunner
 
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
 from ninetka_web.report import tallies_table
 from ninetka_web.store import Store, Tally, read_tallies
@@ -57,6 +61,47 @@ def test_tallies_count_wins_of_people(store: Store, tmp_path: Path) -> None:
     tallies, left_out = read_tallies(tmp_path / "deep" / "table.sqlite3")
     assert left_out == 0
     assert {(tally.agents, tally.players): [tally.games, tally.wins] for tally in tallies} == expected
+    assert not any(tally.draws for tally in tallies)
+
+
+def test_tallies_count_draws(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = table_of("me", "maxn", keep=True)
+    given_up.resign(ANN)
+    store.save(given_up)
+    monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # as games yet to come can end
+    store.save(finished("me", "maxn"))
+    store.save(finished("me", "maxn", "maxn"))
+    (two, three), _ = read_tallies(tmp_path / "deep" / "table.sqlite3")
+    assert two == Tally("maxn", 2, games=2, wins=0, draws=1)
+    assert three == Tally("maxn", 3, games=1, wins=0, draws=1)
+    assert (two.share, three.share) == (0.25, 0.5)
+
+
+def test_who_gave_up_has_lost_a_game_that_others_draw(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of("me", "open", "maxn", keep=True)
+    table.sit(BOB, 1, "Bob", True)
+    table.resign(ANN)
+    table.resign(BOB)
+    monkeypatch.setattr(Game, "winner", lambda game: DRAWN)
+    store.save(table)
+    assert results(tmp_path / "deep" / "table.sqlite3") == ["lost"]
+
+
+def test_a_given_up_game_of_two_is_kept_with_its_record(store: Store, tmp_path: Path) -> None:
+    table = table_of("me", "maxn", keep=True)
+    play_on(table, 60, np.random.default_rng(0))
+    table.resign(ANN)
+    store.save(table)
+    with closing(sqlite3.connect(tmp_path / "deep" / "table.sqlite3")) as database:
+        ((result, record),) = database.execute("SELECT result, record FROM games").fetchall()
+    assert (result, record.splitlines()[-1]) == ("lost", "result: yellow resigned; blue wins")
+
+
+def results(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as database:
+        return [result for (result,) in database.execute("SELECT result FROM games ORDER BY id")]
 
 
 def test_only_what_everybody_agreed_to_is_kept(store: Store, tmp_path: Path) -> None:
@@ -104,15 +149,95 @@ def test_other_files_are_not_touched(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(OSError, match="another version"):
         Store(foreign)
+    with pytest.raises(OSError, match="another version"):
+        read_tallies(foreign)
+
+
+VERSION_1 = """
+CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE games (
+    id INTEGER PRIMARY KEY, table_id TEXT NOT NULL, round INTEGER NOT NULL,
+    ended TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, players INTEGER NOT NULL, people INTEGER NOT NULL,
+    agents TEXT NOT NULL, won INTEGER NOT NULL, helped INTEGER NOT NULL, record TEXT NOT NULL, UNIQUE (table_id, round)
+);
+PRAGMA user_version = 1;
+"""
+OLD_GAMES = [
+    (1, "a" * 16, 0, "2024-05-06 07:08:09", 2, 1, "maxn", 1, 0, "9tka record, format 1\n..."),
+    (3, "a" * 16, 1, "2024-05-06 07:18:09", 2, 1, "maxn", 0, 0, "9tka record, format 1\n..."),
+    (4, "b" * 16, 0, "2024-05-07 01:02:03", 4, 1, "maxn + mcts:simulations=100", 0, 0, ""),
+    (9, "c" * 16, 5, "2024-05-08 01:02:03", 3, 2, "random", 1, 0, "9tka record, format 1\n..."),
+    (12, "d" * 16, 0, "2024-05-09 01:02:03", 2, 1, "maxn", 1, 1, "9tka record, format 1\n..."),
+]
+OLD_TALLIES = [Tally("maxn", 2, games=2, wins=1), Tally("maxn + mcts:simulations=100", 4, games=1, wins=0)], 2
+
+
+def old_file(path: Path) -> list[Table]:
+    """Write a file of version 1, and return the tables that are in it."""
+    tables = [table_of("me", "maxn", keep=True), table_of("me", "open", neutral_placement="random")]
+    play_on(tables[1], 1, np.random.default_rng(0))
+    tables[0].resign(ANN)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(VERSION_1)
+        for touched, table in enumerate(tables):
+            state = {key: value for key, value in json.loads(table.to_json()).items() if key != "event"}
+            database.execute("INSERT INTO tables VALUES (?, ?, ?)", (table.id, touched, json.dumps(state)))
+        database.executemany(f"INSERT INTO games VALUES ({', '.join('?' * 10)})", OLD_GAMES)
+        database.commit()
+    return tables
+
+
+def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "table.sqlite3"
+    tables = old_file(path)
+    with closing(Store(path)) as store:
+        assert [table.to_json() for table in store.tables()] == [table.to_json() for table in tables]
+        store.save(finished("me", "random"))
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (2,)
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        rows = database.execute("SELECT * FROM games ORDER BY id").fetchall()
+        columns = [column for _, column, *_ in database.execute("PRAGMA table_info(games)")]
+        assert [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")] == [
+            "tables",
+            "games",
+        ]
+        with pytest.raises(sqlite3.IntegrityError):  # a game still counts once
+            database.execute("INSERT INTO games SELECT 99, table_id, round, 0, 2, 1, '', '', 0, '' FROM games LIMIT 1")
+    assert columns[7] == "result"
+    assert rows[:-1] == [(*row[:7], "won" if row[7] else "lost", *row[8:]) for row in OLD_GAMES]
+    assert rows[-1][0] == 13
+    Store(path).close()  # once is enough
+    assert read_tallies(path)[0][:2] == OLD_TALLIES[0]
+
+
+def test_tallies_of_a_file_of_version_1_are_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "table.sqlite3"
+    old_file(path)
+    before = path.read_bytes()
+    assert read_tallies(path) == OLD_TALLIES
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_cannot_be_brought_up_to_date_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "table.sqlite3"
+    old_file(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE old_games (mine TEXT)")  # in the way
+    with pytest.raises(OSError, match=r"table\.sqlite3.*old_games"):
+        Store(path)
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+        assert database.execute("SELECT * FROM games ORDER BY id").fetchall() == OLD_GAMES
 
 
 def test_the_table_counts_as_the_paper_does() -> None:
-    table = tallies_table([Tally("maxn", 2, 40, 18), Tally("maxn", 4, 40, 10), Tally("net", 3, 5, 1)])
+    table = tallies_table([Tally("maxn", 2, 40, 18), Tally("maxn", 4, 40, 10), Tally("net", 3, 5, 1, 2)])
     cells = [list(column.cells) for column in table.columns]
     assert cells[0] == ["maxn", "net", "even share"]
-    assert cells[1] == ["18 / 40  (45.0 %)", "", "50.0 %"]
-    assert cells[2] == ["", "1 / 5  (20.0 %)", "33.3 %"]
-    assert cells[3] == ["10 / 40  (25.0 %)", "", "25.0 %"]
+    assert cells[1] == ["18 / 0 / 40  (45.0 %)", "", "50.0 %"]
+    assert cells[2] == ["", "1 / 2 / 5  (40.0 %)", "33.3 %"]
+    assert cells[3] == ["10 / 0 / 40  (25.0 %)", "", "25.0 %"]
 
 
 def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
