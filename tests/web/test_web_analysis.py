@@ -11,8 +11,15 @@ from ninetka.brute import winner_by_force, winners_of_moves
 from conftest import Options, position_after
 
 from ninetka_agents import make_agent
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_web.analysis import analyse, exact_moves, exact_winner, is_solvable
+from ninetka_web.analysis import analyse, exact_moves, exact_winner, is_solvable, warm_up, win_shares
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    warm_up([])  # so that no search's time is spent by the compiler
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -31,7 +38,24 @@ def test_exact_moves_are_those_of_plain_search(seed: int) -> None:
 def test_what_cannot_be_solved_is_left_alone(players: int, phase: Phase) -> None:
     game = position_after(Options(players), 0, phase, 4)
     assert not is_solvable(game)
-    assert exact_winner(game) == -1
+    assert exact_winner(game) == UNFINISHED
+
+
+def test_what_is_not_found_out_in_time_is_told_as_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ninetka_web.analysis.EXACT_SECONDS", 1e-9)
+    game = position_after(Options(2), 0, Phase.MOVEMENT, 2)
+    assert exact_winner(game) == UNFINISHED
+    assert exact_moves(game) == {"winner": None, "won": [], "lost": []}
+
+
+@pytest.mark.parametrize("engine", ["mcts", "net"])
+def test_a_finished_game_is_its_winners_and_a_draw_is_shared(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = position_after(Options(3), 0, Phase.MOVEMENT, 100)
+    shares = [float(seat == game.winner()) for seat in range(3)]
+    assert analyse(game, engine, 16) == {"simulations": 0, "candidates": [], "shares": shares}
+    assert win_shares([game], engine) == [shares]
+    monkeypatch.setattr(Game, "winner", lambda game: DRAWN)
+    assert analyse(game, engine, 16)["shares"] == win_shares([game], engine)[0] == [0.3333] * 3
 
 
 @pytest.mark.parametrize("phase", [Phase.PLACEMENT, Phase.MOVEMENT])
