@@ -45,15 +45,62 @@ def test_a_person_plays_agents_to_the_end(ann: Client, seats: tuple[str, ...]) -
     state = ann.create(*seats, neutral_placement="random")
     assert ann.ask("pace", wait=0, paused=False) == ""
     while not ann.state["over"]:
+        assert ann.state["winner"] is None
         if ann.state["to_move"] in state["you"]:
             ann.play()
         else:
             ann.hear()
     assert ann.ask("record") == ""
+    text, played = next(m for m in ann.heard if m["type"] == "text")["text"], ann.state
+    assert ann.state["winner"] in range(len(seats))
+    for each in (text, text.replace("game record, format 2\ngame: ninetka\n", "9tka record, format 1\n")):
+        assert ann.ask("upload", text=each) == ""
+        shown = ann.until("state", shown=True)
+        assert (shown["moves"], shown["winner"]) == (played["moves"], played["winner"])
+
+
+def test_a_given_up_game_has_a_winner_and_a_record(server: Server, ann: Client) -> None:
+    table = ann.create("me", "maxn", neutral_placement="random")["table"]
+    assert ann.ask("pace", wait=0, paused=False) == ""
+    while ann.state["phase"] != "movement" or ann.state["to_move"] != 0:
+        if ann.state["to_move"] == 0:
+            ann.play()
+        else:
+            ann.hear()
+    moves = ann.state["moves"]
+    assert ann.ask("resign") == ""
+    state = ann.until("state", over=True)
+    assert (state["winner"], state["event"], state["moves"]) == (1, {"kind": "resigned", "seat": 0}, moves)
+    assert ann.ask("record") == ""
     text = next(m for m in ann.heard if m["type"] == "text")["text"]
+    assert text.endswith("result: yellow resigned; blue wins\n")
     assert ann.ask("upload", text=text) == ""
-    assert ann.until("state")["moves"] == next(m for m in reversed(ann.heard[:-1]) if m["type"] == "state")["moves"]
-    assert ann.state["shown"]
+    shown = ann.until("state", shown=True)
+    assert (shown["winner"], shown["event"], shown["moves"]) == (1, state["event"], moves)
+    with Client(server, ann.token) as again:
+        (told,) = again.heard[0]["tables"]
+        assert told == {"table": table, "who": ["person", "maxn"], "ply": len(moves), "over": True, "winner": 1}
+
+
+def test_a_game_that_the_last_person_gave_up_has_neither(server: Server, ann: Client) -> None:
+    ann.create("me", "maxn", "maxn")
+    assert ann.ask("resign") == ""
+    assert ann.until("state", over=True)["winner"] is None
+    assert "finished" in ann.ask("record")
+    with Client(server, ann.token) as again:
+        assert [(told["over"], told["winner"]) for told in again.heard[0]["tables"]] == [(True, None)]
+
+
+def test_what_is_no_record_of_one_game_is_refused_with_the_line(ann: Client) -> None:
+    head = "game record, format 2\ngame: ninetka\n"
+    for text, reason in [
+        ("", "one game, found 0"),
+        ("game record, format 3", "line 1: expected 'game record, format 2'"),
+        (head.replace("ninetka", "ninetko"), "line 2: unknown game"),
+        (f"{head}players: 5", "line 3: players"),
+        ("9tka record, format 1\nplayers: 5", "line 2: players"),
+    ]:
+        assert reason in ann.ask("upload", text=text)
 
 
 @pytest.mark.parametrize("spec", ["mcts:simulations=50", "net", "net:simulations=4", "maxn:depth=2", "random"])
@@ -324,6 +371,7 @@ def hostile_examples() -> list[str]:
         {"type": "sit", "seat": 0}, {"type": "sit", "seat": 2}, {"type": "sit", "seat": 9}, {"type": "resign"},
         {"type": "undo"}, {"type": "answer", "accept": True}, {"type": "rematch"}, {"type": "record"},
         {"type": "pace", "wait": 0, "paused": True}, {"type": "upload", "text": "9tka record, format 1\nplayers: 2"},
+        {"type": "upload", "text": "game record, format 2\ngame: ninetka\nplayers: 2"},
         {"type": "create", "seats": ["me"]}, {"type": "create", "seats": ["me", "me"], "position": "x"},
         {"type": "join", "table": "../../etc/passwd"}, {"type": "join", "table": "A" * 16},
         {"type": "position", "ply": 500}, {"type": "play", "ply": 1, "action": 24, "seat": 0},
