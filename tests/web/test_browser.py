@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from web_helpers import Server, running
 
 pytest.importorskip("playwright")
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -49,13 +50,16 @@ MIDDLE_OF_HIT = """number => {
 class Person:
     """Someone before a browser of their own."""
 
-    def __init__(self, browser: Browser, server: Server, **options: object) -> None:
+    def __init__(
+        self, browser: Browser, server: Server, before: Callable[[Page], None] = lambda page: None, **options: object
+    ) -> None:
         self.context = browser.new_context(reduced_motion="reduce", **options)
         self.context.set_default_timeout(SLOW)
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda told: told.type == "error" and self.errors.append(told.text))
+        before(self.page)
         self.page.goto(server.url)
         self.page.wait_for_selector("#start")
 
@@ -210,7 +214,7 @@ def test_a_game_is_downloaded_opened_again_and_replayed(ann: Person, tmp_path: P
         ann.page.click("#download")
     download.value.save_as(tmp_path / "game.txt")
     text = (tmp_path / "game.txt").read_text()
-    assert text.startswith("9tka record, format 1\nplayers: 3")
+    assert text.startswith("game record, format 2\ngame: ninetka\nplayers: 3")
     ann.page.click(".brand")
     ann.page.set_input_files("#file", tmp_path / "game.txt")
     ann.page.wait_for_selector(".board")
@@ -237,6 +241,91 @@ def test_a_game_is_downloaded_opened_again_and_replayed(ann: Person, tmp_path: P
     page.fill("#record", position)
     page.click("#open-record")
     expect(count).to_have_text("0 / 0")
+
+
+def test_records_of_both_formats_are_opened(ann: Person) -> None:
+    ann.start("random", "random")
+    page, count = ann.page, ann.page.locator(".count")
+    page.wait_for_selector("#rematch")
+    plies, moves = ann.plies, page.locator(".move").all_inner_texts()
+    text = saved_record(ann)
+    old = text.replace("game record, format 2\ngame: ninetka\n", "9tka record, format 1\n")
+    page.once("dialog", lambda dialog: dialog.accept("2"))
+    for pasted in (old, f"{text}\n{old}"):  # of several games the number is asked for
+        page.click(".brand")
+        page.fill("#record", pasted)
+        page.click("#open-record")
+        expect(count).to_have_text(f"0 / {plies}")
+        assert page.locator(".move").all_inner_texts() == moves
+
+
+def test_a_game_is_given_up(ann: Person) -> None:
+    page = ann.page
+    page.on("dialog", lambda dialog: dialog.accept())
+    ann.start("me", "maxn")
+    ann.click()
+    page.click("#resign")
+    expect(page.locator(".headline")).to_have_text("Blue wins")
+    expect(page.locator(".headline .icon")).to_have_count(1)
+    expect(page.locator(".hint")).to_have_text("Yellow gave up.")
+    expect(page.locator(".seat").nth(0)).to_contain_text("gave up")
+    expect(page.locator("#live")).to_have_text("Blue wins.")
+    assert saved_record(ann).endswith("result: yellow resigned; blue wins\n")
+    page.click(".brand")
+    expect(page.locator(".tables li").first).to_contain_text("blue won")
+    ann.start("me", "random", "random")
+    page.click("#resign")
+    expect(page.locator(".headline")).to_have_text("Given up")
+    expect(page.locator(".headline .icon")).to_have_count(0)
+    page.click("#tab-share")
+    expect(page.locator("#download")).to_be_disabled()
+    page.click(".brand")
+    expect(page.locator(".tables li").first).to_contain_text("given up")
+
+
+def saved_record(person: Person) -> str:
+    """Download the record of the game that is over."""
+    person.page.click("#tab-share")
+    with person.page.expect_download() as download:
+        person.page.click("#download")
+    text = Path(download.value.path()).read_text()
+    person.page.click("#tab-moves")
+    return text
+
+
+def test_a_drawn_game_is_no_given_up_one(browser: Browser, server: Server) -> None:
+    ann = Person(browser, server, before=draw_all_games)
+    page = ann.page
+    ann.start("me", "random")
+    while ann.wait_for_turn():
+        ann.click()
+    expect(page.locator(".headline")).to_have_text("Drawn")
+    expect(page.locator(".headline .icon")).to_have_count(0)
+    expect(page.locator(".hint")).to_contain_text(re.compile(r"Yellow \d, Blue \d\.$"))
+    assert not any("wins" in seat for seat in page.locator(".seat").all_inner_texts())
+    expect(page.locator(".seat.active")).to_have_count(0)
+    assert saved_record(ann)
+    page.click(".brand")
+    expect(page.locator(".tables li").first).to_contain_text("drawn")
+    ann.leave()
+
+
+def draw_all_games(page: Page) -> None:
+    """Let the page believe that finished games are drawn, as those of games yet to come can be."""
+
+    def told(text: str) -> str:
+        message = json.loads(text)
+        for game in (message, *message.get("tables", ())):
+            if game.get("winner") is not None:
+                game["winner"] = -1
+        return json.dumps(message)
+
+    def between(line: WebSocketRoute) -> None:
+        server = line.connect_to_server()
+        line.on_message(server.send)
+        server.on_message(lambda text: line.send(told(str(text))))
+
+    page.route_web_socket(re.compile("/ws$"), between)
 
 
 def test_the_analysis_shows_what_agents_think(ann: Person) -> None:
