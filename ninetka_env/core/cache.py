@@ -21,14 +21,20 @@ import shutil
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.serialize import dumps
+import numpy as np
+
+try:
+    from numba.core.caching import FunctionCache
+    from numba.core.serialize import dumps
+except ImportError:  # not what numba promises to keep; without, its own cache has to do
+    FunctionCache, dumps = object, None
 
 try:
     import fcntl
@@ -36,118 +42,214 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 _WEEK = 7 * 24 * 3600.0
-_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_PATIENCE = 1.0
+"""Seconds to wait for a lock that others hold for milliseconds, unless they are stuck."""
+_IMPORT = re.compile(
+    r"(?:^|[:;])[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w., \t]+))|\b(?:import_module|__import__)\(\s*['\"](\w+)",
+    re.MULTILINE,
+)
+_IN_LIST = re.compile(r"(?:^|,)\s*(\w+)")
 _FAMILY = __name__.partition("_")[0]
 """How the names of this project's packages begin."""
 
+_SETTING_NUMBA = threading.Lock()
+_GAVE_UP = threading.Event()
+"""Set once a lock was not to be had in time: from then on nobody waits for one."""
+_EDITED: set[Path] = set()
+"""The packages and files that changed after their hash was taken: what is loaded of them may be older or newer, so from
+then on this process leaves the cache of all that reaches them alone."""
+_TOPS: set[Path] = set()
+"""The packages and files with functions that are kept on disk, as far as they are loaded."""
+_OWNERS: dict[str, set[Path]] = {}
+"""By numba's name for a record type, those whose functions code for such records may hold; see `found_by_type`."""
+
 
 def keep_on_disk(compiled: Any) -> None:
-    """Give a compiled function (numba's dispatcher) a disk cache; where nothing can be written it does without."""
-    folder = cache_folder(_top_of(Path(compiled.py_func.__code__.co_filename)))
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)
+    """Give a compiled function (numba's dispatcher) a disk cache; where nothing can be written it does without.
+
+    So does a function that comes from no file, such as one typed into a notebook: nobody knows what it can reach.
+    """
     try:
-        compiled._cache = _Cache(compiled.py_func, folder)
+        source = Path(compiled.py_func.__code__.co_filename).absolute()
+        top = _top_of(source)
+        folder = cache_folder(top) if source.is_file() else None
+        if folder is None:
+            return
+        if _read(top).files.get(source) != _stamp(source):
+            _EDITED.add(top)
+        _TOPS.add(top)
+        with _numba_writes_to(folder):
+            _give_cache(compiled, folder, top)
     except (RuntimeError, OSError):  # no place to write to
         return
-    finally:
-        numba.config.CACHE_DIR = before  # other people's functions keep their own cache
 
 
-class _Cache(FunctionCache):
-    """numba's cache of one function, which never raises and which one process at a time reads or writes.
-
-    Two processes that save at once could mix up its files.
-    """
-
-    def __init__(self, function: Any, folder: Path) -> None:
-        super().__init__(function)
-        self._folder = folder
-        file = self._cache_file
-        self._cache_file = _SealedFile(self._cache_path, self._impl.filename_base, file._source_stamp)
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        try:
-            with _locked(self._folder):
-                return super().load_overload(signature, target_context)
-        except Exception:  # whatever the damage: compile, and write the entry anew
-            self._drop()
-            return None
-
-    def save_overload(self, signature: Any, data: Any) -> None:
-        try:
-            with _locked(self._folder):
-                super().save_overload(signature, data)
-        except Exception:  # a full disk, a folder that is gone: the function is compiled, which is what matters
-            self._drop()
-
-    def _drop(self) -> None:
-        """Remove this function's files, so that the next process finds them whole or not at all."""
-        with contextlib.suppress(OSError):
-            for path in Path(self._cache_path).glob(f"{self._impl.filename_base}.*"):
-                _remove(path)
+def found_by_type(dtypes: Iterable[np.dtype[Any]], functions: Iterable[Callable[..., Any]]) -> None:
+    """Say that code for records of these types may hold these functions, though it does not import them."""
+    tops = {_top_of(Path(getattr(each, "py_func", each).__code__.co_filename).absolute()) for each in functions}
+    for dtype in dtypes:
+        _OWNERS.setdefault(str(numba.from_dtype(dtype)), set()).update(tops)
 
 
-class _SealedFile(IndexDataCacheFile):
-    """The files of a function's cache, each behind a digest, so that a damaged one is noticed before it is run."""
-
-    def _dump(self, content: Any) -> bytes:
-        blob: bytes = dumps(content)
-        return hashlib.sha256(blob).digest() + blob
-
-    def _load_index(self) -> dict[Any, str]:
-        try:
-            with Path(self._index_path).open("rb") as file:
-                version = pickle.load(file)
-                sealed = file.read()
-        except FileNotFoundError:
-            return {}
-        stamp, overloads = _opened(sealed) if version == self._version else (None, {})
-        return overloads if stamp == self._source_stamp else {}
-
-    def _load_data(self, name: str) -> Any:
-        return _opened(Path(self._data_path(name)).read_bytes())
-
-
-def _opened(sealed: bytes) -> Any:
-    """Return what `_SealedFile._dump` wrote; `ValueError` if it is damaged."""
-    digest, blob = sealed[:32], sealed[32:]
-    if hashlib.sha256(blob).digest() != digest:
-        raise ValueError("the cache is damaged")
-    return pickle.loads(blob)
+def _give_cache(compiled: Any, folder: Path, top: Path) -> None:
+    try:
+        cache = _Cache(compiled.py_func, folder, top)
+    except (AttributeError, TypeError):  # another numba
+        cache = None
+    if cache is not None and hasattr(compiled, "_cache"):
+        compiled._cache = cache
+    else:
+        compiled.enable_caching()
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, where there can be one."""
-    with contextlib.ExitStack() as stack:
+def _numba_writes_to(folder: Path) -> Iterator[None]:
+    """Have numba choose `folder` meanwhile; other people's functions keep their own cache."""
+    wanted = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}
+    with _SETTING_NUMBA:
+        before = {name: getattr(numba.config, name) for name in wanted if hasattr(numba.config, name)}
+        try:
+            for name in before:
+                setattr(numba.config, name, wanted[name])
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(numba.config, name, value)
+
+
+class _Cache(FunctionCache):
+    """numba's cache of one function, which never raises for what it finds on the disk."""
+
+    def __init__(self, function: Any, folder: Path, top: Path) -> None:
+        super().__init__(function)
+        self._top = top
+        self._cache_file = _File(Path(self._cache_path) / f"{self._impl.filename_base}.code", folder / "lock")
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        if _EDITED & _roots(signature, self._top):
+            return None
+        try:
+            return super().load_overload(signature, target_context)
+        except Exception:  # whatever the damage: compile, and write the file anew
+            with contextlib.suppress(OSError):
+                self._cache_file.flush()
+            return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        _EDITED.update(filter(_is_edited, _roots(signature, self._top)))
+        if _EDITED & _roots(signature, self._top):
+            return
+        try:
+            super().save_overload(signature, data)
+        except Warning:  # numba says why the function cannot be cached, and warnings are errors
+            raise
+        except Exception:  # a full disk, a folder that is gone: the function is compiled, which is what matters
+            return
+
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        return super()._index_key(signature, codegen), tuple(
+            sorted(_reach(guest).hash for guest in _guests(signature, self._top))
+        )
+
+
+class _File:
+    """Where a function's code is kept: for all signatures one file, behind a digest, so that damage is noticed first.
+
+    It is replaced as a whole. Processes that write without a lock may lose what another has just added, no more.
+    """
+
+    def __init__(self, path: Path, lock: Path) -> None:
+        self._path = path
+        self._lock = lock
+
+    def load(self, key: Any) -> Any:
+        """Return what was saved with `key`, None if nothing was; raises if the file is damaged."""
+        blob = self._entries().get(key)
+        return None if blob is None else pickle.loads(blob)
+
+    def save(self, key: Any, data: Any) -> None:
+        """Add or replace an entry."""
+        blob = dumps(data)
+        with _locked(self._lock):
+            try:
+                entries = self._entries()
+            except Exception:  # whatever the damage
+                self.flush()
+                entries = {}
+            _replace(self._path, _sealed(dumps({**entries, key: blob})))
+
+    def flush(self) -> None:
+        """Forget everything."""
+        if self._path.is_dir() and not self._path.is_symlink():
+            shutil.rmtree(self._path)
+        else:
+            self._path.unlink(missing_ok=True)
+
+    def _entries(self) -> dict[Any, bytes]:
+        try:
+            sealed = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        if _sealed(sealed[32:]) != sealed:
+            raise ValueError("the cache is damaged")
+        entries: dict[Any, bytes] = pickle.loads(sealed[32:])
+        return entries
+
+
+def _sealed(blob: bytes) -> bytes:
+    """Return the blob behind its digest, which is another one with another version of numba."""
+    return hashlib.sha256(numba.__version__.encode() + blob).digest() + blob
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that others find the old one or the new one, never half of it."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix="new-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except BaseException:
         with contextlib.suppress(OSError):
-            lock = stack.enter_context((folder / "lock").open("w"))  # closing it unlocks it
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            Path(name).unlink()
+        raise
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock if it can be had in time: one process at a time adds to files, so that none adds in vain."""
+    with contextlib.ExitStack() as stack:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):
+                file = stack.enter_context(path.open("wb"))
+                _lock(file)
+                stack.callback(fcntl.flock, file, fcntl.LOCK_UN)  # also for children that were forked meanwhile
         yield
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+def _lock(file: Any) -> None:
+    """Lock a file; `BlockingIOError` if another process holds on to it."""
+    end = time.monotonic() + (0 if _GAVE_UP.is_set() else _PATIENCE)
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                _GAVE_UP.set()
+                raise
+        time.sleep(0.005)
+
+
+# Where the cache lies
 
 
 @functools.cache
-def cache_folder(top: Path) -> Path:
-    """Return the folder for the compiled functions of a package or a single file; drop folders unused for a week."""
-    digest = hashlib.sha256(numba.__version__.encode() + bytes([numba.config.BOUNDSCHECK or 0]))
-    read, installed = _reach(top)
-    for root in sorted(read):
-        for source in _sources(root):
-            digest.update(str(source.relative_to(root.parent)).encode() + b"\0" + source.read_bytes() + b"\0")
-    for root in sorted(installed):
-        status = (root / "__init__.py" if root.is_dir() else root).stat()
-        digest.update(f"{root.name} {status.st_size} {status.st_mtime_ns}\0".encode())
-    name = f"{top.stem}-{digest.hexdigest()[:16]}"
-    for home in (_home(), Path(tempfile.gettempdir()) / f"ninetka-{_user()}"):
+def cache_folder(top: Path) -> Path | None:
+    """Return the folder for the compiled functions of a package or a single file; None if none can be written.
+
+    Folders unused for a week are dropped.
+    """
+    name = f"{top.stem[:40]}-{_reach(top).hash[:16]}"
+    for home in _homes():
         try:
             if not (home / name).exists():
                 _drop_unused(home)
@@ -157,7 +259,7 @@ def cache_folder(top: Path) -> Path:
         except OSError:  # read-only, full, or a file where a folder should be
             continue
         return home / name
-    return top.parent / "__pycache__"
+    return None
 
 
 def _check_writable(folder: Path) -> None:
@@ -165,86 +267,17 @@ def _check_writable(folder: Path) -> None:
         file.write(b"x")
 
 
-def _home() -> Path:
-    """Return the folder of all caches: where numba is told to keep its own, else the user's."""
-    for variable in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
-        if os.environ.get(variable):
-            return Path(os.environ[variable]) / "ninetka"
-    try:
-        return Path.home() / ".cache" / "ninetka"
-    except RuntimeError:  # a user without a home
-        return Path(tempfile.gettempdir()) / f"ninetka-{_user()}"
-
-
-def _user() -> str:
-    """Return what tells users apart who share a folder for temporary files."""
-    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
-
-
-def _top_of(source: Path) -> Path:
-    """Return the folder of the outermost package that a source file belongs to; the file itself if to none."""
-    top = source
-    while (top.parent / "__init__.py").exists():
-        top = top.parent
-    return top
-
-
-def _sources(root: Path) -> list[Path]:
-    """Return the source files of a package, or of a module that is a single file."""
-    return sorted(root.rglob("*.py")) if root.is_dir() else [root]
-
-
-def _reach(top: Path) -> tuple[set[Path], set[Path]]:
-    """Return what `top` can be compiled together with: itself, what it imports, what that imports, and so on.
-
-    Returns:
-        The packages and files to read whole; and those that others installed, which change as a whole if at all, and
-        are not followed any further.
-    """
-    read: set[Path] = set()
-    installed: set[Path] = set()
-    waiting = [top]
-    while waiting:
-        root = waiting.pop()
-        if root in read or root in installed:
-            continue
-        if root != top and _is_installed(root) and not root.name.startswith(_FAMILY):
-            installed.add(root)
-            continue
-        read.add(root)
-        waiting += filter(None, (_find(name, root) for name in _imported_names(root)))
-    return read, installed
-
-
-def _imported_names(root: Path) -> set[str]:
-    """Return the top-level names that the sources of a package import, inside functions too."""
-    names: set[str] = set()
-    for source in _sources(root):
-        for one, several in _IMPORT.findall(source.read_text(encoding="utf-8", errors="replace")):
-            names |= {one} if one else {part.split(".")[0].split()[0] for part in several.split(",") if part.strip()}
-    return names - sys.stdlib_module_names
-
-
-@functools.cache
-def _find(name: str, importer: Path) -> Path | None:
-    """Return the package folder, or the file, that a name stands for; None if it is no source that can be found."""
-    for beside in (importer.parent / name, importer.parent / f"{name}.py"):
-        if (beside / "__init__.py").exists() or (beside.suffix and beside.exists()):
-            return beside
-    try:
-        found = importlib.util.find_spec(name)
-    except (ImportError, ValueError, AttributeError):
-        return None
-    if found is None or not found.origin or not found.origin.endswith(".py"):
-        return None
-    origin = Path(found.origin)
-    return origin.parent if found.submodule_search_locations else origin
-
-
-def _is_installed(root: Path) -> bool:
-    """Tell whether a package lies among those that were installed, or in a folder such as those."""
-    places = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
-    return root.parent in places or root.parent.name in ("site-packages", "dist-packages")
+def _homes() -> Iterator[Path]:
+    """Yield the folders where all caches may be: numba's own if one is set, else the user's; a temporary one."""
+    told = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    with contextlib.suppress(RuntimeError, OSError):  # a user without a home
+        yield (Path(told) if told else Path.home() / ".cache").absolute() / "ninetka"
+    with contextlib.suppress(OSError):  # no temporary files either
+        user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+        shared = Path(tempfile.gettempdir()).absolute() / f"ninetka-{user}"
+        shared.mkdir(mode=0o700, exist_ok=True)
+        if not hasattr(os, "getuid") or shared.lstat().st_uid == os.getuid():  # what others wrote is not to be run
+            yield shared
 
 
 def _drop_unused(home: Path) -> None:
@@ -254,3 +287,151 @@ def _drop_unused(home: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # another process was faster
             continue
+
+
+# What it depends on
+
+Stamp = tuple[int, int] | None
+"""Time of change and size of a file, None if there is none."""
+
+
+class _Root(NamedTuple):
+    """What was found in a package or a single file when it was first needed; modules are loaded only once, too."""
+
+    hash: bytes
+    names: frozenset[str]
+    """The top-level names that its sources import, inside functions too."""
+    files: dict[Path, Stamp]
+
+
+class _Reach(NamedTuple):
+    """All that a function can be compiled together with."""
+
+    hash: str
+    roots: frozenset[Path]
+    """The packages and files that are read whole."""
+
+
+def _top_of(source: Path) -> Path:
+    """Return the folder of the outermost package that a source file belongs to; the file itself if to none."""
+    top = source
+    while (top.parent / "__init__.py").exists() and top.parent != top:
+        top = top.parent
+    return top
+
+
+@functools.cache
+def _reach(top: Path) -> _Reach:
+    """Return what `top` imports, what that imports, and so on; and this package, which decides how to compile.
+
+    What others installed counts by its stamp and is not followed any further: it changes as a whole if at all.
+    """
+    read: dict[Path, _Root] = {}
+    installed: dict[Path, Stamp] = {}
+    waiting = [top, _top_of(Path(__file__).absolute())]
+    while waiting:
+        root = waiting.pop()
+        if root in read or root in installed:
+            continue
+        if root != top and not root.name.startswith(_FAMILY) and _is_installed(root.parent):
+            inside = root / "__init__.py"
+            installed[root] = _stamp(inside if inside.exists() else root)
+            continue
+        read[root] = _read(root)
+        for name in read[root].names:
+            waiting += _find(name, root.parent)
+    told: list[Any] = [numba.__version__, numba.config.BOUNDSCHECK or 0]
+    told += sorted((root.name, found.hash) for root, found in read.items())
+    told += sorted(repr((root.name, stamp)) for root, stamp in installed.items())
+    return _Reach(hashlib.sha256(repr(told).encode()).hexdigest(), frozenset(read))
+
+
+@functools.cache
+def _read(root: Path) -> _Root:
+    """Read all sources of a package or of a single file."""
+    digest, names, files = hashlib.sha256(), set[str](), {}
+    for source in _sources(root):
+        files[source] = _stamp(source)
+        try:
+            content = source.read_bytes()
+        except OSError:  # an editor's dangling link
+            continue
+        digest.update(repr((source.relative_to(root.parent).as_posix(), len(content))).encode() + content)
+        names |= _imported_names(content.decode(errors="replace"))
+    return _Root(digest.digest(), frozenset(names), files)
+
+
+def _sources(root: Path) -> list[Path]:
+    """Return the source files of a package, however deep and whatever the links, or of a single file."""
+    if not root.is_dir():
+        return [root]
+    found, seen = [], set()
+    for folder, inner, names in os.walk(root, followlinks=True):
+        real = os.path.realpath(folder)
+        inner[:] = [name for name in inner if not name.startswith(("__pycache__", ".")) and real not in seen]
+        seen.add(real)
+        found += [Path(folder, name) for name in names if name.endswith(".py")]
+    return sorted(found)
+
+
+def _imported_names(text: str) -> set[str]:
+    names: set[str] = set()
+    lines = (line for line in text.replace("\\\n", " ").splitlines() if "import" in line)
+    for one, several, called in _IMPORT.findall("\n".join(lines)):
+        names |= {one, called, *_IN_LIST.findall(several)}
+    return {name for name in names if name.isidentifier()}
+
+
+def _find(name: str, folder: Path) -> list[Path]:
+    """Return the packages and files that a name may stand for in the sources of a package that lies in `folder`."""
+    beside = (folder / name, folder / f"{name}.py")
+    found = [path for path in beside if (path if path.suffix else path / "__init__.py").exists()]
+    return found + _on_path(name)
+
+
+@functools.cache
+def _on_path(name: str) -> list[Path]:
+    """Return what Python finds for a top-level name, as far as it has sources: a package may lie in several folders."""
+    if name in sys.stdlib_module_names:
+        return []
+    try:
+        found = importlib.util.find_spec(name)
+    except Exception:  # finders are other people's
+        return []
+    if found is None:
+        return []
+    if found.submodule_search_locations is not None:
+        return [Path(place).absolute() for place in found.submodule_search_locations]
+    return [Path(found.origin).absolute()] if found.origin and found.origin.endswith(".py") else []
+
+
+@functools.cache
+def _is_installed(folder: Path) -> bool:
+    """Tell whether a folder is one where packages are installed."""
+    known = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
+    return folder in known or folder.name in ("site-packages", "dist-packages") or any(folder.glob("*.dist-info"))
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _is_edited(root: Path) -> bool:
+    return any(_stamp(path) != stamp for path, stamp in _read(root).files.items())
+
+
+def _roots(signature: Any, top: Path) -> set[Path]:
+    """Return the packages and files whose sources decide what a function of `top` does with these arguments."""
+    return {root for each in {top} | _guests(signature, top) for root in _reach(each).roots}
+
+
+def _guests(signature: Any, top: Path) -> set[Path]:
+    """Return what `top` does not import but code for these arguments may hold."""
+    if not _OWNERS:
+        return set()
+    owners = {owner for name, tops in _OWNERS.items() if name in str(signature) for owner in tops} - _reach(top).roots
+    return owners | {other for other in _TOPS if owners & _reach(other).roots}
