@@ -61,7 +61,7 @@ then on this process leaves the cache of all that reaches them alone."""
 _TOPS: set[Path] = set()
 """The packages and files with functions that are kept on disk, as far as they are loaded."""
 _OWNERS: dict[str, set[Path]] = {}
-"""By numba's name for a record type, those whose functions code for such records may hold; see `found_by_type`."""
+"""By numba's names for a record type, those whose functions code for such records may hold; see `found_by_type`."""
 
 
 def keep_on_disk(compiled: Any) -> None:
@@ -87,8 +87,9 @@ def keep_on_disk(compiled: Any) -> None:
 def found_by_type(dtypes: Iterable[np.dtype[Any]], functions: Iterable[Callable[..., Any]]) -> None:
     """Say that code for records of these types may hold these functions, though it does not import them."""
     tops = {_top_of(Path(getattr(each, "py_func", each).__code__.co_filename).absolute()) for each in functions}
-    for dtype in dtypes:
-        _OWNERS.setdefault(str(numba.from_dtype(dtype)), set()).update(tops)
+    for kind in map(numba.from_dtype, dtypes):
+        for name in (str(kind), repr(kind)):
+            _OWNERS.setdefault(name, set()).update(tops)
 
 
 def _give_cache(compiled: Any, folder: Path, top: Path) -> None:
@@ -126,9 +127,9 @@ class _Cache(FunctionCache):
         self._cache_file = _File(Path(self._cache_path) / f"{self._impl.filename_base}.code", folder / "lock")
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        if _EDITED & _roots(signature, self._top):
-            return None
         try:
+            if _EDITED & _roots(signature, self._top):
+                return None
             return super().load_overload(signature, target_context)
         except Exception:  # whatever the damage: compile, and write the file anew
             with contextlib.suppress(OSError):
@@ -136,20 +137,19 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        _EDITED.update(filter(_is_edited, _roots(signature, self._top)))
-        if _EDITED & _roots(signature, self._top):
-            return
         try:
-            super().save_overload(signature, data)
+            roots = _roots(signature, self._top)
+            _EDITED.update(filter(_is_edited, roots))
+            if not _EDITED & roots:
+                super().save_overload(signature, data)
         except Warning:  # numba says why the function cannot be cached, and warnings are errors
             raise
         except Exception:  # a full disk, a folder that is gone: the function is compiled, which is what matters
             return
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
-        return super()._index_key(signature, codegen), tuple(
-            sorted(_reach(guest).hash for guest in _guests(signature, self._top))
-        )
+        guests = sorted(_reach(guest).hash for guest in _guests(signature, self._top))
+        return super()._index_key(signature, codegen), tuple(guests)
 
 
 class _File:
@@ -431,7 +431,6 @@ def _roots(signature: Any, top: Path) -> set[Path]:
 
 def _guests(signature: Any, top: Path) -> set[Path]:
     """Return what `top` does not import but code for these arguments may hold."""
-    if not _OWNERS:
-        return set()
-    owners = {owner for name, tops in _OWNERS.items() if name in str(signature) for owner in tops} - _reach(top).roots
+    text = repr(signature) if _OWNERS else ""
+    owners = {owner for name, tops in _OWNERS.items() if name in text for owner in tops} - _reach(top).roots
     return owners | {other for other in _TOPS if owners & _reach(other).roots}

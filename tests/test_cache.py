@@ -1,0 +1,664 @@
+"""The cache of compiled code: never stale, never in the way, whatever happens to its files."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+import ninetka_env
+from ninetka_env.core import cache
+
+HERE = Path(ninetka_env.__file__).resolve().parent.parent
+CALL = """
+import importlib, json, sys
+told = {}
+for place, arguments in json.loads(sys.argv[1]):
+    module, name = place.split(":")
+    function = getattr(importlib.import_module(module), name)
+    answer = function(*arguments)
+    hits = sum(function.stats.cache_hits.values()) if hasattr(function, "stats") else None
+    told[place] = [answer, hits, hits is not None and function.stats.cache_path]
+"""
+TELL = "\nprint(json.dumps(told))\n"
+
+
+class World:
+    """A folder of sources and a cache, with fresh processes that run them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / "cache"
+        self.path = [folder / "one", folder / "two"]
+        for each in self.path:
+            each.mkdir()
+
+    def write(self, sources: dict[str, str]) -> None:
+        """Write files; all folders below `one` and `two` are packages."""
+        for name, text in sources.items():
+            path = self.folder / name
+            for parent in Path(name).parents[:-2]:
+                (self.folder / parent).mkdir(parents=True, exist_ok=True)
+                (self.folder / parent / "__init__.py").touch()
+            path.write_text(text)
+
+    def start(self, code: str, *arguments: str, cwd: Path | None = None, **env: str | None) -> subprocess.Popen[str]:
+        ours = ("NUMBA", "XDG", "PYTHON", "COV")
+        whole: dict[str, Any] = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        whole["PYTHONPATH"] = os.pathsep.join(map(str, [*self.path, HERE]))
+        whole |= {"XDG_CACHE_HOME": str(self.home)} | env
+        whole = {name: value for name, value in whole.items() if value is not None}
+        words = [sys.executable, "-P", "-c", code, *arguments]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(words, cwd=cwd or self.folder, env=whole, **pipes)
+
+    def call(
+        self, *places: str | tuple[str, Any], before: str = "", after: str = "", **options: Any
+    ) -> dict[str, list[Any]]:
+        """Call functions in a fresh process, which must end well; returns [answer, cache hits, cache path] of each."""
+        calls = json.dumps([(place, [0]) if isinstance(place, str) else place for place in places])
+        return ended(self.start(before + CALL + after + TELL, calls, **options))
+
+    def files(self, name: str = "") -> list[Path]:
+        return sorted(path for path in self.home.rglob("*.code") if name in path.name)
+
+
+def ended(process: subprocess.Popen[str]) -> Any:
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert not errors
+    return json.loads(out.splitlines()[-1])
+
+
+def answers(told: dict[str, list[Any]]) -> list[Any]:
+    return [answer for answer, _, _ in told.values()]
+
+
+def hits(told: dict[str, list[Any]]) -> list[int]:
+    return [count for _, count, _ in told.values()]
+
+
+def source(name: str, value: str, above: str = "") -> str:
+    return f"from ninetka_env.core.jit import jit\n{above}\n\n@jit\ndef {name}(x):\n    return {value}\n"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+# Never stale
+
+CALLER = """
+'''A docstring with lines that begin like imports:
+import ... and so on
+from, import ., import , from
+'''
+import app.plugged
+import middle, \\
+    numpy
+from app.tools.own import own
+from beside.inner.part import part
+from ninetka_env.core.jit import jit
+try: import plain; thousand = plain.plain
+except ImportError: thousand = None
+try:
+    from app.extra import extra
+except ImportError:
+    from app.nothing import extra
+
+def late():
+    from far.away import away
+    from space.open import wide
+
+    return away, wide
+
+hundred, wide = late()
+chosen = app.plugged.chosen
+
+@jit
+def answer(x):
+    return own(x) + part(x) + hundred(x) + wide(x) + thousand(x) + middle.through(x) + extra(x) + chosen(x)
+"""
+CHOOSE = """
+import importlib, pathlib
+first = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("[a-z]*.py"))[0]
+chosen = getattr(importlib.import_module("app.plugged." + first), "chosen")
+"""
+LITERAL = "import importlib\nlast = importlib.import_module('last.of').them"
+PLACES = (
+    "app.deep.deeper.caller:answer",
+    "app.tools.own:own",
+    "beside.inner.part:part",
+    "far.away:away",
+    "plain:plain",
+    "middle:through",
+    "last.of:them",
+    "space.open:wide",
+)
+
+
+def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
+    world.write(
+        {
+            "one/app/deep/deeper/caller.py": CALLER,
+            "one/app/tools/own.py": source("own", "x + 1"),
+            "one/app/nothing.py": source("extra", "x"),
+            "one/app/plugged/b.py": source("chosen", "x + 1_000_000"),
+            "one/app/plugged/c.py": source("chosen", "x + 2_000_000"),
+            "one/app/plugged/__init__.py": CHOOSE,
+            "one/beside/inner/part.py": source("part", "x + 10"),
+            "two/far/away.py": source("away", "x + 100"),
+            "two/plain.py": source("plain", "x + 1_000"),
+            "two/middle/__init__.py": source("through", "last(x)", LITERAL),
+            "one/last/of.py": source("them", "x + 10_000"),
+            "two/space/open.py": source("wide", "x + 100_000"),
+        }
+    )
+    (world.folder / "two/space/__init__.py").unlink()
+    (world.folder / "one/app/.#editing.py").symlink_to("nowhere")
+    caller = PLACES[0]
+
+    def answer_now() -> int:
+        answer, found, _ = world.call(caller)[caller]
+        assert found == 0
+        return answer
+
+    told = world.call(*PLACES)
+    assert told[caller][0] == 1_111_111
+    # From another folder, imported in another order, everything comes from the disk, in every package.
+    again = world.call(*reversed(PLACES), cwd=Path("/"))
+    assert hits(again) == len(PLACES) * [1]
+    assert {place: path for place, (_, _, path) in again.items()} == {p: path for p, (_, _, path) in told.items()}
+    edits = {
+        "one/app/tools/own.py": 1_111_112,
+        "one/beside/inner/part.py": 1_111_122,
+        "two/far/away.py": 1_111_222,
+        "two/plain.py": 1_112_222,
+        "one/last/of.py": 1_122_222,
+        "two/space/open.py": 1_222_222,
+    }
+    for name, expected in edits.items():
+        path = world.folder / name
+        path.write_text(path.read_text().replace("x + 1", "x + 2"))
+        assert answer_now() == expected
+    plugged = world.folder / "one/app/plugged"
+    (plugged / "c.py").rename(plugged / "a.py")
+    assert answer_now() == 2_222_222
+    world.write({"one/app/extra.py": source("extra", "x + 10_000_000")})
+    assert answer_now() == 12_222_222
+    (world.folder / "one/app/extra.py").unlink()
+    again = world.call(*PLACES)  # as two steps before
+    assert again[caller][:2] == [2_222_222, 1]
+    shutil.move(world.folder / "two/far", world.folder / "one/far")
+    assert world.call(caller)[caller][0] == 2_222_222
+
+
+def test_an_edit_while_a_process_runs_is_not_kept_under_the_wrong_name(world: World) -> None:
+    world.write(
+        {
+            "one/callee.py": source("callee", "x + 1"),
+            "one/early/caller.py": source("caller", "callee(x)", "from callee import callee"),
+            "one/late/caller.py": source("caller", "callee(x)", "from callee import callee"),
+        }
+    )
+    path = world.folder / "one/callee.py"
+    edit = "import pathlib; path = pathlib.Path({!r})\npath.write_text(path.read_text().replace('x + {}', 'x + {}'))\n"
+    # What is loaded already is older than what the late package finds.
+    before = "import callee\n" + edit.format(str(path), 1, 2)
+    told = world.call("early.caller:caller", "late.caller:caller", before=before)
+    assert answers(told) == [1, 1]
+    assert not world.files()
+    told = world.call("early.caller:caller", "late.caller:caller")
+    assert answers(told) == [2, 2]
+    # What is loaded late is newer than what was hashed, and is taken back.
+    world.write({"one/lazy/caller.py": source("caller", "callee(x)", "def load():\n    import callee")})
+    before = (
+        "import lazy.caller\n" + edit.format(str(path), 2, 3) + "import callee; lazy.caller.callee = callee.callee\n"
+    )
+    assert answers(world.call("lazy.caller:caller", before=before, after=edit.format(str(path), 3, 2))) == [3]
+    before = "import lazy.caller, callee; lazy.caller.callee = callee.callee\n"
+    assert answers(world.call("lazy.caller:caller", before=before)) == [2]
+    assert hits(world.call("lazy.caller:caller", before=before)) == [1]
+
+
+GENERIC = """
+import numpy as np
+from numba import types
+from numba.extending import overload
+from ninetka_env.core.cache import found_by_type
+from ninetka_env.core.jit import jit
+
+FOUND = {}
+
+def define(dtype, function):
+    FOUND[dtype] = function
+    found_by_type([dtype], [function])
+
+def value(record):
+    pass
+
+@overload(value, strict=False)
+def _value(record):
+    function = FOUND[record.dtype]
+    return lambda record: function(record)
+
+@jit
+def total(records):
+    return value(records[0])
+
+def run(x):
+    return total(np.zeros(1, list(FOUND)[x]))
+
+run.stats = total.stats
+"""
+GUEST = """
+import generic, helper
+import numpy as np
+from ninetka_env.core.jit import jit
+mine, other = np.dtype([("mine", "i8"), ("more", "i4")]), np.dtype([("other", "i8")])
+
+@jit
+def rule(record):
+    return helper.helper(record.mine)
+
+@jit
+def rest(record):
+    return 7
+
+generic.define(mine, rule)
+"""
+
+
+def test_an_edit_of_what_is_found_by_type_is_seen(world: World) -> None:
+    world.write({"one/generic.py": GENERIC, "two/guest.py": GUEST, "two/helper.py": source("helper", "x + 1")})
+    call = ("generic:run", [0])
+    assert world.call(call, before="import guest\n")["generic:run"][:2] == [1, 0]
+    assert world.call(call, before="import guest\n")["generic:run"][:2] == [1, 1]
+    world.write({"two/helper.py": source("helper", "x + 2")})
+    assert world.call(call, before="import guest\n")["generic:run"][:2] == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("import a, b.c as d,e", {"a", "b", "e"}),
+        ("from a.b import c", {"a"}),
+        ("from . import a\nfrom .b import c", set()),
+        ("def f():\n\timport\ta\n", {"a"}),
+        ("import a, \\\n    b", {"a", "b"}),
+        ("try: import a\nexcept ImportError: pass; import b", {"a", "b"}),
+        ("x = importlib.import_module('a.b'); y = __import__(\"c\")", {"a", "c"}),
+        ("import ... and\nimport .\nfrom\nimport ,\nimport 3", set()),
+        ("important = 1\nx.import_a\n# import a", set()),
+    ],
+)
+def test_imports_are_found(text: str, names: set[str]) -> None:
+    assert cache._imported_names(text) == names
+
+
+def test_loops_of_links_end(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack/__init__.py").touch()
+    (tmp_path / "pack/again").symlink_to(tmp_path / "pack")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file.py").touch()
+    (tmp_path / "pack/linked").symlink_to(elsewhere)
+    found = cache._sources(tmp_path / "pack")
+    assert {tmp_path / "pack/__init__.py", tmp_path / "pack/linked/file.py"} <= set(found)
+
+
+def test_the_key_is_quick() -> None:
+    tops = [HERE / "ninetka_env", HERE / "agents/ninetka_agents", HERE / "train/ninetka_train"]
+    cache._read.cache_clear()
+    cache._reach.cache_clear()
+    begin = time.process_time()
+    for top in filter(Path.is_dir, tops):
+        cache._reach(top)
+    assert time.process_time() - begin < 0.1  # usually a fifth of it
+
+
+# Never in the way
+
+
+def flip(place: float) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[int(place * (len(content) - 1))] ^= 4
+        path.write_bytes(content)
+
+    return damage
+
+
+def other_version(path: Path) -> None:
+    import hashlib
+
+    blob = path.read_bytes()[32:]
+    path.write_bytes(hashlib.sha256(b"0.0" + blob).digest() + blob)
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "inside").touch()
+
+
+def link_to_itself(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: os.truncate(path, 1000),
+    "short": lambda path: os.truncate(path, 10),
+    "empty": lambda path: os.truncate(path, 0),
+    "random": lambda path: path.write_bytes(os.urandom(5000)),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "digest": flip(0.0),
+    "code": flip(0.5),
+    "end": flip(1.0),
+    "folder": make_folder,
+    "gone": Path.unlink,
+    "loop": link_to_itself,
+    "version": other_version,
+    "nonsense": lambda path: path.write_bytes(cache._sealed(pickle.dumps([1, 2]))),
+    "no_code": lambda path: path.write_bytes(cache._sealed(b"no pickle")),
+    "unreadable": lambda path: path.chmod(0),
+}
+
+
+def many(names: list[str]) -> str:
+    lines = [f"@jit\ndef {name}(x):\n    return x + {number}\n" for number, name in enumerate(names)]
+    return "from ninetka_env.core.jit import jit\n" + "\n".join(lines)
+
+
+def test_damage_costs_time_only(world: World) -> None:
+    names = [*DAMAGES, "untouched"]
+    world.write({"one/app/many.py": many(names)})
+    places = [f"app.many:{name}" for name in names]
+    assert hits(world.call(*places)) == len(names) * [0]
+    for name, damage in DAMAGES.items():
+        (path,) = world.files(f".{name}-")
+        damage(path)
+    (lock,) = world.home.rglob("lock")
+    lock.unlink()
+    lock.mkdir()
+    told = world.call(*places)
+    assert answers(told) == list(range(len(names)))
+    found = dict(zip(names, hits(told), strict=True))
+    if os.geteuid() == 0:  # root reads everything
+        del found["unreadable"]
+    assert [name for name, count in found.items() if count] == ["untouched"]
+    told = world.call(*places)
+    assert answers(told) == list(range(len(names)))
+    assert hits(told) == len(names) * [1]
+
+
+def test_damage_of_what_is_inside_costs_time_only(world: World) -> None:
+    """The digest is right, but numba cannot make anything of it."""
+    world.write({"one/app/many.py": many(["f"])})
+    world.call("app.many:f")
+    (path,) = world.files()
+    entries = pickle.loads(path.read_bytes()[32:])
+    path.write_bytes(cache._sealed(cache.dumps({key: pickle.dumps((1, 2)) for key in entries})))
+    assert world.call("app.many:f")["app.many:f"][:2] == [0, 0]
+    assert world.call("app.many:f")["app.many:f"][:2] == [0, 1]
+
+
+def test_a_cache_may_go_while_a_process_runs(world: World) -> None:
+    world.write({"one/app/many.py": many(["f", "g"])})
+    world.call("app.many:f")
+    remove = f"import shutil; shutil.rmtree({str(world.home)!r})\n"
+    after = remove + "from app import many; told = [many.f(1), many.f(1.5), many.g(1)]\n"
+    assert world.call("app.many:f", after=after) == [1, 1.5, 2]
+    told = world.call("app.many:f", ("app.many:g", [1]))
+    assert hits(told) == [0, 1]
+
+
+FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))\n"
+
+
+def test_nothing_can_be_written(world: World) -> None:
+    world.write({"one/app/many.py": many(["f", "g"])})
+    world.home.touch()
+    nowhere = "import tempfile; tempfile.tempdir = '/dev/null/x'\n"
+    for before in (nowhere, "import tempfile, os; tempfile.tempdir = os.environ['XDG_CACHE_HOME']\n"):
+        told = world.call("app.many:f", "app.many:g", before=before, NUMBA_CACHE_DIR="/dev/null/y")
+        assert [(answer, path) for answer, _, path in told.values()] == [(0, None), (1, None)]
+    world.home.unlink()
+    told = world.call("app.many:f", "app.many:g", before=FULL.format(3000))
+    assert answers(told) == [0, 1]
+    assert not [path for path in world.home.rglob("*") if path.is_file() and path.stat().st_size]
+    assert hits(world.call("app.many:f", "app.many:g")) == [0, 0]
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no disk can be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk(world: World, tiny_disk: Path) -> None:
+    names = list("abcdefghij")
+    world.write({"one/app/many.py": many(names)})
+    world.home = tiny_disk
+    spare = f"import tempfile; tempfile.tempdir = {str(world.folder / 'spare')!r}\n"
+    (world.folder / "spare").mkdir()
+    for _ in range(3):
+        told = world.call(*(f"app.many:{name}" for name in names), before=spare)
+        assert answers(told) == list(range(10))
+    places = {path.startswith(str(tiny_disk)) for _, _, path in told.values()}
+    assert places == {False} if shutil.disk_usage(tiny_disk).free == 0 else {True}
+    assert sum(hits(told)) >= 2  # what found room
+
+
+def test_a_lock_that_is_not_let_go(world: World) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    names = list("abcdef")
+    world.write({"one/app/many.py": many(names)})
+    places = [f"app.many:{name}" for name in names]
+    world.call(places[0])
+    (lock,) = world.home.rglob("lock")
+    hold = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n"
+    holder = world.start(hold + "print('held', flush=True); time.sleep(600)", str(lock))
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    slept = "import time; sleep = time.sleep; naps = []; time.sleep = lambda t: (naps.append(t), sleep(t))\n"
+    told = world.call(*places, before=slept, after="told['naps'] = [0, sum(naps), '']\n")
+    assert told.pop("naps")[1] <= 1.5 * cache._PATIENCE  # one wait, not one for each
+    assert answers(told) == [0, 1, 2, 3, 4, 5]
+    assert hits(told) == [1, 0, 0, 0, 0, 0]
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    with lock.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert hits(world.call(*places)) == [1, 1, 1, 1, 1, 1]
+
+
+def test_waiting_for_a_lock_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(cache, "_PATIENCE", 0.1)
+    monkeypatch.setattr(cache, "_GAVE_UP", cache.threading.Event())
+    with (tmp_path / "lock").open("wb") as other:
+        for _ in range(2):
+            with cache._locked(tmp_path / "lock"):
+                assert not cache._GAVE_UP.is_set()
+                with pytest.raises(BlockingIOError):
+                    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(other, fcntl.LOCK_EX)
+        for _ in range(2):
+            with cache._locked(tmp_path / "lock"):
+                assert cache._GAVE_UP.is_set()
+
+
+AT_ONCE = """
+import json, os, sys, time
+import ninetka_env.core.jit
+begin = time.monotonic() + 0.3
+for process in range(8):
+    if not os.fork():
+        from app.many import f, g
+        time.sleep(max(0, begin - time.monotonic()))
+        values = [0, 0.0, False, 0j, (0, 0), (0, 0.0), (0.0, 0)]
+        values = values[process % 7:] + values[:process % 7]
+        assert all(h(x) == (x, n) for n, h in enumerate((f, g)) for x in values)
+        os._exit(0)
+ends = [os.wait()[1] for _ in range(8)]
+print(json.dumps(ends))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_many_processes_at_once(world: World) -> None:
+    lines = [f"@jit\ndef {name}(x):\n    return x, {number}\n" for number, name in enumerate("fg")]
+    world.write({"one/app/many.py": "from ninetka_env.core.jit import jit\n" + "\n".join(lines)})
+    for _ in range(2):
+        shutil.rmtree(world.home, ignore_errors=True)
+        assert ended(world.start(AT_ONCE)) == 8 * [0]
+        assert not list(world.home.rglob("new-*"))
+        after = "from app.many import f, g\nfor x in (0.0, False, 0j, (0, 0), (0, 0.0), (0.0, 0)): f(x), g(x)\n"
+        after += "told = [sum(h.stats.cache_hits.values()) for h in (f, g)]\n"
+        assert world.call("app.many:f", "app.many:g", after=after) == [7, 7]
+
+
+# Where it lies
+
+
+def test_other_peoples_functions_keep_their_cache(world: World) -> None:
+    """So they do without a cache of their own: see also that functions from no file do without ours."""
+    other = "import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n"
+    world.write({"one/app/many.py": many(["f"]), "one/other.py": other})
+    mine = str(world.folder / "mine")
+    check = "import numba; told['folder'] = [0, 0, numba.config.CACHE_DIR]\n"
+    check += "from ninetka_env.core.jit import jit\nplace = {'jit': jit}\n"
+    check += "exec('@jit\\ndef f(x): return x + 5', place); told['typed'] = [place['f'](1), 0, place['f'].stats[0]]\n"
+    told = world.call("app.many:f", "other:f", after=check)
+    assert told["folder"][2] == ""
+    assert told["typed"] == [6, 0, None]
+    assert told["app.many:f"][2].startswith(str(world.home / "ninetka"))
+    assert told["other:f"][2] == str(world.folder / "one/__pycache__")
+    locators = {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
+    told = world.call("app.many:f", after=check, NUMBA_CACHE_DIR=mine, **locators)
+    assert told["folder"][2] == mine
+    assert told["app.many:f"][2].startswith(str(Path(mine) / "ninetka"))
+    told = world.call("other:f", before="import app.many\n", NUMBA_CACHE_DIR=mine)
+    assert told["other:f"][2].startswith(mine)
+    assert "ninetka" not in told["other:f"][2].removeprefix(mine)
+
+
+def test_without_the_compiler_functions_are_plain(world: World) -> None:
+    world.write({"one/app/many.py": many(["f", "g"])})
+    told = world.call("app.many:f", "app.many:g", NUMBA_DISABLE_JIT="1")
+    assert list(told.values()) == [[0, None, False], [1, None, False]]
+    assert not world.home.exists()
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        "import numba.core.ccallback, numba.core.caching as c; del c.FunctionCache\n",
+        "import numba.core.ccallback, numba.core.caching as c; c.FunctionCache = type('FunctionCache', (), {})\n",
+    ],
+)
+def test_another_numba_has_its_own_cache(world: World, missing: str) -> None:
+    """Private names of numba may go."""
+    world.write({"one/app/many.py": many(["f"])})
+    assert world.call("app.many:f", before=missing)["app.many:f"][:2] == [0, 0]
+    answer, found, path = world.call("app.many:f", before=missing)["app.many:f"]
+    assert (answer, found) == (0, 1)
+    assert path.startswith(str(world.home / "ninetka"))
+
+
+@pytest.fixture
+def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file to compile, in a process without a cache yet."""
+    (tmp_path / "file.py").touch()
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / "file.py"
+
+
+def folder_of(top: Path) -> Path:
+    folder = cache.cache_folder.__wrapped__(top)
+    assert folder is not None
+    return folder
+
+
+def test_which_folder(top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert folder_of(top).parent == tmp_path / "home/.cache/ninetka"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert folder_of(top).parent == tmp_path / "xdg/ninetka"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert folder_of(top).parent == tmp_path / "numba/ninetka"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "here")
+    assert folder_of(top).parent == tmp_path / "here/ninetka"
+
+
+@pytest.mark.parametrize("told", ["/dev/null", "/dev/null/x", "/proc/x", 5000 * "x", "file.py"])
+def test_folders_that_cannot_be(told: str, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", told)
+    assert folder_of(top).parent.parent == tmp_path
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null")
+    assert cache.cache_folder.__wrapped__(top) is None
+
+
+def test_a_user_without_a_home(top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(Path, "home", fail)
+    folder = folder_of(top)
+    assert folder.parent.parent == tmp_path
+    assert folder.parent.stat().st_mode & 0o077 == 0
+
+
+def test_temporary_folders_of_others_are_not_trusted(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    assert cache.cache_folder.__wrapped__(top) is not None
+    user = os.getuid()
+    shared = Path(tempfile.gettempdir()) / f"ninetka-{user + 1}"
+    shared.mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    assert cache.cache_folder.__wrapped__(top) is None
+
+
+def test_unused_folders_are_dropped(top: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home/.cache/ninetka"
+    for name in ("old-0123456789abcdef", "new-0123456789abcdef", "notes"):
+        (home / name / "inside").mkdir(parents=True)
+        if name != "new-0123456789abcdef":
+            os.utime(home / name, (0, 0))
+    folder = folder_of(top)
+    assert {path.name for path in home.iterdir()} == {"new-0123456789abcdef", "notes", folder.name}
+
+
+def test_the_setting_of_numba_comes_back(tmp_path: Path) -> None:
+    before = numba.config.CACHE_DIR
+    with cache._numba_writes_to(tmp_path):
+        assert str(tmp_path) == numba.config.CACHE_DIR
+    assert before == numba.config.CACHE_DIR
