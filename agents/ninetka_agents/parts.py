@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.registry import definition_of, get_definition
 
 GENERIC: Mapping[str, str] = MappingProxyType(
@@ -66,9 +67,11 @@ def register_parts(game: str, parts: Parts) -> None:
     Raises:
         ValueError: if the game is unknown, or has said something else before.
     """
-    get_definition(game)
+    definition = get_definition(game)
     if _PARTS.get(game, parts) != parts:
         raise ValueError(f"game {game!r}: its parts are registered already")
+    if parts.prover:
+        found_by_type(definition.dtypes, [importlib.import_module(parts.prover).proven_winner])
     _PARTS[game] = parts
 
 

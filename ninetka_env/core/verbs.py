@@ -24,6 +24,7 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import overload
 
+from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 
@@ -133,7 +134,9 @@ def define(dtypes: Iterable[np.dtype[Any]], functions: Mapping[str, Callable[...
             raise ValueError(f"{name} takes {NAMES[name]} arguments, this one {count}")
     if missing := [name for name in REQUIRED if name not in functions]:
         raise ValueError(f"the compiled functions lack {', '.join(missing)}")
-    _FUNCTIONS.update(dict.fromkeys(dtypes, functions))
+    types_ = list(dtypes)
+    _FUNCTIONS.update(dict.fromkeys(types_, functions))
+    found_by_type(types_, functions.values())
 
 
 @functools.cache
