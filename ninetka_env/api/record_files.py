@@ -26,7 +26,8 @@ from ninetka_env.api.records import (
 )
 from ninetka_env.api.screen import render_ansi
 from ninetka_env.core.files import StrPath, is_special, naming, replace_file
-from ninetka_env.core.game import Game
+from ninetka_env.core.game import Event, Game
+from ninetka_env.core.options import Choice, Option
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition
 from ninetka_env.core.text import MAX_LINE, TAG, quote
 
@@ -161,16 +162,15 @@ def _read_record(lines: _Lines) -> GameRecord:
     first = lines.number
     if lines.next not in (FORMAT, OLD_FORMAT):
         lines.fail(f"expected {FORMAT!r}, found {quote(lines.next or '')}")
-    definition = _read_game(lines, lines.take() == OLD_FORMAT)
-    variant, tags = _read_tags(lines, first, definition)
+    is_old = lines.take() == OLD_FORMAT
+    definition = _read_game(lines, is_old)
+    variant, tags = _read_tags(lines, first, definition, set() if is_old else {"game"})
     record = _read_drawn(lines, first, GameRecord(variant, (), (), 0, tags=tags))
     moves = _Moves(lines, first, record)
     last = moves.read_all()
     number = lines.number
     told = " ".join(word for _, word in _words(lines, first, "result", ()))
-    moves.game.event = event_of(told, record.seats)
-    if not moves.game.is_over:
-        moves.fail_unfinished(last)
+    moves.end_by(event_of(told, record.seats), number, last)
     record = replace(record, actions=tuple(moves.actions), event=moves.game.event).with_result(moves.game)
     if told != result_text(record):
         lines.fail(f"expected the result {result_text(record)!r}, found {quote(told)}", number)
@@ -209,8 +209,8 @@ def _words(lines: _Lines, first: int, name: str, folded: Iterable[str]) -> Itera
         yield from ((number, word) for word in line.split())
 
 
-def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Variant, dict[str, str]]:
-    """Read options and tags up to the moves."""
+def _read_tags(lines: _Lines, first: int, definition: Definition, before: set[str]) -> tuple[Variant, dict[str, str]]:
+    """Read options and tags up to the moves; those given `before` must not come again."""
     options = {option_key(one): one for one in definition.options}
     names = definition.stages if definition.stages_follow else ("moves",)
     values: dict[str, Any] = {}
@@ -220,7 +220,7 @@ def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Varia
         if not match:
             lines.fail(f"expected 'key: text' or '{names[0]}: ...', found {quote(lines.next)}")
         key, text = match[1], match[2] or ""
-        if key in values or key in tags:
+        if key in before or key in values or key in tags:
             lines.fail(f"{key!r} is given twice")
         if key in names or key == "result":
             lines.fail(f"expected '{names[0]}: ...' before '{key}: ...'")
@@ -228,17 +228,23 @@ def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Varia
             try:
                 values[key] = options[key].parse(text)
             except ValueError:
-                lines.fail(f"{key}: {quote(text)}: expected {options[key].allowed}")
+                one_of = "one of " * isinstance(options[key], Choice)
+                lines.fail(f"{key}: {quote(text)}: expected {one_of}{_spelled(options[key], ', ')}")
         else:
             tags[key] = text
         lines.take()
     for key, option in options.items():
         if key not in values:
-            lines.fail(f"the game that begins in line {first} lacks '{key}: ...', {option.allowed}")
+            lines.fail(f"the game that begins in line {first} lacks '{key}: {_spelled(option, '|')}'")
     try:
         return definition.variant(**{options[key].name: value for key, value in values.items()}), tags
     except ValueError as error:
         lines.fail(str(error))
+
+
+def _spelled(option: Option, between: str) -> str:
+    """Say how a record may spell the values of an option."""
+    return between.join(map(str, option.values)) if isinstance(option, Choice) else option.allowed
 
 
 def _read_drawn(lines: _Lines, first: int, record: GameRecord) -> GameRecord:
@@ -267,19 +273,20 @@ class _Moves:
         self.game = record.start()
         self.actions: list[int] = []
 
-    def read_all(self) -> tuple[int, int]:
-        """Play all lines of moves; return the number of the last one and how many passes it still owes."""
-        number, owed = self._lines.number, 0
+    def read_all(self) -> int:
+        """Play all lines of moves; return the number of the last one that the game has come to."""
+        last = self._lines.number
         for place, name in enumerate(self._names):
             if not (place == 0 and self._drawn):  # the line of what was drawn is read already
-                if owed or self._is_behind(place):
-                    self.fail_unfinished((number, owed))
-                number, owed = self._read(name, place)
-        return number, owed
+                last = self._read(name, place, last)
+        return last
 
-    def _read(self, name: str, place: int) -> tuple[int, int]:
+    def _read(self, name: str, place: int, last: int) -> int:
         number, owed = self._lines.number, 0
+        behind = not self.game.is_over and line_of(self.game) < place  # an event may end a game before this line
         for number, word in _words(self._lines, self._first, name, self._names):
+            if behind:
+                self.fail_unfinished(last)
             if owed or word == PASSED:
                 if not owed or word != PASSED:
                     self._fail(f"expected {'a move' if word == PASSED else PASSED}, found {quote(word)}", number)
@@ -294,19 +301,24 @@ class _Moves:
                 self._fail(str(error), number)
             owed = len(self.game.passed)
         if owed:
-            self.fail_unfinished((number, owed))
-        return number, owed
+            self.fail_unfinished(number, PASSED)
+        return last if behind else number
 
-    def _is_behind(self, place: int) -> bool:
-        """Tell whether the game has not come to the line of moves that is due now."""
-        return not self.game.is_over and line_of(self.game) < place
+    def end_by(self, event: Event | None, number: int, last: int) -> None:
+        """End the game by the event that line `number` tells of, if it does; else it must be over."""
+        if event is not None:
+            try:
+                self.game.forfeit(event.seat, event.kind)
+            except ValueError as error:
+                self._fail(str(error), number)
+        elif not self.game.is_over:
+            self.fail_unfinished(last)
 
-    def fail_unfinished(self, last: tuple[int, int]) -> NoReturn:
-        """Raise the error of a game that ends before it is over."""
-        number, owed = last
-        legal = PASSED if owed else " ".join(map(self.game.action_name, self.game.legal_actions().tolist()))
+    def fail_unfinished(self, number: int, expected: str = "") -> NoReturn:
+        """Raise the error of a game that ends before it is over; `number` is the line where more was expected."""
+        expected = expected or " ".join(map(self.game.action_name, self.game.legal_actions().tolist()))
         name = self._names[min(line_of(self.game), len(self._names) - 1)]
-        self._fail(f"phase {name.upper()} is cut off: expected one more of {legal}", number)
+        self._fail(f"phase {name.upper()} is cut off: expected one more of {expected}", number)
 
     def _fail(self, message: str, number: int) -> NoReturn:
         self._lines.fail(f"after {len(self.actions)} moves: {message}", number)

@@ -115,15 +115,19 @@ class GameRecord:
         for action in self.actions:
             yield game.copy()
             game.play(action)
-        game.event = self.event
-        yield game
+        yield self.ended(game)
 
     def final(self) -> Game:
         """Return the last position; raises as `replay` does."""
         game = self.start()
         for action in self.actions:
             game.play(action)
-        game.event = self.event
+        return self.ended(game)
+
+    def ended(self, game: Game) -> Game:
+        """End the game, after its last action, by the event if there is one; `ValueError` if there can be none."""
+        if self.event is not None:
+            game.forfeit(self.event.seat, self.event.kind)
         return game
 
     def with_result(self, final: Game) -> GameRecord:
@@ -215,5 +219,4 @@ def _words_by_line(record: GameRecord) -> tuple[dict[str, list[str]], Game]:
         words[names[line_of(game)]].append(game.action_name(action))
         game.play(action)
         words[names[line_of(game)]] += [PASSED] * len(game.passed)
-    game.event = record.event
-    return words, game
+    return words, record.ended(game)

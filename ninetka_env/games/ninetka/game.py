@@ -134,6 +134,8 @@ class Game(game.Game):
             if drawn:
                 raise ValueError(f"{len(drawn)} neutral stones are given, but the players place them")
             return cls.start(variant)
+        if PASS in drawn:
+            raise ValueError(f"no square {action_name(PASS)!r}: expected {NUM_NEUTRALS} squares of neutral stones")
         if len(drawn) != NUM_NEUTRALS or len({*drawn} & {*range(NUM_SQUARES)}) != NUM_NEUTRALS:
             named = " ".join(square_name(square) for square in drawn[: 2 * NUM_NEUTRALS])
             raise ValueError(f"neutral stones on {named or 'no square'}: expected {NUM_NEUTRALS} different squares")
