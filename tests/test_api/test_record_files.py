@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import ALL_OPTIONS, Options
-from ninetka.test_text import GOLDEN, golden_records, played
+from ninetka.some_games import GOLDEN, GOLDEN_OF_FORMAT_1, golden_records, played
 
 from ninetka_env.api.record_files import find_record, position_at, read_records, replay_text, write_records
 from ninetka_env.api.records import GameRecord
+from ninetka_env.core.game import Event
 
 
 def three_games() -> list[GameRecord]:
@@ -39,6 +41,15 @@ def test_append_starts_a_file_and_minds_how_it_ends(tmp_path):
         with pytest.raises(ValueError, match=r"games.txt: ends inside a game"):
             write_records(path, games, append=True)
         assert path.read_text() == whole[:-lost]
+
+
+def test_append_goes_on_after_games_of_format_1_and_after_events(tmp_path):
+    path, games = tmp_path / "games.txt", three_games()
+    path.write_text(GOLDEN_OF_FORMAT_1.read_text())
+    resigned = GameRecord.of(games[0].actions[:20], event=Event("resigned", 0))
+    write_records(path, [resigned], append=True)
+    write_records(path, games, append=True)
+    assert list(read_records(path)) == [*golden_records(), resigned, *games]
 
 
 def test_links_stay_links_and_modes_stay(tmp_path):
@@ -97,7 +108,7 @@ def test_file_stays_as_it_was_when_the_games_break_off(tmp_path, kept):
     with pytest.raises(RuntimeError, match="broken"):
         write_records(path, broken())
     with pytest.raises(ValueError, match="the record says"):
-        write_records(path, [GameRecord(2, played(Options(2)).actions, (9, 9), 0)])
+        write_records(path, [replace(played(Options(2)), scores=(9, 9), winner=0)])
     assert path.read_text() == "as it was"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -113,7 +124,7 @@ def test_errors_of_the_source_are_its_own(tmp_path):
 
 
 def test_replay_finds_games_and_positions():
-    path = GOLDEN / "games.txt"
+    path = GOLDEN
     record = find_record(path, 2)
     assert record == golden_records()[1]
     assert position_at(record).is_over
@@ -128,7 +139,7 @@ def test_replay_finds_games_and_positions():
 
 
 def test_replay_prints_tags_and_boards():
-    record = find_record(GOLDEN / "games.txt")
+    record = find_record(GOLDEN)
     texts = list(replay_text(record, color=False))
     assert len(texts) == 2 + len(record.actions)
     assert "yellow: maxn" in texts[0]

@@ -1,0 +1,46 @@
+"""Games of 9tka to write down: random ones, and those of the golden files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from conftest import Options, random_positions
+
+from ninetka_env.api.records import GameRecord
+from ninetka_env.core.registry import load_variant
+from ninetka_env.games.ninetka.geometry import square_index
+
+GOLDEN = Path(__file__).parent / "games.txt"
+"""Three games, read by eye, as they are written now."""
+GOLDEN_OF_FORMAT_1 = Path(__file__).parent / "games-format-1.txt"
+"""The same games as they were written before there were other games."""
+
+
+def played(options: Options, seed: int = 0, tags: dict[str, str] | None = None) -> GameRecord:
+    """Record a random game."""
+    start = options.new_game(seed)
+    neutrals = np.flatnonzero(start.board == 5)
+    actions = [position.last_action for position in random_positions(options, seed)][1:]
+    return GameRecord.of(actions, **options._asdict(), drawn=neutrals, tags=tags)
+
+
+def counted(options: Options, neutrals: str = "", **tags: str) -> GameRecord:
+    """Record a game that draws no random numbers: each ply plays the legal action number 7 * ply, counted round."""
+    drawn = [square_index(name) for name in neutrals.split()]
+    variant = load_variant("ninetka", **options._asdict())
+    game = GameRecord(variant, (), (), 0, drawn=tuple(drawn)).start()
+    actions: list[int] = []
+    while not game.is_over:
+        legal = game.legal_actions()
+        actions.append(int(legal[7 * len(actions) % len(legal)]))
+        game.play(actions[-1])
+    return GameRecord.of(actions, **options._asdict(), drawn=drawn, tags=tags)
+
+
+def golden_records() -> list[GameRecord]:
+    return [
+        counted(Options(2), yellow="maxn", blue="random", date="2024-05-01"),
+        counted(Options(4, "random", "continue", auto_pass=False), "C9 F8 I9 D6 E5 I5 C4 G3 H3"),
+        counted(Options(3), seed="7"),
+    ]
