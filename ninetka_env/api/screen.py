@@ -36,6 +36,8 @@ class Screen:
         """
         if self.mode is None:
             raise ValueError(f"render_mode=None: nothing to render; make the environment with one of {RENDER_MODES}")
+        if self._window is not None and self._window.is_closed:
+            return None
         if self.mode == "ansi":
             return render_ansi(game)
         pixels = render_rgb(game)

@@ -310,7 +310,7 @@ def active_seat(game: Game) -> int:
 def seat_note(game: Game, seat: int) -> str:
     """Say what a seat has left to do."""
     if game.is_over:
-        tied = np.count_nonzero(game.scores() == game.scores().max()) > 1
+        tied = game.event is None and np.count_nonzero(game.scores() == game.scores().max()) > 1
         return "" if seat != game.winner() else "wins the tie" if tied else "wins"
     if game.phase == Phase.NEUTRAL:
         return "places neutral" if seat == game.to_move else ""
