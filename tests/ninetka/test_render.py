@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from conftest import ALL_OPTIONS, Options, position_after, random_position, random_positions
 
+from ninetka_env.api.screen import save_png
+from ninetka_env.core.drawing import Window
 from ninetka_env.games.ninetka import picture
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, SECTION, SQUARE_NEUTRAL, square_index
 from ninetka_env.games.ninetka.picture import CELLS, STONE_COLOURS, centre, seat_note
-from ninetka_env.games.ninetka.render import Window, render_ansi, render_rgb, save_png
+from ninetka_env.games.ninetka.render import render_ansi, render_rgb
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_env.games.ninetka.text import last_landing
 
@@ -103,6 +105,13 @@ def test_notes_tell_what_seats_have_left():
     assert seat_note(must_pass, must_pass.to_move) == "cannot slide"
     ends = {seat_note(game, game.winner()) for game in (random_position(Options(2), s, 99) for s in range(40))}
     assert ends == {"wins", "wins the tie"}
+
+
+def test_who_wins_by_an_event_wins_no_tie():
+    game = Game.new(3)
+    game.resign(2)
+    assert [seat_note(game, seat) for seat in range(3)] == ["", "wins", ""]
+    assert "9tka  blue wins" in render_ansi(game, color=False)
 
 
 # Pixels
@@ -220,11 +229,11 @@ def test_panel_points_at_the_seat_to_move():
 
 
 def test_png_holds_the_picture(tmp_path):
-    save_png(SHOWN[-1], tmp_path / "board.png", SIZE)
+    save_png(SHOWN[-1], tmp_path / "board.png")
     saved = pygame.surfarray.array3d(pygame.image.load(tmp_path / "board.png")).swapaxes(0, 1)
-    assert (saved == render_rgb(SHOWN[-1], SIZE)).all()
+    assert (saved == render_rgb(SHOWN[-1])).all()
     with pytest.raises(FileNotFoundError) as caught:
-        save_png(SHOWN[-1], tmp_path / "missing" / "board.png", SIZE)
+        save_png(SHOWN[-1], tmp_path / "missing" / "board.png")
     assert caught.value.filename == str(tmp_path / "missing" / "board.png")
 
 
@@ -233,8 +242,9 @@ def test_png_holds_the_picture(tmp_path):
 PROGRAM = """
 import sys
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.render import Window, render_ansi, render_rgb
-render_ansi(Game.new(2)), Window()
+from ninetka_env.core.drawing import Window
+from ninetka_env.games.ninetka.render import render_ansi, render_rgb
+render_ansi(Game.new(2)), Window("9tka")
 assert "pygame" not in sys.modules
 render_rgb(Game.new(2), 100)
 """
@@ -249,7 +259,8 @@ def test_pixels_need_no_screen_and_text_no_pygame():
 
 def test_missing_pygame_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
-    for draw in (render_rgb, Window().show, lambda game: save_png(game, "never.png")):
+    window, nothing = Window("9tka"), np.zeros((SIZE, SIZE, 3), np.uint8)
+    for draw in (render_rgb, lambda game: window.show(nothing), lambda game: save_png(game, "never.png")):
         with pytest.raises(ImportError, match=r"pip install 'ninetka-env\[render\]'"):
             draw(Game.new(2))
 
@@ -270,9 +281,9 @@ def shown():
 
 @pytest.mark.usefixtures("no_screen")
 def test_window_shows_the_same_picture():
-    window = Window(SIZE, fps=1000)
+    window = Window("9tka", fps=1000)
     for game in SHOWN[:3]:
-        window.show(game)
+        window.show(render_rgb(game, SIZE))
         assert (shown() == render_rgb(game, SIZE)).all()
     window.close()
     assert not pygame.display.get_init()
@@ -280,24 +291,24 @@ def test_window_shows_the_same_picture():
 
 @pytest.mark.usefixtures("no_screen")
 def test_window_stays_closed_when_its_user_closes_it():
-    window = Window(SIZE, fps=1000)
-    window.show(SHOWN[0])
+    window = Window("9tka", fps=1000)
+    window.show(render_rgb(SHOWN[0], SIZE))
     pygame.event.post(pygame.event.Event(pygame.QUIT))
-    window.show(SHOWN[1])
+    window.show(render_rgb(SHOWN[1], SIZE))
     assert window.is_closed
     assert not pygame.display.get_init()
-    window.show(SHOWN[2])
+    window.show(render_rgb(SHOWN[2], SIZE))
     window.close()
     assert not pygame.display.get_init()
-    again = Window(SIZE, fps=1000)
-    again.show(SHOWN[0])
+    again = Window("9tka", fps=1000)
+    again.show(render_rgb(SHOWN[0], SIZE))
     assert not again.is_closed
 
 
 @pytest.mark.usefixtures("no_screen")
 def test_window_notices_when_the_display_is_gone():
-    window = Window(SIZE, fps=1000)
-    window.show(SHOWN[0])
+    window = Window("9tka", fps=1000)
+    window.show(render_rgb(SHOWN[0], SIZE))
     pygame.display.quit()
     window.pump()
     assert window.is_closed
@@ -305,14 +316,14 @@ def test_window_notices_when_the_display_is_gone():
 
 @pytest.mark.usefixtures("no_screen")
 def test_window_leaves_time_to_look():
-    window = Window(100, fps=10)
-    window.show(SHOWN[0])
+    window = Window("9tka", fps=10)
+    window.show(render_rgb(SHOWN[0], SIZE))
     start = time.monotonic()
-    window.show(SHOWN[1])
+    window.show(render_rgb(SHOWN[1], SIZE))
     assert time.monotonic() - start > 0.05
 
 
 def test_no_screen_is_explained(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "nonesuch")
     with pytest.raises(RuntimeError, match=r"no window can be opened \(.*\); render_mode='rgb_array' needs none"):
-        Window().show(SHOWN[0])
+        Window("9tka").show(render_rgb(SHOWN[0], SIZE))
