@@ -24,16 +24,16 @@ def one_seat(
     Args:
         game: the game's spec, such as `"ninetka"`.
         seat: the learner's seat, or `"random"` to draw it anew for each game.
-        opponents: a spec for `make_agent` or an agent, for all other seats; or a sequence of n - 1 of them for the seats
-            after the learner's, in turn order; None for the game's usual yardstick.
+        opponents: a spec for `make_agent` or an agent, for all other seats; or a sequence of n - 1 of them for the
+            seats after the learner's, in turn order; None for the game's usual yardstick.
         reward: `"win"` or `"score"`.
         render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
-        options: of the game. (9tka: forced passes are always played by the rules.)
+        options: of the game.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.
     """
-    variant = _variant(game, options)
+    variant = load_variant(game, **options)
     return OneSeatEnv(variant, seat, make_opponents(opponents, variant), reward, render_mode)
 
 
@@ -46,12 +46,8 @@ def one_seat_vector(
     **options: Any,
 ) -> OneSeatVectorEnv:
     """Make N such games, stepped at once; the arguments are those of `one_seat`."""
-    variant = _variant(game, options)
+    variant = load_variant(game, **options)
     return OneSeatVectorEnv(num_envs, variant, seat, make_opponents(opponents, variant), reward)
-
-
-def _variant(game: str, options: dict[str, Any]) -> Variant:
-    return load_variant(game, **options)
 
 
 def make_opponents(opponents: Any, variant: Variant) -> Any:

@@ -123,8 +123,8 @@ class LegalActions(Discrete):
         return super().sample(self._masks[0] if mask is None and probability is None else mask, probability)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another place knows no position: it is the plain space."""
-        return Discrete, (int(self.n),)
+        """A copy by itself knows no position: it is the plain space, with the same generator."""
+        return Discrete, (int(self.n),), {name: value for name, value in vars(self).items() if name != "_masks"}
 
 
 class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
@@ -204,6 +204,12 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
     def close(self) -> None:
         """Close the window, if there is one."""
         self._screen.close()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """In a copy, samples are legal in the copy's own position."""
+        vars(self).update(state)
+        plain, self.action_space = self.action_space, LegalActions(self._table.masks)
+        vars(self.action_space).update(vars(plain))
 
     def _observation(self) -> npt.NDArray[np.int8]:
         if self.render_mode == "human":
