@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from ninetka.reference import ReferenceGame
+from numba import types
 
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.observation import SHAPE, write_observation
-from ninetka_env.games.ninetka.rules import Phase
+from ninetka_env.games.ninetka.rules import GAME, Phase
 
 TEST_GAMES = int(os.environ.get("NINETKA_TEST_GAMES", "2000"))
 
@@ -117,6 +119,19 @@ def positions(draw: st.DrawFn) -> tuple[Options, Game]:
     options = draw(any_options)
     game = random_position(options, draw(seeds), draw(st.integers(0, 84)))
     return options, game
+
+
+def times_compiled(function: Any) -> int:
+    """Count how often a compiled function was compiled for records of this game."""
+    return sum(numba.from_dtype(GAME) in _kinds(signature) for signature in function.signatures)
+
+
+def _kinds(kinds: Iterable[Any]) -> list[Any]:
+    """Return the types of the arguments of a call, of arrays the elements', of tuples each member's."""
+    found = []
+    for kind in kinds:
+        found += _kinds(kind.types) if isinstance(kind, types.BaseTuple) else [getattr(kind, "dtype", kind)]
+    return found
 
 
 @jit

@@ -23,6 +23,7 @@ from conftest import (
     random_position,
     random_positions,
     square,
+    times_compiled,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -438,11 +439,6 @@ def entries() -> dict[str, Any]:
     """Return the compiled functions behind `Game` that nobody else's compiled code calls."""
     found = {**vars(ninetka_env.core.game), **vars(ninetka_env.games.ninetka.game)}.items()
     return {name: entry for name, entry in found if name.startswith("_") and hasattr(entry, "signatures")}
-
-
-def times_compiled(entry: Any) -> int:
-    """Count how often an entry was compiled for records of this game."""
-    return sum(signature[0].dtype == numba.from_dtype(GAME) for signature in entry.signatures)
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ninetka_agents import make_agent
+from ninetka_agents.one_seat import one_seat
 from ninetka_env import ninetka_v0
-from ninetka_env.api.one_seat import NinetkaOneSeat
 
 HERE = Path(__file__).parent
 
@@ -30,7 +30,7 @@ def play_a_little(num_players: int) -> list[int]:
         actions = agents[0 if ply < 65 else ply % 4].act(envs.games, rng)
         told += actions.tolist()
         envs.step(actions)
-    env = NinetkaOneSeat(num_players, opponents="maxn:depth=1", turn_order="continue")
+    env = one_seat(num_players=num_players, opponents="maxn:depth=1", turn_order="continue")
     env.reset(seed=2)
     over = False
     while not over:
@@ -42,7 +42,8 @@ def play_a_little(num_players: int) -> list[int]:
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 def test_uncompiled_code_decides_the_same(num_players: int) -> None:
     code = f"import test_uncompiled; print(test_uncompiled.play_a_little({num_players}))"
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore", "PYTHONPATH": str(HERE)}
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "ignore", "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(play_a_little(num_players))

@@ -20,7 +20,8 @@ from conftest import Options, games_per_option, observe
 from pettingzoo.test import api_test, render_test, seed_test
 
 from ninetka_env import ninetka_v0
-from ninetka_env.games.ninetka import render
+from ninetka_env.api import screen
+from ninetka_env.api.aec import GameAEC
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, PASS
 from ninetka_env.games.ninetka.observation import SHAPE
@@ -91,15 +92,18 @@ def test_pettingzoo_seed(make, options):
 def test_pettingzoo_render(make, monkeypatch):
     pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr(render, "Window", functools.partial(render.Window, fps=1000))
+    monkeypatch.setattr(screen, "Window", functools.partial(screen.Window, fps=1000))
     for num_players in (2, 3, 4):
         render_test(lambda render_mode, n=num_players: make(num_players=n, render_mode=render_mode))
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="this PettingZoo has no registry")
-def test_the_registry_makes_it():
-    env = pettingzoo.make("aec", "ninetka/ninetka-v0", num_players=3, reward="score")
-    assert isinstance(env.unwrapped, ninetka_v0.raw_env)
+@pytest.mark.parametrize("name", ["ninetka_env/Ninetka-v0", "ninetka/ninetka-v0"])
+def test_the_registry_makes_it(name):
+    """By the name that Gymnasium's registry has, too, and by an older one."""
+    env = pettingzoo.make("aec", name, num_players=3, reward="score")
+    assert isinstance(env.unwrapped, GameAEC)
+    assert env.unwrapped.metadata["name"] == "ninetka_v0"
     env.reset(seed=0)
     assert env.agents == ["player_0", "player_1", "player_2"]
     assert env.unwrapped.game.num_players == 3
@@ -420,12 +424,12 @@ def test_the_drawing_library_is_loaded_when_something_is_drawn():
         env = ninetka_v0.env(render_mode="rgb_array")
         env.reset(seed=0)
         env.step(24)
-        assert not {"pygame", "PIL", "torch", "agents"} & set(sys.modules), "loaded too early"
+        assert not {"pygame", "PIL", "torch", "ninetka_agents"} & set(sys.modules), "loaded too early"
         env.render()
         assert "pygame" in sys.modules
     """
-    root = Path(__file__).parent.parent
-    environment = os.environ | {"PYTHONPATH": str(root), "SDL_VIDEODRIVER": "dummy"}
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "SDL_VIDEODRIVER": "dummy"}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

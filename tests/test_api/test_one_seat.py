@@ -11,11 +11,13 @@ import gymnasium
 import numpy as np
 import pytest
 from conftest import observe
+from gymnasium.spaces import Discrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from ninetka_agents.one_seat import one_seat, one_seat_vector
 from ninetka_agents.random_agent import RandomAgent
-from ninetka_env.api.one_seat import NinetkaOneSeat, NinetkaOneSeatVector
+from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.observation import SHAPE
 
@@ -65,7 +67,7 @@ def test_gymnasium_check_env(num_players, monkeypatch):
 
 
 def test_samples_of_the_action_space_are_legal():
-    env = NinetkaOneSeat(3, opponents="random")
+    env = one_seat(num_players=3, opponents="random")
     env.action_space.seed(0)
     env.reset(seed=0)
     over, sampled = False, set()
@@ -85,16 +87,16 @@ def test_it_renders(render_mode):
     drawn = env.render()
     assert isinstance(drawn, str) if render_mode == "ansi" else drawn.dtype == np.uint8
     with pytest.raises(ValueError, match="render_mode=None"):
-        NinetkaOneSeat(opponents="random").render()
+        one_seat(opponents="random").render()
 
 
 def test_gymnasium_makes_one_and_many():
     env = gymnasium.make(ID, num_players=3, opponents="random")
-    assert isinstance(env.unwrapped, NinetkaOneSeat)
+    assert isinstance(env.unwrapped, OneSeatEnv)
     for _ in play_game(env, np.random.default_rng(0)):  # through gymnasium's passive checker
         pass
     envs = gymnasium.make_vec(ID, num_envs=3, num_players=3, opponents="random")
-    assert isinstance(envs.unwrapped, NinetkaOneSeatVector)
+    assert isinstance(envs.unwrapped, OneSeatVectorEnv)
     assert envs.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
     assert envs.observation_space.shape == (3, *SHAPE)
     assert envs.observation_space.contains(envs.reset(seed=0)[0])
@@ -109,7 +111,7 @@ def test_gymnasium_makes_one_and_many():
 @pytest.mark.parametrize("reward", ["win", "score"])
 @pytest.mark.parametrize("neutral_placement", ["players", "random"])
 def test_what_the_learner_sees_and_gets(num_players, reward, neutral_placement):
-    env = NinetkaOneSeat(num_players, opponents="random", reward=reward, neutral_placement=neutral_placement)
+    env = one_seat(num_players=num_players, opponents="random", reward=reward, neutral_placement=neutral_placement)
     rng, seats = np.random.default_rng(0), set()
     for seed in range(12):
         for seen, paid, over, info in play_game(env, rng, seed):
@@ -142,10 +144,10 @@ def test_seeds_repeat_games_and_observations_stay():
             for seen, paid, _, info in play_game(env, np.random.default_rng(0), seed)
         ]
 
-    env = NinetkaOneSeat(3, opponents="random", neutral_placement="random")
+    env = one_seat(num_players=3, opponents="random", neutral_placement="random")
     first = play(env, 5)
     assert play(env, 5) == first
-    assert play(NinetkaOneSeat(3, opponents="random", neutral_placement="random"), 5) == first
+    assert play(one_seat(num_players=3, opponents="random", neutral_placement="random"), 5) == first
     assert play(env, None) != first
     kept = [(seen, seen.copy()) for seen, *_ in play_game(env, np.random.default_rng(0))]
     assert all((seen == before).all() for seen, before in kept)
@@ -153,7 +155,7 @@ def test_seeds_repeat_games_and_observations_stay():
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_a_copy_goes_on_alike(duplicate):
-    env = NinetkaOneSeat(3, opponents="random")
+    env = one_seat(num_players=3, opponents="random")
     env.reset(seed=0)
     rng = np.random.default_rng(0)
     for _ in range(5):
@@ -171,7 +173,7 @@ def test_a_copy_goes_on_alike(duplicate):
 
 
 def test_an_illegal_action_is_named_and_changes_nothing():
-    env = NinetkaOneSeat(2, seat=0, opponents=Fixed())
+    env = one_seat(num_players=2, seat=0, opponents=Fixed())
     env.reset(seed=0)
     before = str(env.game)
     for action in (0, 121, 122, -1):
@@ -191,7 +193,7 @@ def test_an_illegal_action_is_named_and_changes_nothing():
 @pytest.mark.parametrize("seat", [0, 1, 2])
 def test_a_sequence_names_the_opponents_in_turn_order(seat):
     first, second = Fixed(0), Fixed(-1)
-    env = NinetkaOneSeat(3, seat=seat, opponents=[first, second])
+    env = one_seat(num_players=3, seat=seat, opponents=[first, second])
     for _ in play_game(env, np.random.default_rng(0), seed=0):
         assert env.seat == seat
     assert set(first.seats) == {(seat + 1) % 3}
@@ -202,7 +204,7 @@ def test_one_agent_may_hold_several_seats():
     agent = Fixed()
     for opponents in (agent, [agent, agent, agent], (agent, "random", agent)):
         agent.seats.clear()
-        for _ in play_game(NinetkaOneSeat(4, seat=1, opponents=opponents), np.random.default_rng(0), seed=0):
+        for _ in play_game(one_seat(num_players=4, seat=1, opponents=opponents), np.random.default_rng(0), seed=0):
             pass
         assert set(agent.seats) == ({0, 2} if "random" in np.atleast_1d(opponents) else {0, 2, 3})
 
@@ -211,12 +213,12 @@ def test_one_agent_may_hold_several_seats():
     "opponents", ["random", "maxn:depth=1", "mcts:simulations=2", RandomAgent(), ["random", "maxn:depth=2"]]
 )
 def test_opponents_are_specs_or_agents(opponents):
-    env = NinetkaOneSeat(3, opponents=opponents)
+    env = one_seat(num_players=3, opponents=opponents)
     results = list(play_game(env, np.random.default_rng(0), seed=0))
     assert results[-1][2]
 
 
-@pytest.mark.parametrize("make", [NinetkaOneSeat, lambda **options: NinetkaOneSeatVector(2, **options)])
+@pytest.mark.parametrize("make", [one_seat, lambda **options: one_seat_vector(2, **options)])
 @pytest.mark.parametrize(
     ("option", "message"),
     [
@@ -233,7 +235,12 @@ def test_opponents_are_specs_or_agents(opponents):
         ({"opponents": "chess"}, r"unknown agent 'chess': known are .*maxn.*mcts.*random"),
         ({"opponents": ["random"], "num_players": 3}, r"opponents: 1 given, expected one for all or 2"),
         ({"opponents": []}, r"opponents: 0 given, expected one for all or 1"),
-        ({"opponents": None}, r"opponents: None is neither an agent's spec nor an agent"),
+        ({"opponents": 3}, r"opponents: 3 is neither an agent's spec nor an agent"),
+        ({"opponents": [None]}, r"opponents: None is neither an agent's spec nor an agent"),
+        ({"auto_pass": 1}, r"auto_pass=1: .*False, True"),
+        ({"komi": 6.5}, r"unknown option 'komi', there are num_players"),
+        ({"num_player": 3}, r"unknown option 'num_player'.*did you mean 'num_players'"),
+        ({"game": "chess"}, r"unknown game 'chess': known are .*ninetka"),
     ],
 )
 def test_a_wrong_option_is_named_with_the_allowed_values(make, option, message):
@@ -243,9 +250,63 @@ def test_a_wrong_option_is_named_with_the_allowed_values(make, option, message):
 
 def test_a_wrong_number_of_games_or_render_mode_is_named():
     with pytest.raises(ValueError, match=r"num_envs=0: .*at least 1"):
-        NinetkaOneSeatVector(0)
+        one_seat_vector(0)
     with pytest.raises(ValueError, match=r"render_mode='4k': .*'human', 'rgb_array', 'ansi'"):
-        NinetkaOneSeat(render_mode="4k")
+        one_seat(render_mode="4k")
+
+
+def test_unless_told_the_opponents_are_the_games_yardstick():
+    for spec in (None, "maxn"):
+        env = one_seat(opponents=spec, seat=1)
+        assert [agent.name for _, agent in env._table._opponents] == ["maxn"]
+    assert gymnasium.make(ID).unwrapped._table._opponents[0][1].name == "maxn"
+
+
+def test_a_spec_that_comes_twice_is_one_agent():
+    env = one_seat(num_players=4, opponents=["random", "maxn:depth=1", "random"])
+    assert [(seats, agent.name) for seats, agent in env._table._opponents] == [
+        ([1, 3], "random"),
+        ([2], "maxn:depth=1"),
+    ]
+
+
+def test_passes_are_the_rules_or_everybodys_own():
+    passes = 0
+    for auto_pass in (True, False):
+        env = one_seat(num_players=3, opponents="random", auto_pass=auto_pass)
+        for seed in range(20):
+            for _, _, over, info in play_game(env, np.random.default_rng(seed), seed):
+                passes += info["action_mask"][121]
+                assert auto_pass <= (not info["action_mask"][121])
+                assert over or info["action_mask"].any()
+    assert passes
+
+
+def test_the_action_space_alone_is_copied_without_the_games():
+    env = one_seat(num_players=3, opponents="random")
+    env.action_space.seed(3)
+    for duplicate in (copy.deepcopy, lambda space: pickle.loads(pickle.dumps(space))):
+        twin = duplicate(env.action_space)
+        assert type(twin) is Discrete
+        assert twin == Discrete(122)
+        assert twin.np_random.integers(2**60) == copy.deepcopy(env.action_space.np_random).integers(2**60)
+    assert len(pickle.dumps(env.action_space)) < 2000
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_samples_of_a_copys_action_space_are_legal_and_go_on_alike(duplicate):
+    env = one_seat(num_players=3, opponents="random")
+    env.action_space.seed(3)
+    env.reset(seed=0)
+    twin = duplicate(env)
+    over = False
+    while not over:
+        action = twin.action_space.sample()
+        assert env.action_space.sample() == action
+        assert env.action_masks()[action]
+        env.step(action)
+        over = twin.step(action)[2]
+    assert str(env.game) == str(twin.game)
 
 
 # Many games
@@ -256,8 +317,8 @@ def test_a_wrong_number_of_games_or_render_mode_is_named():
 def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, turn_order):
     """With a fixed seat and opponents that draw nothing, no chance is left in which the two could differ."""
     options = {"num_players": num_players, "turn_order": turn_order, "seat": num_players - 1, "opponents": Fixed(-1)}
-    envs = NinetkaOneSeatVector(4, **options)
-    single = SyncVectorEnv([lambda: NinetkaOneSeat(**options)] * 4, autoreset_mode=AutoresetMode.SAME_STEP)
+    envs = one_seat_vector(4, **options)
+    single = SyncVectorEnv([lambda: one_seat(**options)] * 4, autoreset_mode=AutoresetMode.SAME_STEP)
     rng, ended = np.random.default_rng(0), 0
     assert_equal(envs.reset(seed=0), single.reset(seed=0))
     for _ in range(120):
@@ -293,7 +354,7 @@ def assert_equal_infos(infos, expected):
 
 @pytest.mark.parametrize("reward", ["win", "score"])
 def test_rewards_and_last_views_are_those_of_the_learners_seats(reward):
-    envs = NinetkaOneSeatVector(16, 3, opponents="random", reward=reward)
+    envs = one_seat_vector(16, num_players=3, opponents="random", reward=reward)
     _, infos = envs.reset(seed=0)
     rng, ended = np.random.default_rng(0), Counter()
     for _ in range(60):
@@ -327,13 +388,13 @@ def test_opponents_think_about_all_games_together():
     sizes = []
     act = agent.act
     agent.act = lambda games, rng: sizes.append(len(games)) or act(games, rng)
-    envs = NinetkaOneSeatVector(8, seat=1, opponents=agent)
+    envs = one_seat_vector(8, seat=1, opponents=agent)
     envs.reset(seed=0)
     assert sizes == [8]
 
 
 def test_seats_are_drawn_uniformly_and_anew():
-    envs = NinetkaOneSeatVector(900, 3, opponents="random")
+    envs = one_seat_vector(900, num_players=3, opponents="random")
     first = envs.reset(seed=0)[1]["seat"]
     assert (abs(np.bincount(first) - 300) < 50).all()
     assert (envs.reset()[1]["seat"] != first).any()
@@ -341,7 +402,7 @@ def test_seats_are_drawn_uniformly_and_anew():
 
 
 def test_an_illegal_action_names_its_game_and_moves_nothing():
-    envs = NinetkaOneSeatVector(3, seat=0, opponents=Fixed())
+    envs = one_seat_vector(3, seat=0, opponents=Fixed())
     envs.reset(seed=0)
     before = envs.action_masks()
     with pytest.raises(ValueError, match=r"^game 2: action 0 \(A11\).*NEUTRAL"):
@@ -354,7 +415,7 @@ def test_an_illegal_action_names_its_game_and_moves_nothing():
 
 
 def test_results_stay_as_they_were_returned():
-    envs = NinetkaOneSeatVector(4, opponents="random")
+    envs = one_seat_vector(4, opponents="random")
     kept = [envs.reset(seed=0)[0]]
     before = [kept[0].copy()]
     rng = np.random.default_rng(0)
