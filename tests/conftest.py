@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numba
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from ninetka.reference import ReferenceGame
 from numba import types
 
+from ninetka_env.core import registry, verbs
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game
@@ -72,6 +74,16 @@ def options(request: pytest.FixtureRequest) -> Options:
     """Every combination of options, one after the other."""
     chosen: Options = request.param
     return chosen
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test make games known that nobody knows afterwards."""
+    registry._load_all()
+    known = registry._REGISTER
+    own = replace(known, definitions=dict(known.definitions), dtypes=dict(known.dtypes))
+    monkeypatch.setattr(registry, "_REGISTER", own)
+    monkeypatch.setattr(verbs, "_FUNCTIONS", dict(verbs._FUNCTIONS))
 
 
 def games_per_option(share: float = 1.0) -> int:

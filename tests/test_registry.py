@@ -1,0 +1,411 @@
+"""The register of games: specs and options by name, what is refused, and a game that this package does not bring."""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import numba
+import numpy as np
+import pettingzoo
+import pytest
+import toy
+from conftest import ALL_OPTIONS
+from pettingzoo.test import api_test
+
+from ninetka_agents import make_agent
+from ninetka_env.api.aec import GameAEC
+from ninetka_env.api.record_files import read_records, replay_text
+from ninetka_env.api.records import GameRecord, format_record
+from ninetka_env.api.screen import render_ansi, render_rgb
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.registry import (
+    Variant,
+    definition_of,
+    get_definition,
+    known_games,
+    limits_of,
+    load_variant,
+    register,
+)
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.rules import GAME
+
+pytestmark = pytest.mark.usefixtures("toys")
+
+
+# Games by name
+
+
+@pytest.mark.parametrize(
+    ("spec", "changed"),
+    [
+        ("ninetka", {}),
+        ("ninetka:", {}),
+        ("ninetka:num_players=2", {}),
+        ("ninetka:num_players=3", {"num_players": 3}),
+        ("ninetka:turn_order=continue,num_players=4", {"num_players": 4, "turn_order": "continue"}),
+        ("ninetka:neutral_placement=random,", {"neutral_placement": "random"}),
+        ("ninetka:auto_pass=False", {"auto_pass": False}),
+        ("ninetka:auto_pass=false", {"auto_pass": False}),
+        ("ninetka:auto_pass=true", {}),
+    ],
+)
+def test_a_spec_names_a_game_and_its_options(spec, changed):
+    usual = {"num_players": 2, "neutral_placement": "players", "turn_order": "restart", "auto_pass": True}
+    variant = load_variant(spec)
+    assert variant.options == usual | changed
+    assert variant == get_definition("ninetka").variant(**changed)
+    assert variant == load_variant("ninetka", **changed)
+    assert (variant.num_players, variant.num_actions, variant.dtype) == (variant.options["num_players"], 122, GAME)
+
+
+def test_unless_told_it_is_9tka():
+    assert load_variant() == load_variant("ninetka")
+    assert load_variant().definition.title == "9tka"
+
+
+def test_options_come_before_those_of_the_text():
+    assert (
+        load_variant("ninetka:num_players=3,auto_pass=false", num_players=4).spec
+        == "ninetka:num_players=4,auto_pass=False"
+    )
+
+
+def test_a_variant_is_taken_as_it_is():
+    variant = load_variant("ninetka:num_players=3")
+    assert load_variant(variant) is variant
+    assert load_variant(variant, auto_pass=False) == load_variant("ninetka:num_players=3,auto_pass=False")
+    assert variant.replaced(num_players=2) == load_variant()
+
+
+@pytest.mark.parametrize("chosen", ALL_OPTIONS, ids=str)
+def test_a_variant_survives_its_spec_its_codes_and_pickle(chosen):
+    variant = load_variant("ninetka", **chosen._asdict())
+    assert dict(variant.options) == chosen._asdict()
+    copies = [
+        load_variant(variant.spec),
+        load_variant(str(variant)),
+        variant.definition.decoded(variant.codes),
+        copy.deepcopy(variant),
+        *(pickle.loads(pickle.dumps(variant, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)),
+    ]
+    for twin in copies:
+        assert type(twin) is Variant
+        assert (twin, hash(twin), twin.spec, twin.codes) == (variant, hash(variant), variant.spec, variant.codes)
+        assert twin.definition is variant.definition
+        assert (twin.options, twin.sizes) == (variant.options, variant.sizes)
+
+
+def test_different_options_are_different_variants():
+    variants = {load_variant("ninetka", **chosen._asdict()) for chosen in ALL_OPTIONS}
+    assert len(variants) == len({variant.spec for variant in variants}) == len(ALL_OPTIONS)
+    assert load_variant() != "ninetka"
+
+
+def test_the_options_of_a_variant_cannot_be_changed():
+    with pytest.raises(TypeError):
+        load_variant().options["num_players"] = 3
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", r"unknown game '': known are .*ninetka"),
+        ("chess", r"unknown game 'chess': known are .*ninetka"),
+        ("ninetke", r"unknown game 'ninetke': known are .*ninetka.*\(did you mean 'ninetka'\?\)"),
+        ("Ninetka", r"unknown game 'Ninetka'.*did you mean 'ninetka'"),
+        ("9tka", r"unknown game '9tka': known are .*ninetka"),
+        ("x" * 1000, r"unknown game 'x{79} \.\.\.: known are"),
+        ("ninetka:players=3", r"unknown option 'players', there are num_players, neutral_placement, turn_order, auto_pass "
+                              r"\(did you mean 'num_players'\?\)"),
+        ("ninetka:=3", r"ninetka: unknown option '', there are num_players"),
+        ("ninetka:reward=win", r"ninetka: unknown option 'reward', there are num_players"),
+        ("ninetka:3", r"ninetka: expected option=value, found '3'"),
+        ("ninetka:num_players=2,continue", r"ninetka: expected option=value, found 'continue'"),
+        ("ninetka:num_players=2,num_players=3", r"ninetka: option 'num_players' is given twice"),
+        ("ninetka:num_players=2,num_players=2", r"ninetka: option 'num_players' is given twice"),
+        ("ninetka:num_players=5", r"num_players='5': expected one of 2, 3, 4"),
+        ("ninetka:num_players=", r"num_players='': expected one of 2, 3, 4"),
+        ("ninetka:turn_order=Restart", r"turn_order='Restart': expected one of 'restart', 'continue'"),
+        ("ninetka:auto_pass=1", r"auto_pass='1': expected one of False, True"),
+        (None, r"game=None: expected text, such as 'ninetka'"),
+        (3, r"game=3: expected text"),
+    ],
+)  # fmt: skip
+def test_a_wrong_spec_is_named_with_what_is_known(spec, message):
+    with pytest.raises(ValueError, match=message):
+        load_variant(spec)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_players": 5}, r"num_players=5: expected one of 2, 3, 4"),
+        ({"num_players": "2"}, r"num_players='2': expected one of 2, 3, 4"),
+        ({"auto_pass": 1}, r"auto_pass=1: expected one of False, True"),
+        ({"komi": 6.5}, r"ninetka: unknown option 'komi', there are num_players"),
+        ({"turn_orders": "restart"}, r"unknown option 'turn_orders'.*did you mean 'turn_order'"),
+    ],
+)
+def test_a_wrong_option_is_named_with_the_allowed_values(options, message):
+    for choose in (get_definition("ninetka").variant, lambda **options: load_variant("ninetka", **options)):
+        with pytest.raises(ValueError, match=message):
+            choose(**options)
+
+
+def test_what_the_register_knows():
+    assert "ninetka" in known_games()
+    assert known_games() == sorted(known_games())
+    definition = get_definition("ninetka")
+    assert definition_of(GAME) is definition
+    assert limits_of(GAME) == definition.dtypes[GAME]
+    assert definition.game_class is Game
+    assert pickle.loads(pickle.dumps(definition)) is definition
+    with pytest.raises(ValueError, match=r"records of .*belong to no game: known are .*ninetka"):
+        definition_of(np.dtype([("x", np.int8)]))
+
+
+def test_an_environments_id_is_the_same_in_both_registries():
+    def named(registry):
+        return {name for name in registry if name.startswith("ninetka_env/")}
+
+    assert "ninetka_env/Ninetka-v0" in named(gymnasium.registry)
+    if hasattr(pettingzoo, "aec_registry"):  # PettingZoo 1.27 and later
+        assert named(pettingzoo.aec_registry) == named(gymnasium.registry)
+        assert "ninetka/ninetka-v0" in pettingzoo.aec_registry
+
+
+# Games made known
+
+
+def test_a_game_is_known_once_it_is_registered():
+    assert "toy" not in known_games()
+    definition = register(toy.definition())
+    assert "toy" in known_games()
+    assert get_definition("toy") is definition
+    assert definition_of(toy.TOY) is definition
+    assert register(definition) is definition  # twice is as good as once
+
+
+@pytest.mark.parametrize(
+    ("spec", "options"),
+    [
+        ("toy", {"num_players": 2, "stones": 12, "last": "wins"}),
+        ("toy:stones=70", {"num_players": 2, "stones": 70, "last": "wins"}),
+        ("toy:last=loses,stones=1,num_players=3", {"num_players": 3, "stones": 1, "last": "loses"}),
+    ],
+)
+def test_options_may_be_whole_numbers(spec, options):
+    register(toy.definition())
+    variant = load_variant(spec)
+    assert variant.options == options
+    assert variant.codes == (options["num_players"] - 2, options["stones"], int(options["last"] == "loses"))
+    assert load_variant(variant.spec) == pickle.loads(pickle.dumps(variant)) == variant
+
+
+@pytest.mark.parametrize("stones", ["0", "71", "1.5", "many", "", "-1", "1e1"])
+def test_a_number_out_of_bounds_is_named(stones):
+    register(toy.definition())
+    with pytest.raises(ValueError, match=r"stones=.*expected an integer (of at least 1 and at most 70|1\.\.70)"):
+        load_variant(f"toy:stones={stones}")
+
+
+def test_variants_of_different_games_are_different():
+    register(toy.definition())
+    assert load_variant("toy") != load_variant("ninetka")
+    assert hash(load_variant("toy")) != hash(load_variant("ninetka"))
+
+
+def refused(definition, message):
+    """Check that a game is refused by name and stays unknown."""
+    before = known_games()
+    with pytest.raises(ValueError, match=message):
+        register(definition)
+    assert known_games() == before
+    if definition.name == "toy":
+        with pytest.raises(ValueError, match="unknown game 'toy'"):
+            get_definition("toy")
+
+
+def test_another_game_of_the_same_name_is_refused():
+    refused(toy.definition(name="ninetka"), "game 'ninetka': another game of that name is registered already")
+    register(toy.definition())
+    with pytest.raises(ValueError, match="game 'toy': another game of that name is registered already"):
+        register(toy.definition())
+
+
+def test_the_record_type_of_another_game_is_refused():
+    limits = toy.definition().dtypes[toy.TOY]
+    refused(toy.definition(dtypes={GAME: limits}), "game 'toy': its record type is that of 'ninetka'; give it a field")
+    register(toy.definition())
+    refused(toy.definition(name="nim"), "game 'nim': its record type is that of 'toy'")
+    assert definition_of(toy.TOY).name == "toy"
+
+
+@pytest.mark.parametrize("lacking", ["num_players", "to_move"])
+def test_records_lacking_a_field_are_refused(lacking):
+    dtype = np.dtype([(name, np.int8) for name in ("heap", "num_players", "to_move") if name != lacking])
+    limits = toy.definition().dtypes[toy.TOY]
+    refused(toy.definition(dtypes={dtype: limits}), f"game 'toy': its records lack {lacking}$")
+
+
+def winer_of(game):
+    return 0
+
+
+def stage(game, viewer):
+    return 0
+
+
+def plays(game, action):
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (winer_of, r"game 'toy': 'winer_of' is no verb \(did you mean 'winner_of'\?\)"),
+        (plays, r"game 'toy': 'plays' is no verb \(did you mean 'play"),
+        (refused, r"game 'toy': 'refused' is no verb"),
+        (stage, r"game 'toy': stage takes 1 arguments, this one 2"),
+    ],
+)
+def test_functions_that_are_no_verbs_are_refused(function, message):
+    refused(toy.definition(compiled=(*toy.COMPILED, function)), message)
+
+
+@pytest.mark.parametrize("missing", toy.COMPILED, ids=lambda function: function.__name__)
+def test_missing_verbs_are_named(missing):
+    rest = tuple(function for function in toy.COMPILED if function is not missing)
+    refused(toy.definition(compiled=rest), f"game 'toy': the compiled functions lack {missing.__name__}$")
+
+
+def test_all_missing_verbs_are_named_at_once():
+    names = ", ".join(function.__name__ for function in toy.COMPILED)
+    refused(toy.definition(compiled=()), f"game 'toy': the compiled functions lack {names}$")
+
+
+def test_a_game_cannot_be_asked_before_it_is_known():
+    with pytest.raises(TypeError, match=r"records of .* belong to no game that is registered"):
+        toy.ToyGame(np.zeros(1, toy.TOY)).is_over  # noqa: B018 (it asks)
+
+
+# A game that this package does not bring
+
+
+def started(spec="toy", **options):
+    register(toy.definition())
+    return toy.ToyGame.start(load_variant(spec, **options), 0)
+
+
+def test_it_plays():
+    game = started("toy:stones=5,num_players=3")
+    assert (game.num_players, game.num_actions, game.to_move, game.ply, game.stage) == (3, 4, 0, 0, 0)
+    assert game.winner() == DRAWN
+    for action, legal in ((3, [1, 2, 3]), (1, [1, 2]), (1, [1])):
+        assert game.legal_actions().tolist() == legal
+        game.play(action)
+    assert (game.is_over, game.winner(), game.ply) == (True, 2, 3)
+    assert game.scores().tolist() == [0, 0, 1]
+    assert game.returns("score").tolist() == game.returns("win").tolist() == [-0.5, -0.5, 1]
+    with pytest.raises(ValueError, match="action 1 is illegal: the game is over"):
+        game.play(1)
+
+
+def test_options_reach_the_rules():
+    game = started("toy:stones=2,last=loses")
+    game.play(2)
+    assert game.winner() == 1
+
+
+def test_illegal_actions_are_named():
+    game = started("toy:stones=2")
+    for action in (0, 3, 4, -1, 2**40):
+        with pytest.raises(ValueError, match=f"action {action} is illegal for seat 0: legal are 1, 2$"):
+            game.play(action)
+
+
+def test_pettingzoo_plays_it():
+    register(toy.definition())
+    for options in ({}, {"num_players": 3, "last": "loses"}):
+        with pytest.warns(UserWarning, match="Observation"):
+            api_test(GameAEC(load_variant("toy", **options)), num_cycles=50)
+
+
+def test_agents_of_every_game_play_it():
+    games = np.repeat(started().records, 300)
+    actions = make_agent("random", "toy").act(games, np.random.default_rng(0))
+    assert set(actions.tolist()) == {1, 2, 3}
+    with pytest.raises(ValueError, match=r"agent 'maxn' plays ninetka, not toy: known are mcts, random"):
+        make_agent("maxn", "toy")
+    with pytest.raises(ValueError, match=r"unknown agent 'randm': known are mcts, random.*did you mean 'random'"):
+        make_agent("randm", "toy:stones=3")
+
+
+def test_its_records_are_read_back():
+    register(toy.definition())
+    record = GameRecord.of((3, 1, 1), "toy:stones=5,num_players=3", tags={"first": "random"})
+    text = format_record(record)
+    assert text.splitlines() == [
+        "game record, format 2",
+        "game: toy",
+        "players: 3",
+        "stones: 5",
+        "last: wins",
+        "first: random",
+        "moves: 3 1 1",
+        "result: first 0, second 0, third 1; third wins",
+    ]
+    assert list(read_records(io.StringIO(text))) == [record]
+    for old, new, line, message in (
+        ("stones: 5", "stones: 71", 4, r"stones: '71': expected an integer 1\.\.70"),
+        ("stones: 5\n", "", 6, r"lacks 'stones: an integer 1\.\.70'"),
+        ("3 1 1", "3 1", 7, r"phase MOVES is cut off: expected one more of 1$"),
+        ("3 1 1", "3 4", 7, r"action 4 is illegal for seat 1: legal are 1, 2$"),
+        ("3 1 1", "3 1 one", 7, "no action 'one': expected a number"),
+        ("third wins", "drawn", 8, "expected the result"),
+    ):
+        with pytest.raises(ValueError, match=f"<text>, line {line}: .*{message}"):
+            list(read_records(io.StringIO(text.replace(old, new))))
+
+
+def test_without_pictures_it_is_shown_as_text():
+    game = started()
+    assert render_ansi(game) == str(game) == "<Game of Toy: ply 0, seat 0 to move>"
+    with pytest.raises(ValueError, match=r"Toy has no pictures but text: render_mode='ansi'"):
+        render_rgb(game)
+    record = GameRecord.of([3] * 4, "toy")
+    assert len(list(replay_text(record))) == 1 + 5
+
+
+PROGRAM = """
+import toy
+from ninetka_env.core.registry import load_variant, register
+register(toy.definition())
+game = toy.ToyGame.start(load_variant("toy"), 0)
+game.play(1)
+print(game.records["heap_of_toy"][0])
+"""
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_what_was_compiled_from_its_older_sources_is_not_run(tmp_path):
+    source = Path(toy.__file__).read_text()
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    told = []
+    for taken in ("action", "action", "2 * action"):
+        (tmp_path / "toy.py").write_text(source.replace("heap_of_toy -= action", f"heap_of_toy -= {taken}"))
+        command = [sys.executable, "-c", PROGRAM]
+        environment = os.environ | cache | {"PYTHONPATH": path}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        told.append(int(done.stdout))
+    assert told == [11, 11, 10]

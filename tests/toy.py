@@ -1,0 +1,115 @@
+"""A game that is as small as can be, and none of this package: stones are taken from a heap, up to three at a time.
+
+A test that registers what `definition` describes asks for the fixture `toys`, so that nobody else knows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ninetka_env.core.chance import Streams
+from ninetka_env.core.game import Game
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import Choice, Whole
+from ninetka_env.core.registry import Definition, Limits, Sizes, Values
+from ninetka_env.core.verbs import Codes, Mask, Record
+
+MOST_STONES = 70
+_SHORT, _BYTE = np.int16, np.int8
+_FIELDS = [
+    ("heap_of_toy", _SHORT),
+    ("plies", _SHORT),
+    ("last_loses", _BYTE),
+    ("num_players", _BYTE),
+    ("to_move", _BYTE),
+]
+TOY = np.dtype((np.record, _FIELDS))
+OPTIONS = (
+    Choice("num_players", 2, "seats at the table", (2, 3)),
+    Whole("stones", 12, "on the heap at the start", 1, MOST_STONES),
+    Choice("last", "wins", "what becomes of who takes the last stone", ("wins", "loses")),
+)
+
+
+@jit
+def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
+    game.heap_of_toy, game.plies = options[1], 0
+    game.last_loses = options[2]
+    game.num_players, game.to_move = options[0] + 2, 0
+
+
+@jit
+def num_actions(game: Record) -> int:
+    return 4
+
+
+@jit
+def is_over(game: Record) -> bool:
+    return game.heap_of_toy == 0
+
+
+@jit
+def is_legal(game: Record, action: int) -> bool:
+    return 1 <= action <= min(3, game.heap_of_toy)
+
+
+@jit
+def write_legal_mask(game: Record, mask: Mask) -> None:
+    for action in range(4):
+        mask[action] = is_legal(game, action)
+
+
+@jit
+def play(game: Record, action: int) -> int:
+    game.heap_of_toy -= action
+    game.plies += 1
+    game.to_move = (game.to_move + 1) % game.num_players
+    return 0
+
+
+@jit
+def winner_of(game: Record) -> int:
+    if game.heap_of_toy:
+        return -1
+    last = (game.to_move + game.num_players - 1) % game.num_players
+    return game.to_move if game.last_loses else last
+
+
+@jit
+def write_observation(game: Record, viewer: int, planes: Mask) -> None:
+    for stone in range(len(planes)):
+        planes[stone] = stone < game.heap_of_toy
+
+
+COMPILED = (start, num_actions, is_over, is_legal, write_legal_mask, play, winner_of, write_observation)
+
+
+class ToyGame(Game):
+    """A position of the heap."""
+
+    __slots__ = ()
+
+    name = "toy"
+
+
+def _sizes(options: Values) -> Sizes:
+    return Sizes(TOY, options["num_players"], 4, (1, 1, MOST_STONES), options["stones"])
+
+
+def definition(**changes: Any) -> Definition:
+    """Describe the game, with some changes."""
+    toy = Definition(
+        name="toy",
+        title="Toy",
+        version="toy_v0",
+        options=OPTIONS,
+        sizes=_sizes,
+        dtypes={TOY: Limits(3, 4, 4)},
+        compiled=COMPILED,
+        game="toy:ToyGame",
+        seats=("first", "second", "third"),
+    )
+    return replace(toy, **changes)
