@@ -93,6 +93,8 @@ def test_a_truncated_json_is_refused(path):
     ("changes", "reason"),
     [
         ({"environment": "ninetka_v9"}, "environment is 'ninetka_v9', this version reads 'ninetka_v0'"),
+        ({"environment": "chess_v0"}, "environment is 'chess_v0', this version reads 'ninetka_v0'"),
+        ({"environment": ["ninetka_v0"]}, r"environment is \['ninetka_v0'\], this version reads 'ninetka_v0'"),
         ({"format": 0}, "format is 0"),
         ({"network": {"width": 16, "blocks": 1}}, "do not fit the network"),
         ({"network": {"width": 8, "depth": 1}}, "do not fit the network"),
@@ -129,6 +131,23 @@ def test_the_agent_loads_a_path_and_checks_its_options(path):
         NetAgent(str(path), temperature=-1)
     with pytest.raises(ValueError, match="threads=-1"):
         NetAgent(str(path), threads=-1)
+
+
+def test_the_agent_plays_the_game_of_its_network(path):
+    with pytest.raises(ValueError, match=r"net\.safetensors: its network plays ninetka, not go"):
+        NetAgent(str(path), game="go")
+
+
+def test_shipped_networks_of_the_game_asked_for_come_first(tmp_path, network, monkeypatch):
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    for name in ("ninetka/gen-1", "ninetka/gen-4", "go/gen-1"):
+        save_checkpoint(tmp_path / name, network)
+    assert find_checkpoint("gen-1", "go") == tmp_path / "go" / "gen-1.safetensors"
+    for other in (find_checkpoint("ninetka/gen-1", "go"), find_checkpoint("all")):
+        assert other == tmp_path / "ninetka" / "gen-1.safetensors"
+    for name in ("gen-4", "all", "grand"):  # other games have no former names
+        with pytest.raises(ValueError, match=r"the shipped ones are gen-1, ninetka/gen-1, ninetka/gen-4"):
+            find_checkpoint(name, "go")
 
 
 def test_the_best_shipped_network_is_the_newest(tmp_path, network, monkeypatch):

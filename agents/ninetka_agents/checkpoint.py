@@ -1,4 +1,4 @@
-"""Weights on disk: one `.safetensors` file of tensors beside one `.json` that says what they are.
+"""Weights on disk: one `.safetensors` file of tensors beside one `.json` that says what they are, of which game.
 
 Both are written whole or not at all. The JSON is written last and holds a SHA-256 of the tensors, so a pair that was
 cut short, edited or mixed up is refused, and the reason named.
@@ -20,26 +20,24 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from ninetka_agents.ninetka.network import Network, NetworkConfig
+from ninetka_agents.parts import games_with_networks, network_of
 from ninetka_env.core.files import replace_files
+from ninetka_env.core.registry import DEFAULT, get_definition
 
-ENVIRONMENT = "ninetka_v0"
-"""The version of the environment whose actions, rules and features the weights belong to."""
 FORMAT = 2
 """Raised when features or layers change so that older weights no longer mean the same."""
 FOLDER = Path(__file__).parent / "checkpoints"
 """Where the shipped networks are: in a folder per game, numbered in the order in which they were made."""
 FORMER_NAMES = {"all": "gen-1", "strong": "gen-2", "master": "gen-3", "grand": "gen-4"}
 """What the networks, and the configurations that made them, were called before they were numbered; still understood."""
-_GAME = "ninetka"
-"""The game whose networks need no game named before them."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """What a checkpoint holds beside the network's weights."""
 
-    network: NetworkConfig
+    network: Any
+    """The network's shape, the `NetworkConfig` of its game."""
     step: int = 0
     """Training step (PPO: moves seen)."""
     config: dict[str, Any] = field(default_factory=dict)
@@ -49,13 +47,13 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    path: Path | str, network: Network, checkpoint: Checkpoint | None = None, state: Mapping[str, Tensor] | None = None
+    path: Path | str, network: Any, checkpoint: Checkpoint | None = None, state: Mapping[str, Tensor] | None = None
 ) -> Path:
     """Write a checkpoint, replacing an older one of that name only once the new one is complete on disk.
 
     Args:
         path: of the `.safetensors` file; the JSON stands beside it. Missing folders are made.
-        network: whose weights are saved.
+        network: whose weights are saved; its `game` names the game whose version the JSON tells.
         checkpoint: what else to note; the network's own shape is always used.
         state: further tensors, such as an optimiser's, for resuming.
 
@@ -71,7 +69,8 @@ def save_checkpoint(
     tensors |= {f"state.{name}": tensor for name, tensor in (state or {}).items()}
     blob = save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     digest = hashlib.sha256(blob).hexdigest()
-    about = {"format": FORMAT, "environment": ENVIRONMENT, "sha256": digest, **asdict(notes)}
+    version = get_definition(network.game).version
+    about = {"format": FORMAT, "environment": version, "sha256": digest, **asdict(notes)}
     about["network"] = asdict(network.config)
     target.parent.mkdir(parents=True, exist_ok=True)
     replace_files({target: [blob], target.with_suffix(".json"): [json.dumps(about, indent=2).encode()]})
@@ -79,27 +78,28 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path | str, device: torch.device | str = "cpu"
-) -> tuple[Network, Checkpoint, dict[str, Tensor]]:
+    path: Path | str, device: torch.device | str = "cpu", game: str = DEFAULT
+) -> tuple[Any, Checkpoint, dict[str, Tensor]]:
     """Read a checkpoint back.
 
     Args:
         path: of a checkpoint, or the name of a shipped one; see `find_checkpoint`.
         device: where the network is to be.
+        game: whose shipped networks need no game named before them; a checkpoint itself tells what it plays.
 
     Returns:
-        The network on `device`, in evaluation mode; what was noted; the further tensors, on the CPU.
+        The `Network` of its game on `device`, in evaluation mode; what was noted; the further tensors, on the CPU.
 
     Raises:
         ValueError: naming the file and what is wrong with it: missing, cut short, edited, of another version.
     """
-    target = find_checkpoint(path)
-    about = _read_about(target.with_suffix(".json"))
+    target = find_checkpoint(path, game)
+    about, module = _read_about(target.with_suffix(".json"))
     tensors = _read_tensors(target, str(about["sha256"]))
     try:
         known = {item.name for item in fields(Checkpoint)} - {"network"}
-        checkpoint = Checkpoint(NetworkConfig(**about["network"]), **{name: about[name] for name in known})
-        network = Network(checkpoint.network)
+        checkpoint = Checkpoint(module.NetworkConfig(**about["network"]), **{name: about[name] for name in known})
+        network = module.Network(checkpoint.network)
         network.load_state_dict(_part(tensors, "network."))
     except (TypeError, KeyError, ValueError, RuntimeError) as error:
         raise ValueError(
@@ -108,13 +108,17 @@ def load_checkpoint(
     return network.to(device).eval(), checkpoint, _part(tensors, "state.")
 
 
-def find_checkpoint(path: Path | str) -> Path:
+def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
     """Return the tensors' file that a path, or the name of a shipped network, stands for.
 
     What exists comes first: a file, with or without one of the two suffixes, or a folder, which stands for the one in
     it whose name comes last, so the newest of a run. Else it is a shipped network, by its name (`gen-4`, or with its
     game, `ninetka/gen-4`), by its path in the repository, or by what either was before (`grand`,
     `agents/checkpoints/grand`).
+
+    Args:
+        path: the path or name.
+        game: the game whose networks need no game named before them.
 
     Raises:
         ValueError: if it is none of these, naming the shipped networks.
@@ -127,24 +131,24 @@ def find_checkpoint(path: Path | str) -> Path:
         return target
     *folders, name = target.with_suffix("").parts
     games = [folder.name for folder in sorted(FOLDER.glob("*")) if folder.is_dir()]
-    game = folders.pop() if folders and folders[-1] in games else _GAME
+    owner = folders.pop() if folders and folders[-1] in games else DEFAULT if folders else game
     if not folders or folders[-2:] in (["agents", "checkpoints"], ["ninetka_agents", "checkpoints"]):
-        found = shipped(game).get(FORMER_NAMES.get(name, name))
+        found = shipped(owner).get(FORMER_NAMES.get(name, name) if owner == DEFAULT else name)
         if found:
             return found
-    known = [name if game == _GAME else f"{game}/{name}" for game in games for name in shipped(game)]
+    known = [name if other == game else f"{other}/{name}" for other in games for name in shipped(other)]
     raise ValueError(
         f"checkpoint {target.with_suffix('.json')}: cannot be read: No such file or directory; "
         f"the shipped ones are {', '.join(known) or 'none'}"
     )
 
 
-def shipped(game: str = _GAME) -> dict[str, Path]:
+def shipped(game: str = DEFAULT) -> dict[str, Path]:
     """Return the shipped networks of a game by name, the oldest first."""
     return {path.stem: path for path in sorted((FOLDER / game).glob("*.safetensors"), key=_in_order)}
 
 
-def best_shipped(game: str = _GAME) -> Path:
+def best_shipped(game: str = DEFAULT) -> Path:
     """Return the best shipped network of a game, which is the newest.
 
     Raises:
@@ -171,7 +175,8 @@ def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _read_about(path: Path) -> dict[str, Any]:
+def _read_about(path: Path) -> tuple[dict[str, Any], Any]:
+    """Return what the JSON tells, and the module with the network of its game."""
     try:
         about = json.loads(path.read_bytes())
     except OSError as error:
@@ -180,10 +185,14 @@ def _read_about(path: Path) -> dict[str, Any]:
         raise ValueError(f"checkpoint {path}: is no complete JSON: {error}") from None
     if not isinstance(about, dict) or "sha256" not in about:
         raise ValueError(f"checkpoint {path}: does not describe a network")
-    for name, expected in (("format", FORMAT), ("environment", ENVIRONMENT)):
-        if about.get(name) != expected:
-            raise ValueError(f"checkpoint {path}: {name} is {about.get(name)!r}, this version reads {expected!r}")
-    return about
+    if about.get("format") != FORMAT:
+        raise ValueError(f"checkpoint {path}: format is {about.get('format')!r}, this version reads {FORMAT!r}")
+    version = about.get("environment")
+    versions = {get_definition(game).version: game for game in games_with_networks()}
+    if not isinstance(version, str) or version not in versions:
+        known = ", ".join(map(repr, versions))
+        raise ValueError(f"checkpoint {path}: environment is {version!r}, this version reads {known}")
+    return about, network_of(versions[version])
 
 
 def _read_tensors(path: Path, digest: str) -> dict[str, Tensor]:

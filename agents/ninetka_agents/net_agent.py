@@ -1,8 +1,9 @@
 """The agent that plays what a trained network says, at once or after a search.
 
-A game's `Network` (see `ninetka_agents.parts`) is a torch module with `device`, `config`, and a method `judge(games)`
-that returns outputs with `logits`, (N, num_actions) masked policy logits of the seats to move, and `values`, (N, P)
-chances to win per relative seat, draws shared.
+A game's `Network` (see `ninetka_agents.parts`) is a torch module with `game`, the game's name, `device`, `config`, the
+dataclass `NetworkConfig` that it was made from, and a method `judge(games)` that returns outputs with `logits`,
+(N, num_actions) masked policy logits of the seats to move, and `values`, (N, P) chances to win per relative seat, draws
+shared.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class NetAgent:
             torch.set_num_threads(threads)
         self.name = "net"
         self.temperature = check_scale("temperature", temperature)
-        self.network = load_checkpoint(path or best_shipped(), best_device())[0]
+        self.network = load_checkpoint(path or best_shipped(game), best_device(), game)[0]
+        if self.network.game != game:
+            raise ValueError(f"checkpoint {path}: its network plays {self.network.game}, not {game}")
         self._search = _make_search(self.network, game, simulations, temperature, playouts, exact)
 
     @classmethod

@@ -90,6 +90,19 @@ def games_with(agent: str) -> list[str]:
     return sorted(game for game, parts in _PARTS.items() if agent in parts.agents)
 
 
+def games_with_networks() -> list[str]:
+    """Return the games that have networks."""
+    return sorted(game for game, parts in _PARTS.items() if parts.network)
+
+
+def network_of(game: str) -> Any:
+    """Return the module with a game's `Network` and `NetworkConfig`; `ValueError` names the games that have one."""
+    module = parts_of(game).network
+    if not module:
+        raise ValueError(f"game={game!r}: it has no networks, unlike {', '.join(games_with_networks())}")
+    return importlib.import_module(module)
+
+
 def load(place: str) -> Any:
     """Return the class at `"module:Class"`."""
     module, _, name = place.partition(":")

@@ -23,14 +23,17 @@ OUTPUTS = ["logits", "values", "owners"]
 def export_onnx(network: Network, path: StrPath) -> None:
     """Write a network into an ONNX file.
 
-    Its inputs are the int8 arrays of `ninetka_agents.ninetka.features.Features` by their names, for any number N of positions. Its
-    outputs are float32: `logits` (N, 122), -1e9 where illegal; `values` (N, 4), the chance to win per relative seat;
-    `owners` (N, 9, 5), the chance of each section's final owner: relative seats 0..3, nobody.
+    Its inputs are the int8 arrays of `ninetka_agents.ninetka.features.Features` by their names, for any number N of
+    positions. Its outputs are float32: `logits` (N, 122), -1e9 where illegal; `values` (N, 4), the chance to win per
+    relative seat; `owners` (N, 9, 5), the chance of each section's final owner: relative seats 0..3, nobody.
 
     Raises:
+        ValueError: if the network plays another game.
         ImportError: if the package onnx is missing.
         OSError: if the path cannot be written, naming it.
     """
+    if network.game != Network.game:
+        raise ValueError(f"only networks of {Network.game} are exported; this one plays {network.game}")
     importlib.import_module("onnx")  # torch needs it only at the very end
     examples = tuple(as_inputs(make_features(np.repeat(Game.new(2).records, 2))))
     plain, file = _Plain(copy.deepcopy(network).cpu().eval()), io.BytesIO()

@@ -217,7 +217,7 @@ def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -
 
 
 def permute(features: Features, symmetry: int) -> Features:
-    """Return the features of the positions turned by a symmetry (see `ninetka_env.games.ninetka.geometry.SYMMETRIES`)."""
+    """Return the features of the positions turned by a symmetry (see `ninetka_env.games.ninetka.geometry`)."""
     slots, sections = np.empty_like(features.slots), np.empty_like(features.sections)
     order = SLOT_SYMMETRIES[symmetry].argsort()
     relations = features.relations[:, order][..., order]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -65,7 +65,8 @@ class NetworkConfig:
     """Residual blocks."""
     mixing: str = "relations"
     """How slots learn of each other, beside their opposite slot and means and maxima over all: no further (`"pool"`),
-    by how their slides bear on each other (`"relations"`, see `ninetka_agents.ninetka.features.RELATIONS`), by `"attention"`."""
+    by how their slides bear on each other (`"relations"`, see `ninetka_agents.ninetka.features.RELATIONS`), by
+    `"attention"`."""
     heads: int = 4
     """Attention heads, for that mixing."""
 
@@ -172,8 +173,8 @@ class _Block(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Step (B, 36, W) slots and (B, 9, W) sections.
 
-        `global_embedding` (B, W) is the embedded global row, `relations` (B, 36 * 5, 36) the features of that name, `opposite`
-        (36,) each slot's opposite one.
+        `global_embedding` (B, W) is the embedded global row, `relations` (B, 36 * 5, 36) the features of that name,
+        `opposite` (36,) each slot's opposite one.
         """
         if self.mixing == "attention":
             slots, sections = self._attend(slots, sections)
@@ -196,6 +197,9 @@ class _Block(nn.Module):
 
 class Network(nn.Module):
     """Policy, chances to win per relative seat and final owners of the sections."""
+
+    game: ClassVar[str] = "ninetka"
+    """What it plays, by name."""
 
     def __init__(self, config: NetworkConfig | None = None) -> None:
         """Build the layers with fresh weights from torch's generator."""

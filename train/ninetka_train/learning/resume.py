@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from ninetka_agents.ninetka.network import Network
 
 KEPT = 2
 """Checkpoints that stay: the newest, and one more in case it gets damaged."""
 
 
-def keep_checkpoint(folder: Path, network: Network, about: Checkpoint, state: Mapping[str, Tensor]) -> Path:
+def keep_checkpoint(folder: Path, network: Any, about: Checkpoint, state: Mapping[str, Tensor]) -> Path:
     """Write `step-<about.step>` into a run's folder and remove all but the newest checkpoints there."""
     path = save_checkpoint(folder / f"step-{about.step:012}", network, about, state)
     for old in sorted(folder.glob("step-*.safetensors"))[:-KEPT]:
@@ -24,7 +24,7 @@ def keep_checkpoint(folder: Path, network: Network, about: Checkpoint, state: Ma
     return path
 
 
-def newest_checkpoint(folder: Path) -> tuple[Network, Checkpoint, dict[str, Tensor]] | None:
+def newest_checkpoint(folder: Path) -> tuple[Any, Checkpoint, dict[str, Tensor]] | None:
     """Read the newest good checkpoint of a run's folder; None if there is none at all.
 
     Raises:
