@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from ninetka_agents import parts  # noqa: E402
 from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402
 from ninetka_train.learning.ppo import (  # noqa: E402
     Learner,
@@ -24,7 +25,7 @@ from ninetka_train.learning.ppo import (  # noqa: E402
 )
 from ninetka_train.learning.rollout import own_decision_targets, owner_targets, roll_seats  # noqa: E402
 
-CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.yaml"))
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 
 
 def small(**changes: object) -> TrainConfig:
@@ -193,6 +194,7 @@ def test_every_configuration_is_valid(path):
         ("ppo.clip=-1", r"ppo\.clip=-1: Input should be greater than 0"),
         ("players=[5]", r"players\.0=5"),
         ("ppo.microbatch=500", "minibatch=2048: expected a multiple of microbatch=500"),
+        ("game=chess", "game='chess': .*unknown game 'chess': known are .*ninetka"),
         ("seed", "expected key=value"),
         ("seed.a.b=1", "seed"),
     ],
@@ -200,6 +202,13 @@ def test_every_configuration_is_valid(path):
 def test_wrong_settings_are_named(override, message):
     with pytest.raises(ValueError, match=message):
         load_config(None, [override])
+
+
+def test_a_game_without_networks_is_refused(monkeypatch):
+    assert load_config().game == "ninetka"
+    monkeypatch.setattr(parts, "_PARTS", {})
+    with pytest.raises(ValueError, match=r"game='ninetka': .*it has no networks"):
+        load_config()
 
 
 def test_exact_slides_need_the_solver():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from ninetka_train import run as module
 from ninetka_train.cli import app
 from ninetka_train.learning.logger import Journal
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
     "alphazero": [f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "steps=2", "minibatch=32")],
     "ppo": ["ppo.moves=64", "ppo.games=4", "ppo.plies=16", "ppo.minibatch=32", "ppo.microbatch=32"],
@@ -68,7 +69,8 @@ def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
 @pytest.fixture
 def few_games(monkeypatch):
     monkeypatch.setattr("ninetka_train.run.CURVE_GAMES", 2)
-    monkeypatch.setattr("ninetka_train.run.OPPONENTS", ("random", "maxn:depth=1"))
+    few = replace(module.parts_of("ninetka"), opponents=("random", "maxn:depth=1"))
+    monkeypatch.setattr("ninetka_train.run.parts_of", lambda game: few)
 
 
 PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", *SMALL["ppo"], "ppo.moves=384")

@@ -4,7 +4,7 @@ What lies there:
 
 - `config.yaml`: the resolved configuration;
 - `log.jsonl`: one line of plain numbers per rollout or round; `tensorboard/`: the same for TensorBoard;
-- `curve.jsonl`: how the network did against random, MaxN and the tree search, at ten times on the way;
+- `curve.jsonl`: how the network did against the game's `ninetka_agents.parts.Parts.opponents`, at ten times on the way;
 - `*.safetensors`, `*.json`: checkpoints;
 - `evaluation.json`: the benchmark at the end; `games.txt`: some of its games;
 - `report.png`, `report.html`: all of it to look at (see `ninetka_train.showing.run_data`).
@@ -24,7 +24,7 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
 from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.ninetka.by_phase import ByPhase
-from ninetka_agents.ninetka.network import Network
+from ninetka_agents.parts import parts_of
 from ninetka_env.api.record_files import write_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
@@ -37,8 +37,6 @@ from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import train_ppo
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES, print_run, write_report
 
-OPPONENTS = ("random", "maxn", "mcts:simulations=200")
-"""Whom a network is measured against."""
 CURVE_POINTS = 10
 """Measurements on the way, evenly over the run; the benchmark at the end is one more."""
 CURVE_GAMES = 100
@@ -112,7 +110,7 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _train(
     config: TrainConfig, folder: Path, resume: bool, journal: Journal, measure: bool, progress: Progress | None
-) -> Network:
+) -> Any:
     def report(state: Any, numbers: dict[str, float]) -> None:
         line = journal.log(state.progress, numbers)
         if measure and _is_due(journal, state.progress):
@@ -131,7 +129,7 @@ def _is_due(journal: Journal, progress: float) -> bool:
     return progress < 1 and int(progress * CURVE_POINTS) > int(last * CURVE_POINTS)
 
 
-def _measure(network: Network, config: TrainConfig, journal: Journal, progress: float) -> None:
+def _measure(network: Any, config: TrainConfig, journal: Journal, progress: float) -> None:
     """Add a point to the learning curves."""
     begin, points = time.perf_counter(), []
     for results in _matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS)):
@@ -144,7 +142,7 @@ def _measure(network: Network, config: TrainConfig, journal: Journal, progress: 
         journal.point(progress, point)
 
 
-def _benchmark(network: Network, config: TrainConfig, folder: Path, games: int) -> None:
+def _benchmark(network: Any, config: TrainConfig, folder: Path, games: int) -> None:
     """Measure a finished network, phase by phase too, on seeds that nothing else was played on; save some games."""
     evaluations: list[dict[str, Any]] = []
     records: list[GameRecord] = []
@@ -155,15 +153,16 @@ def _benchmark(network: Network, config: TrainConfig, folder: Path, games: int) 
     replace_file(folder / EVALUATION, [json.dumps(evaluations, indent=1).encode()])
 
 
-def _matches(network: Network, config: TrainConfig, games: int, number: int, phases: bool = False) -> Iterator[Results]:
+def _matches(network: Any, config: TrainConfig, games: int, number: int, phases: bool = False) -> Iterator[Results]:
     """Play the network against each opponent at each table that it learns; `number` tells measurements apart.
 
     With `phases`, also its placement with MaxN's movement and the reverse, against MaxN.
     """
-    net, maxn = NetAgent.of(network), make_agent("maxn")
-    pairs: list[tuple[Agent, Agent]] = [(net, make_agent(opponent)) for opponent in OPPONENTS]
+    net, maxn = NetAgent.of(network, game=config.game), make_agent("maxn", config.game)
+    opponents = parts_of(config.game).opponents
+    pairs: list[tuple[Agent, Agent]] = [(net, make_agent(opponent, config.game)) for opponent in opponents]
     if phases:
         pairs += [(ByPhase(net, maxn), maxn), (ByPhase(maxn, net), maxn)]
     for players in sorted(set(config.players)):
         for pair in pairs:
-            yield play_games(pair, players, games, seed=(config.seed << 8) + number)
+            yield play_games(pair, players, games, game=config.game, seed=(config.seed << 8) + number)

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ninetka_agents.checkpoint import FORMER_NAMES
 from ninetka_agents.ninetka.network import NetworkConfig
+from ninetka_agents.parts import network_of
+from ninetka_env.core.registry import DEFAULT
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -165,6 +167,8 @@ class TrainConfig(_Settings):
 
     name: str = "quick"
     """The run's folder under runs/."""
+    game: str = DEFAULT
+    """What to learn, by name: a game that has networks."""
     algorithm: Literal["ppo", "alphazero"] = "ppo"
     """How to learn: self-play with PPO, or from searched games."""
     players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1)] = (2,)
@@ -187,6 +191,12 @@ class TrainConfig(_Settings):
     """Settings of PPO."""
     alphazero: AlphaZeroSettings = AlphaZeroSettings()
     """Settings of AlphaZero."""
+
+    @field_validator("game")
+    @classmethod
+    def _check_game(cls, game: str) -> str:
+        network_of(game)
+        return game
 
 
 def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> TrainConfig:

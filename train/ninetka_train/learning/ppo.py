@@ -144,7 +144,7 @@ def new_learner(config: TrainConfig) -> Learner:
     streams = make_streams(config.seed << 20, settings.games)
     start_games(games, options, streams, MOST_PLIES)
     learner = Learner(config, network, optimizer, games, options, streams, np.random.default_rng(config.seed))
-    learner.agents = [make_agent(spec) for spec in settings.league_agents]
+    learner.agents = [make_agent(spec, config.game) for spec in settings.league_agents]
     learner.opponents = np.full(settings.games, LEARNER)
     learner.seats = np.full(settings.games, LEARNER)
     return learner
@@ -350,7 +350,7 @@ def keep(learner: Learner, folder: Path) -> None:
 
 
 def restore(learner: Learner, folder: Path) -> None:
-    """Take up the newest good checkpoint of a folder, if there is one; see `ninetka_train.learning.resume.newest_checkpoint`."""
+    """Take up the newest good checkpoint of a folder, if there is one; see `newest_checkpoint`."""
     found = newest_checkpoint(folder)
     if found:
         network, about, state = found

@@ -65,8 +65,8 @@ def own_decision_targets(
     """Compute advantages and value targets, each seat's over its own successive decisions.
 
     A seat's trajectory is the plies at which it moved, however many others moved between them (none, if the others were
-    passed over). With V the seat's own component of the value, r the return (1 for the winner, else 0; drawn, 1 / n) and t' the
-    seat's next decision,
+    passed over). With V the seat's own component of the value, r the return (1 for the winner, else 0; drawn, 1 / n)
+    and t' the seat's next decision,
 
         A(t) = V(t') - V(t) + decay * A(t')      or, if the game ends before it moves again,      A(t) = r - V(t)
 

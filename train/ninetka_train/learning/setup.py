@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from ninetka_agents.checkpoint import load_checkpoint
 from ninetka_agents.net_agent import best_device
-from ninetka_agents.ninetka.network import Network
+from ninetka_agents.parts import network_of
 from ninetka_train.learning.config import TrainConfig
 
 Log = dict[str, float]
 """Plain numbers about a step of learning, by name."""
 
 
-def first_network(config: TrainConfig) -> Network:
+def first_network(config: TrainConfig) -> Any:
     """Return the network that a run begins with: fresh weights, or those to start from."""
     device = choose_device(config)
     torch.manual_seed(config.seed)
     if config.start_from:
-        return load_checkpoint(config.start_from, device)[0]
-    return Network(config.network.build()).to(device)
+        return load_checkpoint(config.start_from, device, config.game)[0]
+    return network_of(config.game).Network(config.network.build()).to(device)
 
 
 def choose_device(config: TrainConfig) -> torch.device:
