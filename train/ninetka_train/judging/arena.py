@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -325,11 +325,10 @@ class _Arena:
         """Ask an agent, or its players in these games where they have a memory."""
         if (agent, int(chosen[0])) not in self._players:
             return self.agents[agent].act(positions, rng)
-        answers = []
-        for place, index in enumerate(chosen.tolist()):
-            own = GameRandom(rng.streams[place : place + 1])
-            answers.append(self._players[agent, index].act(own))
-        return np.array(answers)
+        return [
+            self._players[agent, index].act(GameRandom(rng.streams[place : place + 1]))
+            for place, index in enumerate(chosen.tolist())
+        ]
 
     def _count_time(self, agent: int, positions: Records, seconds: float) -> None:
         stages = np.zeros(len(positions), np.int8)
@@ -343,13 +342,11 @@ class _Arena:
         """Have agents that remember games start one in each where they hold a seat, and close it afterwards."""
         with contextlib.ExitStack() as stack:
             for agent, one in enumerate(self.agents):
-                start = getattr(one, "start", None)
-                if start is None:
-                    continue
-                for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)]:
-                    player = start(self._variant.game_class(self.games[index : index + 1].copy()))
-                    stack.callback(player.close)
-                    self._players[agent, int(index)] = player
+                for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)].tolist():
+                    player = _sit_down(one, self._variant.game_class(self.games[index : index + 1]), stack)
+                    if player is None:
+                        break
+                    self._players[agent, index] = player
             try:
                 yield
             finally:
@@ -369,14 +366,40 @@ def _start_groups(variant: Variant, streams: Streams) -> Records:
     return starts
 
 
+def _sit_down(agent: Agent, game: Game, stack: contextlib.ExitStack) -> Player | None:
+    """Have an agent that remembers games start one, to be closed by the stack; None for any other agent."""
+    start: Callable[[Game], Player] | None = getattr(agent, "start", None)
+    if start is None:
+        return None
+    player = start(game.copy())
+    stack.callback(player.close)
+    return player
+
+
 def _warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
-    """Let every agent act in every stage, on one game and on two, before the clock runs: first calls compile."""
+    """Let every agent act in every stage before the clock runs, on one game and on two: first calls compile.
+
+    An agent that remembers games does so by a player in one game.
+    """
     game: Game = variant.game_class(start.copy())
     rng = np.random.default_rng(0)
     seen: set[int] = set()
-    while not game.is_over and len(seen) < len(variant.definition.stages):
-        if game.stage not in seen:
-            seen.add(game.stage)
-            for agent, count in product(agents, (1, 2)):
-                agent.act(np.repeat(game.records, count), GameRandom(np.zeros(count, np.uint64)))
-        game.play(int(rng.choice(game.legal_actions())))
+    with contextlib.ExitStack() as stack:
+        players = [_sit_down(agent, game, stack) for agent in agents]
+        while not game.is_over and len(seen) < len(variant.definition.stages):
+            if game.stage not in seen:
+                seen.add(game.stage)
+                for agent, player in zip(agents, players, strict=True):
+                    _act_once(agent, player, game)
+            action = int(rng.choice(game.legal_actions()))
+            game.play(action)
+            for player in filter(None, players):
+                player.observe(action)
+
+
+def _act_once(agent: Agent, player: Player | None, game: Game) -> None:
+    if player is not None:
+        player.act(GameRandom(np.zeros(1, np.uint64)))
+        return
+    for count in (1, 2):
+        agent.act(np.repeat(game.records, count), GameRandom(np.zeros(count, np.uint64)))
