@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import ninetka_agents
 from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
 
-ROOT = Path(cli.__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(*arguments):
@@ -48,6 +49,20 @@ def test_the_same_seed_gives_the_same_files(tmp_path):
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
 
 
+def test_the_game_is_named_with_its_options(tmp_path):
+    def settings(*arguments):
+        done = run("evaluate", "random", "--games", 1, "--json", tmp_path / "result.json", *arguments)
+        assert done.exit_code == 0, done.output
+        found = json.loads((tmp_path / "result.json").read_text())["settings"]
+        return found["game"], found["num_players"]
+
+    assert settings() == ("ninetka", 2)
+    game = "ninetka:num_players=3,turn_order=continue"
+    assert settings("--game", game) == (game, 3)
+    assert settings("--game", game, "--players", 4) == ("ninetka:num_players=4,turn_order=continue", 4)
+    assert settings("--game", game, "--turn-order", "restart", "--players", 2) == ("ninetka", 2)
+
+
 def test_tournament():
     result = run("evaluate", "random", "random", "--games", 4, "--tournament")
     assert result.exit_code == 0
@@ -61,6 +76,10 @@ def test_tournament():
         (["nobody"], "unknown agent 'nobody': known are "),
         (["random:x=1"], "agent 'random:x=1': unknown option 'x'"),
         (["random", "--players", 5], "num_players=5: expected one of 2, 3, 4"),
+        (["random", "--game", "chess"], "unknown game 'chess': known are "),
+        (["random", "--game", "ninetka:num_players=5"], "num_players='5': expected one of 2, 3, 4"),
+        (["random", "--game", "ninetka:seats=2"], "ninetka: unknown option 'seats', there are num_players, "),
+        (["random", "--game", "ninetka:3"], "ninetka: expected option=value, found '3'"),
         (["random", "--players", "x"], "'x': expected an integer"),
         (["random", "--games", 0], "num_games=0: expected an integer of at least 1"),
         (["random", "--games", -3], "num_games=-3: expected an integer of at least 1"),
@@ -89,7 +108,7 @@ def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
         def act(self, games, rng):
             return np.zeros(len(games), np.int64)
 
-    monkeypatch.setattr(agents, "make_agent", lambda spec: Zero())
+    monkeypatch.setattr(ninetka_agents, "make_agent", lambda spec, game: Zero())
     check_error(run("evaluate", "zero"), "error: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
 
 
@@ -103,8 +122,8 @@ def test_games_are_saved_while_the_match_goes_on(tmp_path, monkeypatch):
                 raise KeyboardInterrupt
             return make_agent("random").act(games, rng)
 
-    tiring, make_agent = Tiring(), agents.make_agent
-    monkeypatch.setattr(agents, "make_agent", lambda spec: tiring)
+    tiring, make_agent = Tiring(), ninetka_agents.make_agent
+    monkeypatch.setattr(ninetka_agents, "make_agent", lambda spec, game: tiring)
     assert run("evaluate", "tiring", "--games", 6, "--batch", 2, "--save-games", tmp_path / "games").exit_code != 0
     assert len(list(read_records(tmp_path / "games"))) == 2
 
@@ -204,7 +223,7 @@ def test_main_runs_the_command(monkeypatch, capsys):
 def test_version_and_help():
     result = run("--version")
     assert result.exit_code == 0
-    assert "environment ninetka_v0" in result.stdout
+    assert "environments ninetka_v0" in result.stdout
     assert "evaluate" in run("--help").stdout
     assert "--save-games" in run("evaluate", "--help").stdout
 

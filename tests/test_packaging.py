@@ -124,7 +124,7 @@ def test_a_gymnasium_environment_beside_agents_of_ones_own(place, tmp_path):
         "env.reset(seed=0)\n"
         "print(agents.MINE, type(env.unwrapped).__name__)\n"
     )
-    assert output(place.run("python", "main.py", cwd=tmp_path)) == "True NinetkaOneSeat"
+    assert output(place.run("python", "main.py", cwd=tmp_path)) == "True OneSeatEnv"
 
 
 def test_evaluation_beside_a_script_named_train(place, tmp_path):

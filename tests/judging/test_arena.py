@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections import Counter
 from itertools import permutations
 
@@ -17,11 +18,13 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import GameRandom, game_streams
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import check_writable
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.games.ninetka.definition import MOST_PLIES
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import GAME
 from ninetka_train.judging import evaluate as ev
+from ninetka_train.judging import ratings
 from ninetka_train.judging.arena import (
-    MAX_PLIES,
     NO_ACTION,
     AgentError,
     Clock,
@@ -32,6 +35,7 @@ from ninetka_train.judging.arena import (
     play_games,
     unique_names,
 )
+from ninetka_train.judging.intervals import clustered_interval, wilson
 from ninetka_train.judging.report import as_dict, game_records, headings, print_report, write_json
 
 RANDOM = make_agent("random")
@@ -110,9 +114,8 @@ def test_results_are_those_of_the_games_played():
     results = play_games([RANDOM, Lowest()], 3, 20, seed=5, neutral_placement="random", turn_order="continue", batch=8)
     assert results.games_per_lineup == 21
     for game, record in enumerate(game_records(results)):
-        played = GameRecord.of(
-            record.actions, 3, neutral_placement="random", turn_order="continue", neutrals=record.neutrals
-        )
+        options = {"num_players": 3, "neutral_placement": "random", "turn_order": "continue"}
+        played = GameRecord.of(record.actions, drawn=record.drawn, **options)
         assert played.scores == record.scores == tuple(results.scores[game])
         assert played.winner == record.winner == results.winners[game]
         assert [record.tags[colour] for colour in ("yellow", "blue", "orange")] == [
@@ -123,7 +126,7 @@ def test_results_are_those_of_the_games_played():
 
 def test_games_of_a_group_share_their_random_start():
     results = play_games([RANDOM, Lowest()], 2, 20, seed=1, neutral_placement="random")
-    starts = [record.neutrals for record in game_records(results)]
+    starts = [record.drawn for record in game_records(results)]
     assert starts[::2] == starts[1::2]
     assert len(set(starts)) == 10
 
@@ -187,7 +190,7 @@ def test_games_are_handed_out_as_soon_as_their_batch_has_ended():
 
     def finished(results, games):
         assert (results.winners[: games.stop] >= 0).all()
-        assert (results.winners[games.stop :] == -1).all()
+        assert (results.winners[games.stop :] == UNFINISHED).all()
         told.append((games, list(game_records(results, games))))
 
     results = play_games([RANDOM, Lowest()], 2, 10, batch=4, finished=finished)
@@ -246,6 +249,104 @@ def test_a_wrong_answer_names_agent_action_and_position(answer, message):
         assert position.ply == 1
 
 
+# Agents that remember their games
+
+
+class Remembering:
+    """Has a player in each game that plays one of the lowest actions, and checks that it is told of every action."""
+
+    name = "remembering"
+
+    def __init__(self, answer=lambda legal, drawn: legal[drawn % 2 % len(legal)]):
+        self.answer = answer
+        self.alive, self.most_alive, self.closed = set(), 0, []
+
+    def act(self, games, rng):
+        raise AssertionError("its players are asked instead")
+
+    def start(self, game):
+        return RememberingPlayer(self, game)
+
+
+class RememberingPlayer:
+    def __init__(self, agent, game):
+        assert game.ply == 0
+        self.agent, self.game, self.told = agent, game, []
+        agent.alive.add(self)
+        agent.most_alive = max(agent.most_alive, len(agent.alive))
+
+    def act(self, rng):
+        drawn = int(game_streams(self.game.records, rng)[0])
+        return self.agent.answer(self.game.legal_actions().tolist(), drawn)
+
+    def observe(self, action):
+        self.game.play(action)
+        self.told.append(action)
+
+    def close(self):
+        self.agent.alive.remove(self)
+        self.agent.closed.append(self.told)
+
+
+def test_players_are_told_every_action_and_closed():
+    agent = Remembering()
+    results = play_games([agent, RANDOM], 3, 20, seed=2, batch=4)
+    assert not agent.alive
+    assert agent.most_alive == 4
+    warm_up, *told = agent.closed
+    assert len(warm_up) == 9 + 36
+    played = [list(record.actions) for record in game_records(results)]
+    assert sorted(told) == sorted(played)
+    assert results.clock.moves.sum() == (results.actions != NO_ACTION).sum()
+    for other in (1, 256):
+        assert same_games(results, play_games([Remembering(), RANDOM], 3, 20, seed=2, batch=other))
+    assert not same_games(results, play_games([Remembering(), RANDOM], 3, 20, seed=3, batch=4))
+
+
+def test_one_player_holds_all_seats_of_its_agent_and_each_agent_has_its_own():
+    agent, other = Remembering(), Remembering()
+    results = play_games([agent, other], 4, 8, batch=8)
+    assert agent.most_alive == other.most_alive == 8
+    played = sorted(list(record.actions) for record in game_records(results))
+    assert sorted(agent.closed[1:]) == sorted(other.closed[1:]) == played
+    alone = Remembering()
+    play_games([alone], 2, 3)
+    assert len(alone.closed) == 1 + 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda legal, drawn: -1, "agent 'remembering': action -1 is illegal for seat"),
+        (lambda legal, drawn: 0.5, "agent 'remembering': .*integers"),
+        (lambda legal, drawn: None, "agent 'remembering': .*integers"),
+        (lambda legal, drawn: legal[:2], "agent 'remembering': .*shape"),
+        (lambda legal, drawn: legal[: 1 + drawn % 2], "agent 'remembering': "),
+    ],
+)
+def test_a_wrong_answer_of_a_player_names_its_agent_and_closes_all(answer, message):
+    agent = Remembering(answer)
+    with pytest.raises(AgentError, match=message):
+        play_games([agent, RANDOM], 2, 6)
+    assert len(agent.closed) == 7
+    assert not agent.alive
+
+
+def test_players_are_closed_if_one_cannot_start():
+    agent = Remembering()
+
+    def start(game):
+        if len(agent.closed) == 1 and len(agent.alive) == 2:
+            raise RuntimeError("no engine left")
+        return RememberingPlayer(agent, game)
+
+    agent.start = start
+    with pytest.raises(RuntimeError, match="no engine left"):
+        play_games([agent, RANDOM], 2, 6)
+    assert len(agent.closed) == 3
+    assert not agent.alive
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -269,7 +370,7 @@ def test_compiled_for_one_signature_only():
     play_games([RANDOM], 2, 2)
     from ninetka_train.judging import arena
 
-    for kernel in (arena._play_all, arena._going_on, arena._write_outcomes):
+    for kernel in (arena.play_all, arena.write_endings, arena.write_stages):
         assert len(kernel.signatures) == 1
 
 
@@ -278,29 +379,29 @@ def test_compiled_for_one_signature_only():
 
 def made_up(names, players, seatings, winners, scores, num_lineups=1):
     """Results of games that nobody played; whole rotation groups, lineup by lineup."""
-    settings = Settings(tuple(names), players, len(winners), 0, "players", "restart", 1)
+    settings = Settings(tuple(names), f"ninetka:num_players={players}", players, len(winners), 0, 1)
     schedule = make_schedule(len(names), players, len(winners) // num_lineups)
     assert schedule.seatings.tolist() == [list(seating) for seating in seatings]
-    clock = Clock.new(len(names))
+    clock = Clock.new(len(names), 3)
     clock.add(0, 1, 2.0, 4)
     clock.add(0, 1, 3.0, 4)
     starts = np.zeros(len(seatings) // schedule.rotation, GAME)
-    actions = np.full((len(seatings), MAX_PLIES), NO_ACTION, np.uint8)
+    actions = np.full((len(seatings), MOST_PLIES), NO_ACTION, np.int16)
     return Results(settings, schedule, np.array(winners), np.array(scores), starts, actions, clock)
 
 
 @pytest.mark.parametrize(("wins", "games"), [(8, 10), (0, 10), (10, 10), (500, 1000), (1, 1)])
 def test_wilson_interval_is_scipys(wins, games):
     interval = binomtest(wins, games).proportion_ci(0.95, method="wilson")
-    assert ev.wilson(wins, games) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    assert wilson(wins, games) == pytest.approx((interval.low, interval.high), abs=1e-9)
 
 
 def test_cases_that_repeat_each_other_count_once():
     hits, clusters = np.repeat([True, False, False, True, False], 6), np.repeat(np.arange(5), 6)
-    assert ev.clustered_interval(hits, clusters) == pytest.approx(ev.wilson(2 / 5 * 4, 4), abs=1e-9)
-    assert ev.clustered_interval(hits, np.arange(30)) == pytest.approx(ev.wilson(2 / 5 * 29, 29), abs=1e-9)
-    assert ev.clustered_interval(hits, clusters % 1) == ev.wilson(12, 30)
-    assert ev.clustered_interval(hits & False, clusters) == ev.wilson(0, 30)
+    assert clustered_interval(hits, clusters) == pytest.approx(wilson(2 / 5 * 4, 4), abs=1e-9)
+    assert clustered_interval(hits, np.arange(30)) == pytest.approx(wilson(2 / 5 * 29, 29), abs=1e-9)
+    assert clustered_interval(hits, clusters % 1) == wilson(12, 30)
+    assert clustered_interval(hits & False, clusters) == wilson(0, 30)
 
 
 def test_intervals_of_clustered_cases_hold_the_truth_as_often_as_they_say():
@@ -310,9 +411,9 @@ def test_intervals_of_clustered_cases_hold_the_truth_as_often_as_they_say():
         sizes = rng.integers(5, 15, 240)
         clusters = np.repeat(np.arange(240), sizes)
         hits = rng.random(len(clusters)) < np.repeat(rng.beta(1, 9, 240), sizes)
-        low, high = ev.clustered_interval(hits, clusters)
+        low, high = clustered_interval(hits, clusters)
         covered += low <= 0.1 <= high
-        low, high = ev.wilson(int(hits.sum()), len(hits))
+        low, high = wilson(int(hits.sum()), len(hits))
         promised += low <= 0.1 <= high
     assert 0.93 < covered / 400 < 0.97
     assert promised / 400 < 0.88
@@ -325,8 +426,8 @@ def test_figures_by_hand():
     a, b = evaluation.agents
     assert (a.games, a.wins, b.games, b.wins) == (6, 3, 6, 3)
     assert (a.share, a.even, b.even) == (0.5, 1 / 3, 2 / 3)
-    assert a.sections == pytest.approx((4 + 3 + 2 + 0 + 0 + 2) / 6)
-    assert b.sections == pytest.approx((2 + 2 + 3 + 0 + 1 + 4) / 12)
+    assert a.score == pytest.approx((4 + 3 + 2 + 0 + 0 + 2) / 6)
+    assert b.score == pytest.approx((2 + 2 + 3 + 0 + 1 + 4) / 12)
     assert [(seat.games, seat.wins) for seat in a.seats] == [(2, 1), (2, 1), (2, 1)]
     assert [(seat.games, seat.wins) for seat in b.seats] == [(4, 2), (4, 0), (4, 1)]
     assert a.times == [ev.TimeFigures("placement", 8, 625.0, 750.0)]
@@ -361,6 +462,64 @@ def test_tournament_needs_two_players_and_two_agents(agents, players):
         ev.evaluate([RANDOM] * agents, players, 2, tournament=True)
 
 
+# Draws
+
+
+def test_a_drawn_game_is_shared_by_its_seats():
+    seatings = [(0, 1, 1), (1, 0, 1), (1, 1, 0)] * 2
+    winners = [0, DRAWN, DRAWN, 1, DRAWN, 0]
+    results = made_up(["a", "b"], 3, seatings, winners, [(1, 1, 1)] * 6)
+    assert results.winning_agents.tolist() == [0, DRAWN, DRAWN, 0, DRAWN, 1]
+    assert results.shares == pytest.approx(
+        np.array([(1, 0), (1 / 3, 2 / 3), (1 / 3, 2 / 3), (1, 0), (1 / 3, 2 / 3), (0, 1)])
+    )
+    evaluation = ev.summarise(results)
+    a, b = evaluation.agents
+    assert (a.wins, a.draws, b.wins, b.draws) == (2, 3, 1, 3)
+    assert (a.share, b.share) == (pytest.approx(3 / 6), pytest.approx(3 / 6))
+    assert a.interval == pytest.approx(wilson(3, 6))
+    assert [(seat.games, seat.wins, seat.draws) for seat in a.seats] == [(2, 1, 0), (2, 1, 2), (2, 0, 1)]
+    assert [(seat.games, seat.wins, seat.draws) for seat in b.seats] == [(4, 1, 3), (4, 0, 1), (4, 0, 2)]
+    assert evaluation.lineups == [ev.LineupFigures(["a", "b", "b"], 6, {"a": 2, "b": 1}, 3)]
+    assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # half of the games with one seat of three
+
+
+def test_games_that_are_not_finished_are_nobodys():
+    seatings = [(0, 1), (1, 0)]
+    results = made_up(["a", "b"], 2, seatings, [DRAWN, UNFINISHED], [(1, 1)] * 2)
+    assert results.winning_agents.tolist() == [DRAWN, UNFINISHED]
+    assert results.shares.tolist() == [[0.5, 0.5], [0, 0]]
+
+
+def test_draws_rate_like_half_a_win_for_each_of_two():
+    seatings = [(0, 1), (1, 0)] * 4
+    drawn = ev.summarise(made_up(["a", "b"], 2, seatings, [DRAWN] * 8, [(1, 1)] * 8)).agents
+    shared = ev.summarise(made_up(["a", "b"], 2, seatings, [0, 0] * 4, [(1, 1)] * 8)).agents
+    assert [agent.elo for agent in drawn] == pytest.approx([0, 0], abs=1e-9)
+    for one, other in zip(drawn, shared, strict=True):
+        assert (one.share, one.interval, one.elo) == (other.share, other.interval, pytest.approx(other.elo, abs=1e-9))
+    better = ev.summarise(made_up(["a", "b"], 2, seatings, [0, DRAWN, DRAWN, DRAWN] * 2, [(1, 1)] * 8)).agents
+    assert [agent.share for agent in better] == [5 / 8, 3 / 8]
+    assert better[0].elo - better[1].elo == pytest.approx(400 * math.log10(5 / 3), rel=0.1)
+    assert better[0].elo_interval is not None
+
+
+def test_an_agent_alone_draws_with_itself():
+    (agent,) = ev.summarise(made_up(["a"], 2, [(0, 0)] * 3, [DRAWN, 0, DRAWN], [(1, 1)] * 3)).agents
+    assert (agent.share, agent.wins, agent.draws, agent.elo) == (pytest.approx(1), 1, 2, None)
+
+
+def test_draws_are_shown_where_there_are_any():
+    def told(winners):
+        console = Console(record=True, width=120, file=io.StringIO())
+        print_report(ev.summarise(made_up(["a", "b"], 2, [(0, 1), (1, 0)] * 2, winners, [(1, 1)] * 4)), console)
+        return console.export_text()
+
+    assert "draw" not in told([0, 1, 1, 0])
+    assert "A draw counts as a share of a win for every seat" in told([0, 1, DRAWN, 0])
+    assert re.search(r"\ba +4 +2 +1 +62\.5 ", told([0, 1, DRAWN, 0]))
+
+
 # Ratings
 
 
@@ -378,30 +537,30 @@ def observations(copies, wins):
 
 def test_ratings_agree_with_choix():
     copies, wins = [[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 1, 1]], [[30, 12, 8, 0], [0, 20, 9, 21], [17, 0, 13, 5]]
-    expected = choix.opt_top1(4, observations(copies, wins), alpha=ev.PRIOR, tol=1e-9)
-    assert ev.fit_ratings(copies, wins) == pytest.approx(expected - expected.mean(), abs=1e-5)
+    expected = choix.opt_top1(4, observations(copies, wins), alpha=ratings.PRIOR, tol=1e-9)
+    assert ratings.fit_ratings(copies, wins) == pytest.approx(expected - expected.mean(), abs=1e-5)
 
 
 def test_ratings_agree_with_choix_where_agents_meet_their_copies():
     copies, wins = [[1, 2, 0], [0, 1, 2], [1, 1, 1]], [[30, 70, 0], [0, 60, 40], [50, 30, 20]]
     expected = choix.ilsr_top1(3, observations(copies, wins))
-    assert ev.fit_ratings(copies, wins, prior=1e-9) == pytest.approx(expected, abs=1e-6)
+    assert ratings.fit_ratings(copies, wins, prior=1e-9) == pytest.approx(expected, abs=1e-6)
 
 
 def test_an_even_share_against_copies_is_an_even_rating():
-    assert ev.fit_ratings([[1, 3]], [[25, 75]]) == pytest.approx([0, 0], abs=1e-9)
+    assert ratings.fit_ratings([[1, 3]], [[25, 75]]) == pytest.approx([0, 0], abs=1e-9)
 
 
 def test_two_agents_get_their_log_odds():
-    ratings = ev.ELO_PER_NAT * ev.fit_ratings([[1, 1]], [[7600, 2400]])
-    assert ratings[0] - ratings[1] == pytest.approx(400 * math.log10(0.76 / 0.24), abs=0.1)
+    fitted = ratings.ELO_PER_NAT * ratings.fit_ratings([[1, 1]], [[7600, 2400]])
+    assert fitted[0] - fitted[1] == pytest.approx(400 * math.log10(0.76 / 0.24), abs=0.1)
 
 
 def test_many_results_are_fitted_at_once():
     copies = [[1, 1, 0], [0, 1, 1]]
     wins = np.array([[[3, 4, 0], [0, 5, 2]], [[7, 0, 0], [0, 7, 0]], [[0, 7, 0], [0, 3, 4]]])
-    together = ev.fit_ratings(copies, wins)
-    assert together == pytest.approx(np.array([ev.fit_ratings(copies, each) for each in wins]), abs=1e-8)
+    together = ratings.fit_ratings(copies, wins)
+    assert together == pytest.approx(np.array([ratings.fit_ratings(copies, each) for each in wins]), abs=1e-8)
 
 
 def simulated(strengths, copies, groups, rotation, seed):
@@ -418,20 +577,20 @@ def test_ratings_recover_a_known_order_within_their_intervals():
     truth = np.array([-1.5, -0.3, 0.2, 1.6])
     copies = [[1, 1, 1, 0], [1, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 1]]
     wins = simulated(truth, copies, groups=100, rotation=6, seed=1)
-    ratings = ev.fit_ratings(copies, wins.sum(axis=1))
-    assert (np.argsort(ratings) == [0, 1, 2, 3]).all()
-    low, high = ev.bootstrap_ratings(copies, wins, seed=0)
+    fitted = ratings.fit_ratings(copies, wins.sum(axis=1))
+    assert (np.argsort(fitted) == [0, 1, 2, 3]).all()
+    low, high = ratings.bootstrap_ratings(copies, wins, seed=0)
     assert ((low < truth) & (truth < high)).all()
-    assert ((low < ratings) & (ratings < high)).all()
+    assert ((low < fitted) & (fitted < high)).all()
     assert (high - low < 0.5).all()
-    assert (ev.bootstrap_ratings(copies, wins, seed=0) == [low, high]).all()
+    assert (ratings.bootstrap_ratings(copies, wins, seed=0) == [low, high]).all()
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
     truth = np.array([0.5, -0.5])
     covered = 0
     for seed in range(100):
-        low, high = ev.bootstrap_ratings([[1, 1]], simulated(truth, [[1, 1]], 100, 2, seed), seed, resamples=300)
+        low, high = ratings.bootstrap_ratings([[1, 1]], simulated(truth, [[1, 1]], 100, 2, seed), seed, resamples=300)
         covered += bool(low[0] <= 0.5 <= high[0])
     assert 88 <= covered <= 100
 
@@ -507,14 +666,15 @@ def test_json_holds_everything(evaluation, tmp_path):
         "exact",
     }  # fmt: skip
     assert read["settings"] == {
-        "agents": ["random", "random (2)", "[red]low"], "num_players": 2, "num_games": 9, "seed": 1,
-        "neutral_placement": "players", "turn_order": "restart", "batch": 256,
+        "agents": ["random", "random (2)", "[red]low"], "game": "ninetka", "num_players": 2, "num_games": 9,
+        "seed": 1, "batch": 256,
     }  # fmt: skip
     assert set(read["agents"][0]) == {
-        "name", "games", "wins", "share", "interval", "even", "sections", "seats", "times", "elo", "elo_interval",
+        "name", "games", "wins", "draws", "share", "interval", "even", "score", "seats", "times", "elo",
+        "elo_interval",
     }  # fmt: skip
-    assert read["agents"][0]["seats"][1].keys() == {"seat", "games", "wins"}
-    assert read["agents"][0]["times"][0].keys() == {"phase", "moves", "mean_ms", "slowest_ms"}
+    assert read["agents"][0]["seats"][1].keys() == {"seat", "games", "wins", "draws"}
+    assert read["agents"][0]["times"][0].keys() == {"stage", "moves", "mean_ms", "slowest_ms"}
     assert read["environment"] == "ninetka_v0"
 
 

@@ -7,19 +7,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from learning.searches import some_search, some_slides  # noqa: E402
+
 from ninetka_agents.ninetka.features import make_features  # noqa: E402
 from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
-from ninetka_agents.search.guided import GuidedSearch  # noqa: E402
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions, network_evaluate  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
 from ninetka_train.learning.alphazero import (  # noqa: E402
-    Student,
+    TrainState,
     draw,
     learn,
     losses,
     make_examples,
-    new_student,
+    new_state,
     policy_losses,
     take,
     train_alphazero,
@@ -27,7 +27,6 @@ from ninetka_train.learning.alphazero import (  # noqa: E402
 from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
 from ninetka_train.learning.selfplay import (  # noqa: E402
     Samples,
-    Slides,
     network_games,
     playout_games,
     policy_targets,
@@ -60,12 +59,6 @@ def small(**changes: object) -> TrainConfig:
 
 def same(one: Samples, other: Samples) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
-
-
-def some_search(simulations: int) -> GumbelSearch:
-    torch.manual_seed(0)
-    network = Network(NetworkConfig(width=8, blocks=1)).eval()
-    return GumbelSearch(network_evaluate(network), SearchOptions(simulations))
 
 
 @pytest.fixture(scope="module")
@@ -179,19 +172,6 @@ def test_a_network_game_ends_as_its_most_probable_moves_have_it():
         assert samples.owners[row].tolist() == game.section_owners().tolist()
 
 
-class LowestSlide:
-    """Plays the legal action of the lowest number."""
-
-    name = "lowest"
-
-    def act(self, games, rng):
-        return make_features(games).mask.argmax(1)
-
-
-def some_slides(share: float = 1.0) -> Slides:
-    return Slides(LowestSlide(), GuidedSearch(some_search(1).evaluate, 1, 8), share)
-
-
 def test_a_game_with_slides_ends_as_its_most_probable_stones_and_its_agents_slides_have_it():
     search, slides = some_search(2), some_slides()
     samples = network_games(search, np.array([2, 3, 4]), 1, share=0.5, value_share=0.5, slides=slides)
@@ -254,16 +234,16 @@ def test_positions_are_taken_from_all_rounds(searched):
 
 
 def test_the_loss_falls_on_a_fixed_window(searched):
-    student = new_student(small(alphazero={"rounds": 1, "steps": 100, "minibatch": 64, "learning_rate": 2e-2}))
-    student.window = [searched["playouts"]]
+    state = new_state(small(alphazero={"rounds": 1, "steps": 100, "minibatch": 64, "learning_rate": 2e-2}))
+    state.window = [searched["playouts"]]
     examples = make_examples(searched["playouts"])
 
     def parts() -> list[float]:
         with torch.inference_mode():
-            return losses(student.network(examples.inputs), examples, student.config.alphazero)[1].tolist()
+            return losses(state.network(examples.inputs), examples, state.config.alphazero)[1].tolist()
 
     before = parts()
-    learn(student)
+    learn(state)
     after = parts()
     assert after[0] < before[0] - 0.01
     assert after[1] < before[1] - 0.2
@@ -275,8 +255,8 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path):
     """The cut falls between a round with playouts and one with the network; what was not kept is played again."""
     whole = train_alphazero(small(), tmp_path / "whole")
 
-    def stop(student: Student, log: dict[str, float]) -> None:
-        if student.rounds == 3:
+    def stop(state: TrainState, log: dict[str, float]) -> None:
+        if state.rounds == 3:
             raise KeyboardInterrupt
 
     config = small(checkpoint_every=2)
@@ -284,7 +264,7 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path):
         train_alphazero(config, tmp_path / "cut", stop)
     assert [path.stem for path in (tmp_path / "cut").glob("*.safetensors")] == ["step-000000000002"]
     logs = []
-    resumed = train_alphazero(config, tmp_path / "cut", lambda student, log: logs.append(log), resume=True)
+    resumed = train_alphazero(config, tmp_path / "cut", lambda state, log: logs.append(log), resume=True)
     assert len(logs) == 2
     assert not resumed.training
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):

@@ -13,9 +13,9 @@ from ninetka_agents.agent import Agent
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.judging.arena import Results, play_games
-from ninetka_train.judging.evaluate import exact_figures
 from ninetka_train.judging.report import game_records
 from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, analyze, save_course
+from ninetka_train.ninetka.blunders import figures
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def truth(game: Game) -> int:
 
 
 def test_the_solver_never_blunders_where_it_is_exact(results: Results) -> None:
-    _, solver = exact_figures(results)
+    _, solver = figures(results)
     assert solver.blunders == 0
     assert solver.won > 10
 
@@ -54,7 +54,7 @@ def test_an_analysis_is_that_of_plain_search(results: Results) -> None:
         assert json.loads(json.dumps(analysis_dict(analysis)))["unknown"] == 0
         assert len(list(analysis_text(analysis))) == len(analysis.plies) + 2
     assert checked > 10
-    assert mistakes == sum(agent.blunders for agent in exact_figures(results))
+    assert mistakes == sum(agent.blunders for agent in figures(results))
 
 
 def test_a_small_budget_leaves_the_start_unsolved(results: Results) -> None:

@@ -13,8 +13,8 @@ from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import NO_ACTION, Results, play_games
-from ninetka_train.judging.evaluate import exact_figures, summarise
-from ninetka_train.ninetka.blunders import find_decisions
+from ninetka_train.judging.evaluate import summarise
+from ninetka_train.ninetka.blunders import figures, find_decisions
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_decisions_are_what_was_played_and_what_plain_search_says_of_it(results)
 
 
 def test_figures_count_decisions_of_each_agent(results):
-    decisions, (first, second) = find_decisions(results), exact_figures(results)
+    decisions, (first, second) = find_decisions(results), figures(results)
     assert (first.agent, second.agent) == ("random", "maxn:depth=2")
     assert first.decisions + second.decisions == len(decisions.games)
     assert first.won + second.won == decisions.won.sum()

@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from learning.searches import some_search, some_slides  # noqa: E402
 from ninetka.brute import winner_by_force, winners_of_moves  # noqa: E402
-from test_alphazero import some_search, some_slides  # noqa: E402
 
 from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, solve  # noqa: E402
 from ninetka_env.core.jit import popcount  # noqa: E402

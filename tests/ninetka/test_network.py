@@ -24,7 +24,7 @@ from ninetka_agents.ninetka.features import (  # noqa: E402
     permute,
 )
 from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import Records  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.geometry import (  # noqa: E402
     ACTION_SYMMETRIES,

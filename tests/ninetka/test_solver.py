@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ninetka.brute import margin_by_force, winner_by_force, winners_of_moves
 from conftest import TEST_GAMES, Options, position_after, random_action
+from ninetka.brute import margin_by_force, winner_by_force, winners_of_moves
 from ninetka.reference import ReferenceGame
 
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from ninetka.brute import winners_of_moves
 from conftest import Options, position_after, random_position
+from ninetka.brute import winners_of_moves
 from test_gumbel import (
     endings,
     forced_pass,
@@ -20,10 +20,9 @@ from test_gumbel import (
     untrained,
 )
 
-from ninetka_agents.net_agent import NetAgent
+from ninetka_agents.net_agent import NetAgent, network_evaluate
 from ninetka_agents.search import guided
-from ninetka_agents.search.guided import ADVICE, GuidedSearch
-from ninetka_agents.search.gumbel import network_evaluate
+from ninetka_agents.search.guided import VIRTUAL_VISITS, GuidedSearch
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import MOVEMENT, Phase
@@ -123,7 +122,7 @@ def test_values_are_reported_by_absolute_seat(players, winner):
     game = position_after(Options(players), 3, Phase.MOVEMENT, 2)
     values = GuidedSearch(evaluate, 4, 2).run(game.records, np.random.default_rng(0)).values[0]
     assert values.sum() == pytest.approx(1)
-    assert values[winner] >= 4 * ADVICE / (4 * ADVICE + 4 * 2)
+    assert values[winner] >= 4 * VIRTUAL_VISITS / (4 * VIRTUAL_VISITS + 4 * 2)
 
 
 def test_each_position_is_asked_about_once_and_all_playouts_count():
@@ -139,7 +138,7 @@ def test_each_position_is_asked_about_once_and_all_playouts_count():
     for index in range(len(games)):
         game = Game(games[index : index + 1])
         assert set(result.visits[index].nonzero()[0]) <= set(game.legal_actions())
-        advised, rest = divmod(int(result.visits[index].sum()) - 60, ADVICE)
+        advised, rest = divmod(int(result.visits[index].sum()) - 60, VIRTUAL_VISITS)
         assert rest == 0
         assert 0 <= advised <= 6
         assert result.actions[index] in game.legal_actions()

@@ -10,15 +10,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ninetka.brute import winners_of_moves  # noqa: E402
 from conftest import Options, position_after, random_position, random_positions  # noqa: E402
+from ninetka.brute import winners_of_moves  # noqa: E402
 
 from ninetka_agents.agent import GameRandom, game_streams  # noqa: E402
-from ninetka_agents.net_agent import NetAgent  # noqa: E402
+from ninetka_agents.net_agent import NetAgent, network_evaluate  # noqa: E402
 from ninetka_agents.ninetka.force import can_force_win  # noqa: E402
 from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions, halving_schedule, network_evaluate  # noqa: E402
-from ninetka_env.core.verbs import Records
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions  # noqa: E402
+from ninetka_agents.search.selection import halving_schedule  # noqa: E402
+from ninetka_env.core.verbs import Records  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.geometry import PASS  # noqa: E402
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
