@@ -232,7 +232,8 @@ def test_illegal_actions_and_absent_seats_have_probability_zero(config, players)
     assert (outputs.logits[~mask] == MASKED).all()
     assert (outputs.values[:, players:] == 0).all()
     torch.testing.assert_close(outputs.values.sum(-1), torch.ones(len(games)))
-    assert [tuple(t.shape[1:]) for t in outputs] == [(122,), (4,), (9, 5)]
+    assert [tuple(t.shape[1:]) for t in outputs] == [(122,), (5,), (9, 5)]
+    assert (outputs.value_logits[:, players:] == MASKED).all()  # the drawn outcome's too
 
 
 def test_every_legal_action_has_a_logit_of_its_own():

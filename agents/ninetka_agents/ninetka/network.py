@@ -252,9 +252,10 @@ class Network(nn.Module):
         scores = _expected_scores(owner_logits).to(global_embedding.dtype)
         pools = torch.cat([*_pools(slots), *_pools(sections), global_embedding, scores], -1)
         value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pools)), scores], -1)).float()
+        drawn = value_logits.new_full((batch, 1), MASKED)
         return Outputs(
             self._policy_logits(slots, sections, inputs.mask),
-            functional.pad(value_logits.masked_fill(self._absent(inputs.globals), MASKED), (0, 1), value=MASKED),
+            torch.cat([value_logits.masked_fill(self._absent(inputs.globals), MASKED), drawn], -1),
             owner_logits,
         )
 
