@@ -76,6 +76,7 @@ def test_samples_hold_legal_policies_and_how_each_game_ended(searched, source):
     samples = searched[source]
     assert ((samples.policy > 0) <= (make_features(samples.games).mask > 0)).all()
     np.testing.assert_allclose(samples.policy.astype(float).sum(1), 1, atol=4e-3)
+    assert samples.values.shape == (len(samples.games), 5)
     np.testing.assert_allclose(samples.values.sum(1), 1, atol=1e-4)
     assert (samples.values >= -1e-6).all()
     assert (samples.values[samples.games["num_players"] == 2, 2:] == 0).all()
@@ -212,15 +213,16 @@ def test_policy_targets_sum_to_one():
 
 
 def test_targets_turn_to_the_mover():
-    """Seats 1 of 3, 1 of 2 and twice in a row seat 3 of 4 are to move; nothing is negated."""
+    """Seats 1 of 3, 1 of 2 and twice in a row seat 3 of 4 are to move; nothing is negated, a draw stays one."""
     games = np.zeros(4, GAME)
     games["num_players"], games["to_move"] = (3, 2, 4, 4), (1, 1, 3, 3)
-    values = np.array([[0.5, 0.3, 0.2, 0], [1, 0, 0, 0], [0.1, 0.2, 0.3, 0.4], [0, 0, 0, 1]], np.float32)
+    values = np.array([[0.5, 0.3, 0.1, 0, 0.1], [1, 0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4, 0], [0, 0, 0, 1, 0]], np.float32)
     owners = np.tile(np.arange(-1, 8, dtype=np.int8) % 2, (4, 1))
     owners[:, 0] = -1
     samples = Samples(games, np.zeros((4, 122), np.float16), values, owners)
     np.testing.assert_allclose(
-        relative_values(samples), [[0.3, 0.2, 0.5, 0], [0, 1, 0, 0], [0.4, 0.1, 0.2, 0.3], [1, 0, 0, 0]]
+        relative_values(samples),
+        [[0.3, 0.1, 0.5, 0, 0.1], [0, 1, 0, 0, 0], [0.4, 0.1, 0.2, 0.3, 0], [1, 0, 0, 0, 0]],
     )
     assert relative_seats(samples)[:, :3].tolist() == [[4, 2, 0], [4, 1, 0], [4, 1, 2], [4, 1, 2]]
 
@@ -283,6 +285,12 @@ def test_resuming_goes_back_to_what_is_whole(tmp_path):
     damaged.write_bytes(damaged.read_bytes()[:100])
     with pytest.raises(ValueError, match=damaged.name):
         train_alphazero(small(), tmp_path, resume=True)
+
+
+def test_samples_from_before_there_were_draws_are_read(tmp_path, searched):
+    samples = searched["network"]
+    np.savez_compressed(tmp_path / "old.npz", **samples._replace(values=samples.values[:, :4])._asdict())
+    assert same(read_samples(tmp_path / "old.npz"), samples)
 
 
 def test_samples_are_written_whole_or_not_at_all(tmp_path, searched, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from ninetka_agents import parts  # noqa: E402
+from ninetka_env.core.outcome import DRAWN, UNFINISHED  # noqa: E402
 from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402
 from ninetka_train.learning.ppo import (  # noqa: E402
     Learner,
@@ -61,7 +62,7 @@ def targets_of(movers, players, values, winners, decay):
 
 def test_targets_where_a_seat_moves_twice():
     values = [(0.5, 0.5), (0.6, 0.4), (0.7, 0.3), (0.8, 0.2), (9, 9)]
-    advantages, targets = targets_of([0, 0, 1, 0], 2, values, [-1, -1, -1, 0], 0.5)
+    advantages, targets = targets_of([0, 0, 1, 0], 2, values, [UNFINISHED] * 3 + [0], 0.5)
     # Seat 0 decides at plies 0, 1, 3: 1 - 0.8; 0.8 - 0.6 + 0.5 * 0.2; 0.6 - 0.5 + 0.5 * 0.3. Seat 1: 0 - 0.3.
     np.testing.assert_allclose(advantages, [0.25, 0.3, -0.3, 0.2], atol=1e-6)
     np.testing.assert_allclose(targets[:, :2], [(0.75, 0), (0.9, 0), (1, 0), (1, 0)], atol=1e-6)
@@ -71,7 +72,7 @@ def test_targets_where_a_seat_moves_twice():
 def test_targets_where_a_seat_is_passed_over():
     values = [(0.3, 0.3, 0.4), (0.4, 0.2, 0.4), (0.3, 0.3, 0.4), (0.5, 0.1, 0.4), (0.2, 0.2, 0.6), (0.6, 0.1, 0.3)]
     after = (0.2, 0.3, 0.5)
-    advantages, targets = targets_of([0, 1, 2, 0, 2, 0], 3, [*values, after], [-1] * 6, 0.5)
+    advantages, targets = targets_of([0, 1, 2, 0, 2, 0], 3, [*values, after], [UNFINISHED] * 6, 0.5)
     # Seat 0 at plies 0, 3, 5: 0.2 - 0.6; 0.6 - 0.5 - 0.5 * 0.4; 0.5 - 0.3 - 0.5 * 0.1. Seat 1, passed over after
     # ply 3, at ply 1 only: 0.3 - 0.2. Seat 2 at plies 2, 4: 0.5 - 0.6; 0.6 - 0.4 - 0.5 * 0.1.
     np.testing.assert_allclose(advantages, [0.15, 0.1, 0.15, -0.1, -0.1, -0.4], atol=1e-6)
@@ -81,13 +82,21 @@ def test_targets_where_a_seat_is_passed_over():
 
 def test_targets_do_not_cross_the_end_of_a_game():
     values = [(0.5, 0.5), (0.4, 0.6), (0.7, 0.3), (0.5, 0.5)]
-    advantages, targets = targets_of([0, 1, 0], 2, values, [-1, 1, -1], 1.0)
+    advantages, targets = targets_of([0, 1, 0], 2, values, [UNFINISHED, 1, UNFINISHED], 1.0)
     np.testing.assert_allclose(advantages, [-0.5, 0.4, -0.2], atol=1e-6)
     np.testing.assert_allclose(targets[:2, :2], [(0, 1), (0, 1)], atol=1e-6)
 
 
+def test_a_drawn_game_is_worth_its_share_to_every_seat():
+    values = [(0.5, 0.3, 0.2), (0.4, 0.4, 0.2), (0.1, 0.2, 0.7), (0.5, 0.2, 0.3)]
+    advantages, targets = targets_of([0, 1, 2], 3, values, [UNFINISHED, DRAWN, UNFINISHED], 1.0)
+    np.testing.assert_allclose(advantages, [1 / 3 - 0.5, 1 / 3 - 0.4, 0.3 - 0.7], atol=1e-6)
+    np.testing.assert_allclose(targets[:2, :3], np.full((2, 3), 1 / 3), atol=1e-6)
+    assert (targets[:, 3] == 0).all()
+
+
 def test_owner_targets_reach_back_to_the_start_of_the_game():
-    winners = np.array([[-1], [0], [-1]], np.int8)
+    winners = np.array([[UNFINISHED], [0], [UNFINISHED]], np.int8)
     owners = np.full((3, 1, 9), -1, np.int8)
     owners[1, 0, 4] = 1
     targets = owner_targets(winners, owners)
@@ -130,6 +139,8 @@ def test_a_rollout_holds_legal_moves_and_fits_its_batch(learner):
     np.testing.assert_allclose(rollout.values.sum(-1), 1, atol=1e-4)
     batch = make_batch(rollout, 0.95)
     assert len(batch.actions) == rollout.learned.sum()
+    assert batch.values.shape == (len(batch.actions), 5)
+    assert not batch.values[:, 4].any()  # no game is drawn
     torch.testing.assert_close(batch.values.sum(-1), torch.ones(len(batch.actions)))
     logits = learner.network(batch.inputs).logits
     chosen = logits.log_softmax(-1).gather(1, batch.actions[:, None])[:, 0]

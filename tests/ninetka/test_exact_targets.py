@@ -63,7 +63,7 @@ def test_targets_are_those_of_plain_search(source):
     for place in endings:
         game = Game(games[place : place + 1].copy())
         winner = winner_by_force(game.records, 0)
-        assert samples.values[place].tolist() == np.eye(4)[winner].tolist()
+        assert samples.values[place].tolist() == np.eye(5)[winner].tolist()
         if winner == game.to_move:
             winners = np.full(122, -1)
             winners[game.legal_actions()] = winners_of_moves(game.records, game.legal_actions())
