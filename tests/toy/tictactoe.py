@@ -1,0 +1,149 @@
+"""Tic-tac-toe as a complete game of the house: the least that a game must bring, and its symmetries."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from ninetka_env.core import game
+from ninetka_env.core.chance import Streams
+from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.registry import Definition, Limits, Sizes, register
+from ninetka_env.core.tables import frozen
+from ninetka_env.core.verbs import Codes, Mask, Record
+
+FIELDS = [("board", np.int8, (9,)), ("num_players", np.int8), ("to_move", np.int8), ("plies", np.int8)]
+"""A square holds 0 if it is empty, else its seat + 1. Bytes leave no gaps: equal games are equal byte for byte."""
+TICTACTOE = np.dtype((np.record, np.dtype(FIELDS)))
+
+SQUARES = np.arange(9).reshape(3, 3)
+LINES = frozen([*SQUARES, *SQUARES.T, SQUARES.diagonal(), SQUARES[::-1].diagonal()], np.int64)
+SYMMETRIES = frozen([np.rot90(board, k).ravel() for board in (SQUARES, SQUARES.T) for k in range(4)], np.int64)
+"""(8, 9): where each symmetry of the board takes each square, the first one none."""
+MARKS = ".XO"
+
+
+# The rules
+
+
+@jit
+def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
+    """Clear the board; there are no options and no chance."""
+    for square in range(9):
+        game.board[square] = 0
+    game.num_players, game.to_move, game.plies = 2, 0, 0
+
+
+@jit
+def num_actions(game: Record) -> int:
+    """Return 9: the squares."""
+    return 9
+
+
+@jit
+def winner_of(game: Record) -> int:
+    """Return the seat that has a whole line."""
+    for line in range(len(LINES)):
+        first = game.board[LINES[line, 0]]
+        if first != 0 and first == game.board[LINES[line, 1]] and first == game.board[LINES[line, 2]]:
+            return first - 1
+    return DRAWN
+
+
+@jit
+def is_over(game: Record) -> bool:
+    """Tell whether the board is full or somebody has a line."""
+    return game.plies == 9 or winner_of(game) != DRAWN
+
+
+@jit
+def is_legal(game: Record, action: int) -> bool:
+    """Tell whether the square is empty and the game goes on."""
+    return 0 <= action < 9 and game.board[action] == 0 and not is_over(game)
+
+
+@jit
+def write_legal_mask(game: Record, mask: Mask) -> None:
+    """Mark the empty squares."""
+    for square in range(9):
+        mask[square] = is_legal(game, square)
+
+
+@jit
+def play(game: Record, action: int) -> int:
+    """Put a mark on a square."""
+    game.board[action] = game.to_move + 1
+    game.to_move = 1 - game.to_move
+    game.plies += 1
+    return 0
+
+
+@jit
+def write_observation(game: Record, viewer: int, planes: Mask) -> None:
+    """Draw the viewer's marks, the other's, and a plane of ones."""
+    for square in range(9):
+        planes[square] = game.board[square] == viewer + 1
+        planes[9 + square] = game.board[square] == 2 - viewer
+        planes[18 + square] = 1
+
+
+# What people read
+
+
+class Game(game.Game):
+    """One position of tic-tac-toe."""
+
+    __slots__ = ()
+
+    name = "tictactoe"
+
+    @classmethod
+    def new(cls) -> Self:
+        """Start a game."""
+        return cls.start(cls.definition().variant())
+
+    def action_name(self, action: int) -> str:
+        """Name a square, such as `"b3"`: column b, third row from the top."""
+        return "abc"[action % 3] + "123"[action // 3]
+
+    def action_index(self, name: str) -> int:
+        """Return the square of a name."""
+        if len(name) != 2 or name[0] not in "abc" or name[1] not in "123":
+            raise ValueError(f"no square {name!r}: expected a1 to c3")
+        return "abc".index(name[0]) + 3 * "123".index(name[1])
+
+    def __str__(self) -> str:
+        """Return the three rows; how many marks there are tells whose turn it is."""
+        return "\n".join("".join(MARKS[code] for code in row) for row in self.records["board"][0].reshape(3, 3))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Read three rows."""
+        if len(text.split()) != 3 or any(len(row) != 3 or set(row) - set(MARKS) for row in text.split()):
+            raise ValueError("expected three rows of three characters, each one of . X O")
+        codes = [MARKS.index(mark) for mark in "".join(text.split())]
+        if not 0 <= codes.count(1) - codes.count(2) <= 1:
+            raise ValueError(f"{codes.count(1)} X and {codes.count(2)} O: expected as many, or one X more")
+        found = cls.new()
+        found.records["board"][0] = codes
+        found.records["plies"] = 9 - codes.count(0)
+        found.records["to_move"] = found.ply % 2
+        return found
+
+
+DEFINITION = register(
+    Definition(
+        name="tictactoe",
+        title="Tic-tac-toe",
+        version="tictactoe_v0",
+        options=(),
+        sizes=lambda options: Sizes(TICTACTOE, num_players=2, num_actions=9, planes=(3, 3, 3), most_plies=9),
+        dtypes={TICTACTOE: Limits(players=2, actions=9, choices=9)},
+        compiled=(start, num_actions, winner_of, is_over, is_legal, write_legal_mask, play, write_observation),
+        game="toy.tictactoe:Game",
+        seats=("crosses", "noughts"),
+        symmetries=lambda options: SYMMETRIES,
+    )
+)
