@@ -1,0 +1,44 @@
+"""Games from outside the package: what is compiled for them follows their sources, wherever these are."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import toy.tictactoe
+
+SOURCE = Path(toy.tictactoe.__file__).read_text(encoding="utf-8").replace("toy.tictactoe", "outside")
+PLAY = "from outside import Game; game = Game.new(); game.play(4); print(game.ply)"
+
+
+def run(folder, *command, source=None):
+    paths = os.pathsep.join([str(folder), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    line = [sys.executable, *command]
+    return subprocess.run(
+        line, input=source, stdout=subprocess.PIPE, text=True, env=environment, cwd=folder, check=True
+    ).stdout.split()
+
+
+def test_an_edit_of_its_rules_is_noticed(tmp_path):
+    for step in ("1", "2"):
+        (tmp_path / "outside.py").write_text(SOURCE.replace("game.plies += 1", f"game.plies += {step}"))
+        assert run(tmp_path, "-c", PLAY) == [step]
+    compiled = set(tmp_path.rglob("*.nbc"))
+    assert run(tmp_path, "-c", PLAY) == ["2"]
+    assert compiled
+    assert set(tmp_path.rglob("*.nbc")) == compiled, "the third run found all that it needed"
+
+
+def test_what_is_typed_in_is_compiled_and_not_kept(tmp_path):
+    lines = ["from ninetka_env.core.jit import jit", "@jit", "def double(x):", "    return 2 * x", "print(double(4))"]
+    assert run(tmp_path, "-", source="\n".join(lines)) == ["8"]
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+def test_a_game_that_is_typed_in_is_not_kept(tmp_path):
+    (tmp_path / "outside.py").write_text("")  # stands in for the module that the definition names
+    typed = f"{SOURCE}\nimport outside; outside.Game = Game\n{PLAY.partition('; ')[2]}"
+    assert run(tmp_path, "-", source=typed) == ["1"]
+    kept = {path.name for path in tmp_path.rglob("*.nbc")}
+    assert not any("_play_if_legal" in name or "begin" in name for name in kept)
