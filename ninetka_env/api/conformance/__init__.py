@@ -1,0 +1,89 @@
+"""Whether a game keeps the contract: checks for any game, each of which can be run alone.
+
+    check("tictactoe")  # returns, or raises ConformanceError
+    check("go:komi=6.5", games=1, only=["masks", "text"])
+
+The checks play random games and compare what the contract says (`ninetka_env.core.verbs`, `ninetka_env.core.registry`,
+`ninetka_env.core.game`) with what the game does: in single games, in the environments, in batches, in text and in
+records. Whoever adds a game runs them with several values of every option. `ninetka_agents.conformance` runs these
+checks and those of search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from ninetka_env.api.conformance import environments, readable, rules, searchable
+from ninetka_env.api.conformance.case import Case, Check, ConformanceError
+from ninetka_env.core.registry import Variant, load_variant
+
+__all__ = ["CHECKS", "Case", "Check", "ConformanceError", "check", "run_checks"]
+
+CHECKS: Mapping[str, Check] = MappingProxyType(
+    {
+        "options": rules.check_options,
+        "sizes": rules.check_sizes,
+        "start": rules.check_start,
+        "length": rules.check_length,
+        "seeds": rules.check_seeds,
+        "masks": rules.check_masks,
+        "illegal": rules.check_illegal,
+        "returns": rules.check_returns,
+        "targets": rules.check_targets,
+        "events": rules.check_events,
+        "symmetries": rules.check_symmetries,
+        "choices": searchable.check_choices,
+        "forced": searchable.check_forced,
+        "random": searchable.check_random,
+        "playout": searchable.check_playout,
+        "observations": environments.check_observations,
+        "slow planes": environments.check_slow_planes,
+        "aec": environments.check_aec,
+        "batch": environments.check_batch,
+        "illegal steps": environments.check_illegal_steps,
+        "one seat": environments.check_one_seat,
+        "pettingzoo": environments.check_pettingzoo,
+        "names": readable.check_names,
+        "text": readable.check_text,
+        "records": readable.check_records,
+        "copies": readable.check_copies,
+        "running copies": readable.check_running_copies,
+    }
+)
+"""Every check by name, in the order in which `check` runs them."""
+
+
+def check(
+    game: str | Variant, *, games: int = 2, seed: int = 0, only: Iterable[str] | None = None, **options: object
+) -> None:
+    """Check that a game keeps the contract.
+
+    Args:
+        game: its spec, such as `"ninetka:num_players=3"`, or a variant.
+        games: random games that each check plays.
+        seed: of the first one; the others follow it.
+        only: the names of the checks to run; None for all of `CHECKS`.
+        options: of the game.
+
+    Raises:
+        ConformanceError: at the first thing that is wrong, naming the check, the game, the seed and the ply.
+        ValueError: if the game, an option or a check is unknown.
+    """
+    run_checks(CHECKS, load_variant(game, **options), games, seed, only)
+
+
+def run_checks(
+    table: Mapping[str, Check], variant: Variant, games: int, seed: int, only: Iterable[str] | None = None
+) -> None:
+    """Run the checks of a table; the arguments are those of `check`."""
+    names = list(table) if only is None else list(only)
+    if unknown := [name for name in names if name not in table]:
+        raise ValueError(f"check {unknown[0]!r}: expected some of {', '.join(table)}")
+    for name in names:
+        case = Case(variant, games, seed)
+        try:
+            table[name](case)
+        except Exception as error:  # whatever a game does wrong, the text must say where
+            what = str(error) if isinstance(error, ConformanceError) else f"{type(error).__name__}: {error}"
+            raise ConformanceError(f"{name}: {variant}, seed {case.seed}, ply {case.ply}: {what}") from error

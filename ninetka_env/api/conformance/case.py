@@ -1,0 +1,111 @@
+"""A game under test: how checks play it, and how they say what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core import verbs
+from ninetka_env.core.game import Game
+from ninetka_env.core.options import shortened
+from ninetka_env.core.registry import Variant
+from ninetka_env.core.verbs import Mask, Records
+
+
+class ConformanceError(AssertionError):
+    """A game does not keep the contract; the text names the check, the game, the seed and the ply."""
+
+
+class Case:
+    """A game to be checked, and how far a check has come."""
+
+    def __init__(self, variant: Variant, games: int = 2, seed: int = 0) -> None:
+        """Check this many random games, seeded from `seed` on."""
+        self.variant, self.games = variant, games
+        self._first_seed = self.seed = seed
+        self.ply = 0
+        """How many actions were played when something was found."""
+
+    def fail(self, message: str) -> NoReturn:
+        """Say what is wrong."""
+        raise ConformanceError(message)
+
+    def start(self) -> Game:
+        """Start a game from the present seed."""
+        self.ply = 0
+        game: Game = self.variant.game_class.start(self.variant, self.seed)
+        return game
+
+    def seeds(self) -> Iterator[int]:
+        """Go through the seeds of the games."""
+        for number in range(self.games):
+            self.seed, self.ply = self._first_seed + number, 0
+            yield self.seed
+
+    def positions(self) -> Iterator[Game]:
+        """Play random games; yield each, always the same object, at the start and after each action."""
+        for seed in self.seeds():
+            rng = np.random.default_rng(seed)
+            yield from self.play(lambda legal, rng=rng: int(rng.choice(legal)))  # type: ignore[misc]
+
+    def play(self, choose: Callable[[npt.NDArray[np.int64]], int]) -> Iterator[Game]:
+        """Play one game, choosing among the legal actions; yield it at the start and after each action."""
+        game, most = self.start(), self.variant.sizes.most_plies
+        yield game
+        while not game.is_over:
+            if self.ply == most:
+                self.fail(f"the game goes on after {most} actions, the most that Sizes.most_plies allows")
+            game.play(choose(self.legal(game)))
+            self.ply += 1
+            yield game
+
+    def legal(self, game: Game) -> npt.NDArray[np.int64]:
+        """Return the legal actions; there must be one."""
+        legal = game.legal_actions()
+        if len(legal) == 0:
+            self.fail("nothing is legal, but the game is not over")
+        return legal
+
+    def same(self, found: Any, expected: Any, what: str) -> None:
+        """Compare two things, or two arrays bit for bit."""
+        if isinstance(expected, np.ndarray):
+            alike = np.shape(found) == expected.shape and found.tobytes() == expected.tobytes()
+        else:
+            alike = bool(found == expected)
+        if not alike:
+            self.fail(f"{what}: found {_on_one_line(found)}, expected {_on_one_line(expected)}")
+
+    def same_records(self, found: Records, expected: Records, what: str) -> None:
+        """Compare two arrays of one record, byte for byte."""
+        if found.tobytes() != expected.tobytes():
+            names = [name for name in found.dtype.names or () if found[name].tobytes() != expected[name].tobytes()]
+            where = f"in {', '.join(names)}" if names else "between the fields: fill the gaps with fields of their own"
+            self.fail(f"{what}, {where}")
+
+    def same_planes(self, found: npt.NDArray[np.int8], expected: npt.NDArray[np.int8], what: str) -> None:
+        """Compare two observations."""
+        if found.shape != expected.shape or (found != expected).any():
+            planes = np.flatnonzero((found != expected).any(axis=(1, 2))) if found.shape == expected.shape else [-1]
+            self.fail(f"{what}, the first that differs is plane {int(planes[0])}")
+
+    def observe(self, game: Game, viewer: int) -> npt.NDArray[np.int8]:
+        """Return what a seat sees, (C, H, W) int8, drawn over twos."""
+        planes = np.full(self.variant.sizes.planes, 2, np.int8)
+        verbs.write_observation(game.records[0], viewer, planes.reshape(-1))
+        return planes
+
+    def mask_of(self, game: Game, seat: int) -> Mask:
+        """Return the mask that a seat is shown: all zero unless it is to move."""
+        shown = seat == game.to_move and not game.is_over
+        return game.legal_mask() if shown else np.zeros(self.variant.num_actions, np.int8)
+
+
+Check: TypeAlias = Callable[[Case], None]
+"""Raises `ConformanceError`, or anything else, if something is wrong."""
+
+
+def _on_one_line(value: Any) -> str:
+    return " ".join(shortened(value).split())

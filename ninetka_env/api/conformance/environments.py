@@ -1,0 +1,279 @@
+"""Checks of what seats see, and of the environments: PettingZoo, batches, one seat."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.utils.env_checker import check_env
+
+from ninetka_env.api.aec import GameAEC, wrapped
+from ninetka_env.api.conformance.case import Case
+from ninetka_env.api.conformance.rules import refused, some_illegal
+from ninetka_env.api.one_seat import OneSeatEnv
+from ninetka_env.api.vector import GameVectorEnv
+from ninetka_env.core import verbs
+from ninetka_env.core.chance import make_streams
+from ninetka_env.core.game import Game
+from ninetka_env.core.outcome import REWARDS, UNFINISHED
+from ninetka_env.core.verbs import Records
+
+KNOWN_WARNINGS = ("Observation is not a NumPy array", "Observation space for each agent probably should be")
+"""What PettingZoo's `api_test` says about every environment with dict observations that is not on its list."""
+CYCLES = 100
+"""Steps, or rounds of steps, that each of PettingZoo's tests takes."""
+SAMPLES = 20
+"""Games in which Gymnasium's checker takes its few steps."""
+
+# What seats see
+
+
+def check_observations(case: Case) -> None:
+    """Observations are 0 and 1, every number is written whatever was there, and looking changes nothing."""
+    shape = case.variant.sizes.planes
+    size = int(np.prod(shape))
+    for game in case.positions():
+        before = game.records.copy()
+        for viewer in range(game.num_players):
+            seen = case.observe(game, viewer)
+            for fill in (0, 1, 7):
+                room = np.full(size + 8, fill, np.int8)
+                verbs.write_observation(game.records[0], viewer, room[:size])
+                found = room[:size].reshape(shape)
+                case.same_planes(found, seen, f"seat {viewer} sees what was in the array before")
+                case.same(room[size:], np.full(8, fill, np.int8), "what lies behind the planes")
+            if not np.isin(seen, (0, 1)).all():
+                case.fail(f"seat {viewer} sees {sorted(set(seen.ravel().tolist()) - {0, 1})}: expected 0 and 1")
+        case.same_records(game.records, before, "observing changes the game")
+
+
+def check_slow_planes(case: Case) -> None:
+    """Slow planes, drawn once a stage, and fast ones make the observation of the seat to move."""
+    planes, drawn = np.full(case.variant.sizes.planes, 7, np.int8), -1
+    for game in case.positions():
+        if case.ply == 0:
+            drawn = -1
+        if game.is_over:
+            continue
+        if game.stage != drawn:
+            verbs.write_slow_planes(game.records[0], game.to_move, planes.reshape(-1))
+            drawn = game.stage
+        verbs.write_fast_planes(game.records[0], game.to_move, planes.reshape(-1))
+        case.same_planes(planes, case.observe(game, game.to_move), "slow and fast planes are not the observation")
+
+
+# PettingZoo
+
+
+def check_aec(case: Case) -> None:
+    """The PettingZoo environment shows and pays what the game says, ply by ply and after the end."""
+    for seed in case.seeds():
+        for reward in REWARDS:
+            env, game, rng = GameAEC(case.variant, reward), case.start(), np.random.default_rng(seed)
+            env.reset(seed=seed)
+            _compare_aec(case, env, game, reward)
+            while not game.is_over:
+                action = int(rng.choice(case.legal(game)))
+                env.step(action)
+                game.play(action)
+                case.ply += 1
+                _compare_aec(case, env, game, reward)
+            while env.agents:
+                env.step(None)
+                _compare_seen(case, env, game)
+
+
+def _compare_aec(case: Case, env: GameAEC, game: Game, reward: str) -> None:
+    case.same_records(env.game.records, game.records, "the environment's game and the same actions played differ")
+    _compare_seen(case, env, game)
+    agents = [f"player_{seat}" for seat in range(game.num_players)]
+    paid = dict(zip(agents, game.returns(reward).tolist(), strict=True)) if game.is_over else dict.fromkeys(agents, 0.0)
+    case.same(env.agents, agents, "agents")
+    if not game.is_over:
+        case.same(env.agent_selection, agents[game.to_move], "agent_selection")
+    case.same(env.rewards, paid, "rewards")
+    case.same(env._cumulative_rewards, paid, "cumulative rewards")
+    case.same(env.terminations, dict.fromkeys(agents, game.is_over), "terminations")
+    case.same(env.truncations, dict.fromkeys(agents, False), "truncations")
+    case.same(env.infos, {agent: {} for agent in agents}, "infos")
+
+
+def _compare_seen(case: Case, env: GameAEC, game: Game) -> None:
+    for seat, agent in enumerate(env.possible_agents):
+        seen = env.observe(agent)
+        if not env.observation_space(agent).contains(seen):
+            case.fail(f"what seat {seat} observes is not in its space")
+        case.same({array.dtype for array in seen.values()}, {np.dtype(np.int8)}, "types of the observation")
+        case.same_planes(seen["observation"], case.observe(game, seat), f"seat {seat} observes another game")
+        case.same(seen["action_mask"], case.mask_of(game, seat), f"mask of seat {seat}")
+
+
+def check_pettingzoo(case: Case) -> None:
+    """PettingZoo's own tests pass, without a warning that could be avoided."""
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "overflow encountered")  # uncompiled, random numbers wrap around loudly
+        warnings.filterwarnings("ignore", category=DeprecationWarning)  # of the tests themselves, on import
+        tests: Any = importlib.import_module("pettingzoo.test")  # slow to import
+        for make in (GameAEC, lambda *arguments: wrapped(GameAEC(*arguments))):
+            for reward in REWARDS:
+                tests.api_test(make(case.variant, reward), num_cycles=CYCLES)
+            tests.seed_test(lambda make=make: make(case.variant), num_cycles=CYCLES)
+    if told := [str(one.message) for one in caught if not str(one.message).startswith(KNOWN_WARNINGS)]:
+        case.fail(f"a warning: {told[0]}")
+    _check_rendering(case)
+
+
+def _check_rendering(case: Case) -> None:
+    """Check that text is drawn; pictures are a game's own business."""
+    env = wrapped(GameAEC(case.variant, render_mode="ansi"))
+    env.reset(seed=case.seed)
+    for _ in range(5):
+        text = env.render()
+        if not (isinstance(text, str) and text.strip()):
+            case.fail(f"render() in mode 'ansi' returns {text!r}")
+        if env.terminations[env.agent_selection]:
+            break
+        env.step(int(env.unwrapped.game.legal_actions()[0]))
+
+
+# Batches
+
+
+def check_batch(case: Case) -> None:
+    """Games of a batch are those of PettingZoo's environment, ply by ply and from one game to the next."""
+    for reward in REWARDS:
+        batch = GameVectorEnv(case.games, case.variant, reward, num_threads=1)
+        batch.reset(seed=case.seed)
+        envs = [GameAEC(case.variant, reward) for _ in range(case.games)]
+        for index, env in enumerate(envs):
+            env.reset(seed=case.seed + index)
+        rng, case.ply = np.random.default_rng(case.seed), 0
+        finished, most = np.zeros(case.games, np.int64), 2 * case.variant.sizes.most_plies
+        while finished.min() < 2 and case.ply < most:  # into the second game, and to its end if it can be
+            _compare_batch(case, batch, envs)
+            actions = [int(rng.choice(env.game.legal_actions())) for env in envs]
+            batch.step(actions)
+            case.ply += 1
+            for index, env in enumerate(envs):
+                env.step(actions[index])
+                _compare_end(case, batch, index, env, finished[index] > 0)
+                if env.game.is_over:
+                    finished[index] += 1
+                    env.reset()
+
+
+def _compare_batch(case: Case, batch: GameVectorEnv, envs: list[GameAEC]) -> None:
+    for index, env in enumerate(envs):
+        what, seen = f"of game {index} of a batch", env.observe(env.agent_selection)
+        case.same_records(batch.games[index : index + 1], env.game.records, f"records {what}")
+        case.same(int(batch.to_move[index]), env.game.to_move, f"the seat to move {what}")
+        case.same_planes(batch.observations[index], seen["observation"], f"planes {what}")
+        case.same(batch.action_mask[index], seen["action_mask"], f"mask {what}")
+
+
+def _compare_end(case: Case, batch: GameVectorEnv, index: int, env: GameAEC, is_second: bool) -> None:
+    what, game = f"of game {index} of a batch", env.game
+    case.same(bool(batch.terminated[index]), game.is_over, f"terminated, {what}")
+    case.same(batch.rewards[index].tolist(), list(env.rewards.values()), f"rewards {what}")
+    if game.is_over:
+        case.same(int(batch.final_winner[index]), game.winner(), f"final winner {what}")
+        case.same(batch.final_scores[index].tolist(), game.scores().tolist(), f"final scores {what}")
+    elif not is_second:
+        case.same(int(batch.final_winner[index]), UNFINISHED, f"final winner {what}, before the first end")
+
+
+def check_illegal_steps(case: Case) -> None:
+    """An illegal step raises `ValueError` and changes nothing, in PettingZoo's environment and in a batch."""
+    for seed in case.seeds():
+        rng, env = np.random.default_rng(seed), GameAEC(case.variant)
+        batch = GameVectorEnv(2, case.variant, num_threads=1)
+        env.reset(seed=seed)
+        batch.reset(seed=seed)
+        while not env.game.is_over:
+            if case.ply % 3 == 0:
+                _step_illegally(case, env, batch, rng)
+            legal = [int(rng.choice(np.flatnonzero(mask))) for mask in batch.action_mask]
+            env.step(legal[0])
+            batch.step(legal)
+            case.ply += 1
+
+
+def _step_illegally(case: Case, env: GameAEC, batch: GameVectorEnv, rng: np.random.Generator) -> None:
+    other: Game = case.variant.game_class(batch.games[1:].copy())
+    legal = int(np.flatnonzero(batch.action_mask[0])[0])
+    for action in some_illegal(case, env.game, rng):
+        before = _all_of(env)
+        refused(case, env.game, action, partial(env.step, action))
+        case.same(_all_of(env), before, f"illegal action {action}: what the environment shows")
+    for action in some_illegal(case, other, rng):
+        before = _all_of_batch(batch)
+        refused(case, other, action, partial(batch.step, [legal, action]))
+        case.same(_all_of_batch(batch), before, f"illegal action {action}: what the batch shows")
+
+
+def _all_of(env: GameAEC) -> list[Any]:
+    """Return all that a user sees of an environment."""
+    seen = [array.tobytes() for agent in env.possible_agents for array in env.observe(agent).values()]
+    shown = (env.agent_selection, list(env.agents), dict(env.rewards), dict(env.terminations), dict(env.infos))
+    return [env.game.records.tobytes(), *seen, *shown]
+
+
+def _all_of_batch(batch: GameVectorEnv) -> list[bytes]:
+    arrays: tuple[npt.NDArray[Any], ...] = (
+        batch.games, batch.observations, batch.action_mask, batch.to_move, batch.rewards, batch.terminated,
+        batch.final_scores, batch.final_winner,
+    )  # fmt: skip
+    return [array.tobytes() for array in arrays]
+
+
+# One seat
+
+
+class _Random:
+    """An opponent that plays random actions."""
+
+    name = "random"
+
+    def act(self, games: Records, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Choose actions."""
+        streams = make_streams(int(rng.integers(1 << 32)), len(games))
+        actions = [int(verbs.random_action(games[index], streams, index)) for index in range(len(games))]
+        return np.array(actions, np.int64)
+
+
+def check_one_seat(case: Case) -> None:
+    """The learner sees its own turns with its own eyes, and is paid its own return; Gymnasium's checker passes."""
+    for _ in case.seeds():
+        for seat in range(case.variant.num_players):
+            reward = REWARDS[seat % len(REWARDS)]
+            _play_one_seat(case, OneSeatEnv(case.variant, seat, _Random(), reward), reward)
+    env = OneSeatEnv(case.variant, "random", _Random())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "overflow encountered")
+        for seed in range(SAMPLES):
+            env.action_space.seed(seed)
+            check_env(env, skip_render_check=True)
+
+
+def _play_one_seat(case: Case, env: OneSeatEnv, reward: str) -> None:
+    rng, case.ply, over, paid = np.random.default_rng(case.seed), 0, False, 0.0
+    seen, info = env.reset(seed=case.seed)
+    while not over:
+        game = env.game
+        case.same(game.to_move, env.seat, "the seat to move, where the learner should be")
+        case.same_planes(seen, case.observe(game, env.seat), "the learner sees another game")
+        case.same(info["action_mask"], game.legal_mask(), "the learner's mask")
+        seen, paid, over, _, info = env.step(int(rng.choice(case.legal(game))))
+        case.ply += 1
+        if not over:
+            case.same(paid, 0.0, "reward before the end")
+    case.same_planes(seen, case.observe(env.game, env.seat), "after the end the learner sees another game")
+    case.same((bool(info["action_mask"].any()), env.game.is_over), (False, True), "something is legal, over")
+    case.same(paid, float(env.game.returns(reward)[env.seat]), "the learner's reward")

@@ -1,0 +1,298 @@
+"""Checks of a game's definition and rules: how games begin, go on and end."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.api.conformance.case import Case
+from ninetka_env.core import verbs
+from ninetka_env.core.batch import codes_of
+from ninetka_env.core.chance import make_streams
+from ninetka_env.core.game import EVENTS, Game
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import Choice, Option, Whole
+from ninetka_env.core.outcome import DRAWN, REWARDS
+from ninetka_env.core.registry import get_definition, limits_of, load_variant
+from ninetka_env.core.verbs import Mask, Records
+
+FARTHEST = (-(1 << 62), -1, 1 << 31, 1 << 62)
+"""Ints that are no action of any game."""
+NO_INTEGERS: tuple[Any, ...] = (None, True, 1.0, "1")
+EVENT_EVERY = 7
+"""Plies between two positions in which events are tried."""
+
+# The definition
+
+
+def check_options(case: Case) -> None:
+    """Options survive being written down, and unknown ones are refused."""
+    definition = case.variant.definition
+    for option in definition.options:
+        for value in _values_of(option):
+            case.same(option.decode(option.encode(value)), value, f"{option.name}, encoded and decoded")
+            case.same(option.parse(str(value)), value, f"{option.name}, written and parsed")
+            try:
+                variant = case.variant.replaced(**{option.name: value})
+            except ValueError:  # some values do not go together
+                continue
+            case.same(load_variant(variant.spec), variant, "load_variant(variant.spec)")
+            case.same(pickle.loads(pickle.dumps(variant)), variant, "a pickled variant")
+    try:
+        definition.variant(no_such_option=1)
+    except ValueError:
+        return
+    case.fail("an unknown option is taken")
+
+
+def _values_of(option: Option) -> tuple[Any, ...]:
+    """Return values to try."""
+    if isinstance(option, Choice):
+        return option.values
+    return (option.least, option.default, option.most) if isinstance(option, Whole) else (option.default,)
+
+
+def check_sizes(case: Case) -> None:
+    """Sizes, limits, definition and records tell of the same game."""
+    sizes, definition = case.variant.sizes, case.variant.definition
+    if sizes.dtype not in definition.dtypes:
+        case.fail("Sizes.dtype is not one of Definition.dtypes")
+    limits = limits_of(sizes.dtype)
+    case.same(get_definition(definition.name), definition, "the game registered under this name")
+    case.same(definition.game_class.name, definition.name, "the name of the class Game")
+    if limits.players < sizes.num_players or limits.actions < sizes.num_actions:
+        case.fail(f"{limits} are too small for {sizes.num_players} players and {sizes.num_actions} actions")
+    if len(set(definition.seats)) < max(sizes.num_players, len(definition.seats)):
+        case.fail(f"{sizes.num_players} players need seats of different names, found {definition.seats}")
+    for game in case.positions():
+        case.same((game.num_players, game.num_actions), (sizes.num_players, sizes.num_actions), "players and actions")
+        if not 0 <= game.stage < len(definition.stages):
+            case.fail(f"stage {game.stage}: expected one of 0..{len(definition.stages) - 1}")
+        if not game.is_over and not 0 <= game.to_move < game.num_players:
+            case.fail(f"seat {game.to_move} is to move, of {game.num_players}")
+
+
+# How games begin and go on
+
+
+def check_start(case: Case) -> None:
+    """A start is the same whatever the record held before: every byte of it is written."""
+    codes = codes_of(case.variant, 1)[0]
+    for seed in case.seeds():
+        started = case.start()
+        if started.is_over:
+            case.fail("the game is over before the first action")
+        for fill in (0x55, 0xFF):
+            games = np.frombuffer(bytearray([fill]) * case.variant.dtype.itemsize, case.variant.dtype)
+            verbs.start(games[0], codes, make_streams(seed), 0)
+            case.same_records(games, started.records, "start leaves what was in the record before")
+
+
+def check_seeds(case: Case) -> None:
+    """The seed decides how a game begins, by one stream alone; then the actions decide."""
+    codes = codes_of(case.variant, 1)[0]
+    for seed in case.seeds():
+        streams, games = make_streams(seed, 3), np.zeros(1, case.variant.dtype)
+        before = streams.copy()
+        for index in (2, 0):
+            verbs.start(games[0], codes, streams, index)
+            alone: Game = case.variant.game_class.start(case.variant, seed + index)
+            case.same_records(games, alone.records, "two games started from one seed differ")
+        case.same(streams[1:2], before[1:2], "start moves a stream on that is not its own")
+    for game in case.positions():
+        twin = game.copy()
+        if not game.is_over:
+            for action in case.legal(game)[:2].tolist():
+                one, other = game.copy(), twin.copy()
+                one.play(action)
+                other.play(action)
+                case.same_records(other.records, one.records, f"action {action} played twice differs")
+
+
+def check_length(case: Case) -> None:
+    """No game is longer than it may be, and plies count up one by one."""
+    for choose in (lambda legal: int(legal[0]), lambda legal: int(legal[-1])):
+        for _ in case.play(choose):
+            pass
+    before = 0
+    for game in case.positions():
+        if case.ply and not 0 <= game.ply - before <= 1:
+            case.fail(f"ply {game.ply} follows ply {before}")
+        before = game.ply
+
+
+# What is legal
+
+
+def check_masks(case: Case) -> None:
+    """The mask says of every action what `is_legal` says; nothing is legal out of range or after the end."""
+    count = case.variant.num_actions
+    for game in case.positions():
+        before = game.records.copy()
+        for fill in (0, 7):
+            room = np.full(count + 8, fill, np.int8)
+            verbs.write_legal_mask(game.records[0], room[:count])
+            case.same(room[count:], np.full(8, fill, np.int8), "what lies behind the mask")
+            if (action := int(_first_wrong(game.records, 0, room[:count]))) >= 0:
+                name = f"action {action} ({game.action_name(action)})"
+                case.fail(f"{name}: the mask has {room[action]}, is_legal says {room[action] != 1}")
+        for action in (*FARTHEST, count):
+            if verbs.is_legal(game.records[0], action):
+                case.fail(f"is_legal allows action {action} of {count}")
+        case.same(bool(room[:count].any()), not game.is_over, "whether something is legal")
+        case.same_records(game.records, before, "asking what is legal changes the game")
+
+
+@jit
+def _first_wrong(games: Records, index: int, mask: Mask) -> int:
+    """Return the first action of which the mask and `is_legal` say different things, -1 if there is none."""
+    for action in range(len(mask)):
+        if mask[action] != int(verbs.is_legal(games[index], action)):
+            return action
+    return -1
+
+
+def check_illegal(case: Case) -> None:
+    """Illegal actions raise `ValueError`, are named and change nothing."""
+    rng = np.random.default_rng(case.seed)
+    for game in case.positions():
+        before = game.copy()
+        for action in some_illegal(case, game, rng):
+            refused(case, game, action, partial(game.play, action))
+            case.same_records(game.records, before.records, f"illegal action {action} changes the game")
+            case.same(game.__getstate__()[1:], before.__getstate__()[1:], f"after illegal action {action}")
+        for word in NO_INTEGERS:
+            try:
+                game.play(word)
+            except TypeError:
+                continue
+            case.fail(f"action {word!r} is no integer, but does not raise TypeError")
+
+
+def some_illegal(case: Case, game: Game, rng: np.random.Generator) -> list[int]:
+    """Draw some illegal actions of a position, and some that no game has."""
+    illegal = np.flatnonzero(game.legal_mask() == 0)
+    return [*rng.permutation(illegal)[:5].tolist(), case.variant.num_actions, *FARTHEST]
+
+
+def refused(case: Case, game: Game, action: int, play: Callable[[], Any]) -> None:
+    """Check that what plays an illegal action raises an error that names it."""
+    try:
+        play()
+    except ValueError as error:
+        if str(action) not in str(error) and game.action_name(action) not in str(error):
+            case.fail(f"illegal action {action}: the error does not name it: {error}")
+        return
+    case.fail(f"illegal action {action} is played")
+
+
+# How games end
+
+
+def check_returns(case: Case) -> None:
+    """Rewards sum to zero; winner, scores and rewards tell of the same end."""
+    for game in case.positions():
+        winner, scores, players = game.winner(), game.scores(), game.num_players
+        if not DRAWN <= winner < players:
+            case.fail(f"winner {winner} of {players} players")
+        case.same(scores.shape, (players,), "shape of the scores")
+        for reward in REWARDS:
+            returns = game.returns(reward)
+            case.same((returns.shape, returns.dtype), ((players,), np.dtype(np.float32)), "shape and type of returns")
+            if abs(float(returns.sum())) > 1e-5:
+                case.fail(f"returns({reward!r}) = {returns.tolist()} do not sum to zero")
+            if game.is_over:
+                _check_best(case, returns, winner, f"returns({reward!r})")
+        if game.is_over:
+            _check_best(case, scores, winner, "scores()")
+
+
+def _check_best(case: Case, values: npt.NDArray[Any], winner: int, what: str) -> None:
+    """Check that nobody has more than the winner; if nobody wins, that the best share the first place."""
+    best = np.flatnonzero(values >= values.max() - 1e-6)
+    if winner == DRAWN and len(best) == 1:
+        case.fail(f"the game is drawn, but {what} = {values.tolist()} have one best seat")
+    if winner != DRAWN and winner not in best:
+        case.fail(f"seat {winner} wins, but {what} = {values.tolist()}")
+
+
+def check_targets(case: Case) -> None:
+    """What a network may learn to foresee is a seat or -1, and every place is written."""
+    count = limits_of(case.variant.dtype).targets
+    for game in case.positions():
+        one, other = (np.full(count + 4, fill, np.int8) for fill in (77, 99))
+        for room in (one, other):
+            verbs.write_targets(game.records[0], room[:count])
+        case.same(one[:count], other[:count], "targets written over old ones")
+        case.same(one[count:], np.full(4, 77, np.int8), "what lies behind the targets")
+        if count and not -1 <= one[:count].min() <= one[:count].max() < game.num_players:
+            case.fail(f"targets {sorted(set(one[:count].tolist()))}: expected seats or -1")
+
+
+def check_events(case: Case) -> None:
+    """Resignation and the other events end a game to the loss of a seat."""
+    for game in case.positions():
+        if case.ply % EVENT_EVERY or game.is_over:
+            continue
+        for seat in range(game.num_players):
+            for kind in EVENTS:
+                _check_event(case, game, seat, kind)
+        ended = game.copy()
+        ended.resign()
+        case.same(ended.event, ("resigned", game.to_move), "event of a resignation")
+
+
+def _check_event(case: Case, game: Game, seat: int, kind: str) -> None:
+    ended, action = game.copy(), int(case.legal(game)[0])
+    ended.forfeit(seat, kind)
+    case.same(ended.event, (kind, seat), "event")
+    case.same((ended.is_over, len(ended.legal_actions())), (True, 0), f"{kind!r}: over, and how much is legal")
+    if ended.winner() in (seat, DRAWN):
+        case.fail(f"seat {seat} loses by {kind!r}, but the winner is {ended.winner()}")
+    for reward in REWARDS:
+        paid = ended.returns(reward)
+        if abs(float(paid.sum())) > 1e-5 or paid.argmax() != ended.winner():
+            case.fail(f"seat {seat} loses by {kind!r}: returns({reward!r}) = {paid.tolist()}")
+    for go_on in (partial(ended.forfeit, seat, kind), partial(ended.play, action)):
+        try:
+            go_on()
+        except ValueError:
+            continue
+        case.fail(f"the game goes on after {kind!r}")
+
+
+# Symmetries
+
+
+def check_symmetries(case: Case) -> None:
+    """Symmetries map actions one to one, and playing commutes with them: legal actions, turns and ends do."""
+    if case.variant.definition.symmetries is None:
+        return
+    table = np.asarray(case.variant.definition.symmetries(case.variant.options), np.int64)
+    count = case.variant.num_actions
+    case.same(table.shape[1:], (count,), "actions of the symmetries")
+    case.same(table[0].tolist(), list(range(count)), "the first symmetry, which changes nothing")
+    case.same(np.sort(table, axis=1).tolist(), [list(range(count))] * len(table), "each symmetry, its actions sorted")
+    for seed in case.seeds():
+        for symmetry in table:
+            _check_symmetry(case, symmetry, np.random.default_rng(seed))
+
+
+def _check_symmetry(case: Case, symmetry: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
+    """Play a random game beside its image."""
+    game = case.start()
+    image = game.start_from(case.variant, tuple(int(symmetry[action]) for action in game.drawn_actions()))
+    while not game.is_over:
+        case.same(np.sort(symmetry[game.legal_actions()]), image.legal_actions(), "legal actions of the image")
+        case.same(image.to_move, game.to_move, "the seat to move in the image")
+        action = int(rng.choice(case.legal(game)))
+        game.play(action)
+        image.play(int(symmetry[action]))
+        case.ply += 1
+        case.same((image.is_over, image.passed), (game.is_over, game.passed), "over and passed over in the image")
+        case.same((image.winner(), image.scores().tolist()), (game.winner(), game.scores().tolist()), "its end")

@@ -1,0 +1,131 @@
+"""Checks of what a game brings for search: choices, forced turns, random actions, playouts."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.api.conformance.case import Case
+from ninetka_env.core import verbs
+from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.game import Game
+from ninetka_env.core.jit import jit
+from ninetka_env.core.registry import limits_of
+from ninetka_env.core.verbs import WORD, Records
+
+DRAWS = 100
+"""Random actions drawn per legal one to see whether all are as likely."""
+DRAWS_EVERY = 5
+"""Plies between two positions in which so many are drawn."""
+
+
+def check_choices(case: Case) -> None:
+    """Choices stand for the legal actions one to one, and playing one plays its action."""
+    for game in case.positions():
+        if game.is_over or verbs.forced_action(game.records[0]) >= 0:
+            continue
+        choices = _choices(case, game)
+        actions = [int(verbs.choice_action(game.records[0], choice)) for choice in choices]
+        case.same(sorted(actions), case.legal(game).tolist(), "the actions of the choices")
+        for choice, action in zip(choices, actions, strict=True):
+            chosen, played = game.copy(), game.copy()
+            passed = verbs.play_choice(chosen.records[0], choice)
+            case.same(passed, verbs.play(played.records[0], action), f"seats passed over by choice {choice}")
+            case.same_records(chosen.records, played.records, f"choice {choice} and its action {action} differ")
+
+
+def _choices(case: Case, game: Game) -> list[int]:
+    """Return the set of choices, written over ones."""
+    limit = limits_of(case.variant.dtype).choices
+    words = np.full(-(-limit // WORD), -1, np.int64)
+    verbs.write_choices(game.records[0], words)
+    if (words < 0).any():
+        case.fail("write_choices sets sign bits: number k is bit k % 63 of word k // 63")
+    found = [63 * word + bit for word in range(len(words)) for bit in range(WORD) if int(words[word]) >> bit & 1]
+    if found and found[-1] >= limit:
+        case.fail(f"choice {found[-1]}: expected choices below {limit}, which Limits.choices says")
+    return found
+
+
+def check_forced(case: Case) -> None:
+    """A forced action is the only legal one and no choice; in games prepared for search there is none."""
+    for game in case.positions():
+        if game.is_over:
+            continue
+        forced = int(verbs.forced_action(game.records[0]))
+        if forced >= 0:
+            case.same([forced], case.legal(game).tolist(), "the forced action, and what is legal")
+            case.same(_choices(case, game), [], "choices where the action is forced")
+        root = game.copy()
+        verbs.prepare_root(root.records[0])
+        if not root.is_over:
+            case.same(int(verbs.forced_action(root.records[0])), -1, "forced action of a game prepared for search")
+            if not _choices(case, root):
+                case.fail("a game prepared for search has no choices, but is not over")
+    _check_prepared(case)
+
+
+def _check_prepared(case: Case) -> None:
+    """Play prepared games to their ends by choices alone."""
+    for seed in case.seeds():
+        rng, game = np.random.default_rng(seed), case.start()
+        verbs.prepare_root(game.records[0])
+        while not game.is_over:
+            choices = _choices(case, game)
+            if not choices:
+                case.fail("no choices, but the game, prepared for search at its start, is not over")
+            if case.ply == case.variant.sizes.most_plies:
+                case.fail(f"a game prepared for search goes on after {case.ply} choices")
+            verbs.play_choice(game.records[0], int(rng.choice(choices)))
+            case.ply += 1
+
+
+def check_random(case: Case) -> None:
+    """`random_action` draws every legal action as often, from its own stream alone."""
+    for game in case.positions():
+        if game.is_over:
+            continue
+        legal, before, streams = case.legal(game), game.records.copy(), make_streams(case.seed + case.ply, 3)
+        counts = np.zeros(case.variant.num_actions, np.int64)
+        others = streams[[0, 2]]
+        draws = DRAWS * len(legal) if case.ply % DRAWS_EVERY == 0 else 4
+        outside = _draw(game.records, streams, counts, draws)
+        if outside or np.delete(counts, legal).any():
+            case.fail("random_action draws what is illegal")
+        case.same(streams[[0, 2]], others, "streams that are not the one given to random_action")
+        case.same_records(game.records, before, "random_action changes the game")
+        expected = draws / len(legal)
+        surprise = float(((counts[legal] - expected) ** 2).sum() / expected)
+        # Pearson's chi-square: its mean is k - 1 and its variance 2 (k - 1).
+        if draws > 4 and surprise > len(legal) - 1 + 8 * np.sqrt(2 * len(legal)) + 16:
+            rare, common = legal[counts[legal].argmin()], legal[counts[legal].argmax()]
+            case.fail(f"of {draws} random actions {counts[common]} are {common} and {counts[rare]} are {rare}")
+
+
+@jit
+def _draw(games: Records, streams: Streams, counts: npt.NDArray[np.int64], draws: int) -> int:
+    """Draw actions in game 0 from stream 1, count each, and return how many are none."""
+    outside = 0
+    for _ in range(draws):
+        action = verbs.random_action(games[0], streams, 1)
+        if 0 <= action < len(counts):
+            counts[action] += 1
+        else:
+            outside += 1
+    return outside
+
+
+def check_playout(case: Case) -> None:
+    """A playout plays to the end, and its stream decides how."""
+    for game in case.positions():
+        if game.is_over:
+            continue
+        ends = []
+        for _ in range(2):
+            root = game.copy()
+            verbs.prepare_root(root.records[0])
+            verbs.playout(root.records[0], make_streams(case.seed), 0)
+            if not root.is_over:
+                case.fail("the game is not over after a playout")
+            ends.append(root)
+        case.same_records(ends[1].records, ends[0].records, "two playouts from one stream end in games that differ")
