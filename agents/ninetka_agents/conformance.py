@@ -1,0 +1,173 @@
+"""Whether a game keeps the contract, search included: what `ninetka_env.api.conformance` checks, and more.
+
+    check("tictactoe")  # returns, or raises ConformanceError
+    check("tictactoe", only=["search"])
+
+Near the end of a game, searches must find what plain reading finds. Where reading `MOST_POSITIONS` positions does not
+come to an end (in Go, say, a game need not end soon), searches are only asked for legal actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.search.guided import GuidedSearch
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.uct import search
+from ninetka_env.api.conformance import CHECKS as RULES
+from ninetka_env.api.conformance import Case, Check, ConformanceError, run_checks
+from ninetka_env.core.game import Game
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.registry import Variant, limits_of, load_variant
+from ninetka_env.core.verbs import Records, num_actions, write_legal_mask
+
+__all__ = ["CHECKS", "Case", "Check", "ConformanceError", "check"]
+
+PLIES_LEFT = 6
+"""How far from the end of a random game positions are searched."""
+MOST_POSITIONS = 2000
+"""Positions that a plain search may visit; where more can follow, a position nearer to the end is taken."""
+TRIES = 10
+"""Random games played for each position that is searched."""
+SIMULATIONS, EVALUATIONS = 20_000, 2048
+"""Of the tree search, and of the searches guided by an evaluation."""
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Outcomes: TypeAlias = set[int]
+"""Who may win if all play their best, ties broken either way: seats, or `DRAWN`."""
+
+
+def check(
+    game: str | Variant, *, games: int = 2, seed: int = 0, only: Iterable[str] | None = None, **options: Any
+) -> None:
+    """Check that a game keeps the contract; the arguments are those of `ninetka_env.api.conformance.check`.
+
+    Raises:
+        ConformanceError: at the first thing that is wrong, naming the check, the game, the seed and the ply.
+        ValueError: if the game, an option or a check is unknown.
+    """
+    run_checks(CHECKS, load_variant(game, **options), games, seed, only)
+
+
+def check_search(case: Case) -> None:
+    """Near the end, searches find an action that plain reading cannot better; values are shares that sum to 1."""
+    guided = (
+        GumbelSearch(uniform, SearchOptions(EVALUATIONS, gumbel_scale=0.0, playouts=0)),
+        GuidedSearch(uniform, simulations=EVALUATIONS // 64, playouts=64),
+    )
+    for game, best in _endings(case):
+        rng = np.random.default_rng(case.seed)
+        found = search(game, SIMULATIONS, rng)
+        visited = found.visits > 0
+        _check_shares(case, found.wins[visited], "the tree search")
+        _check_action(case, game, int(found.visits.argmax()), best, "the tree search")
+        for one in guided:
+            result = one.run(game.records, rng)
+            _check_shares(case, result.values[:, : game.num_players], f"search {one.name!r}")
+            _check_action(case, game, int(result.actions[0]), best, f"search {one.name!r}")
+
+
+CHECKS: Mapping[str, Check] = MappingProxyType({**RULES, "search": check_search})
+"""Every check by name, in the order in which `check` runs them."""
+
+
+def uniform(games: Records) -> tuple[Floats, Floats]:
+    """Evaluate positions without knowledge: all legal actions and all seats alike."""
+    limits, masks = limits_of(games.dtype), np.zeros((len(games), limits_of(games.dtype).actions), np.int8)
+    for game, mask in zip(games, masks, strict=True):
+        write_legal_mask(game, mask[: num_actions(game)])
+    players = games["num_players"][:, None]
+    values = (np.arange(limits.players) < players) / players
+    logits = np.log(np.where(masks, 1 / masks.sum(axis=1, keepdims=True), 1))
+    return logits.astype(np.float32), values.astype(np.float32)
+
+
+def _check_action(case: Case, game: Game, action: int, best: set[int] | None, who: str) -> None:
+    if best is None and not game.legal_mask()[action]:
+        case.fail(f"{who} plays {game.action_name(action)}, which is illegal")
+    if best is not None and action not in best:
+        names = ", ".join(sorted(map(game.action_name, best)))
+        case.fail(f"{who} plays {game.action_name(action)} for seat {game.to_move}; best are {names}")
+
+
+def _check_shares(case: Case, values: npt.NDArray[np.floating], who: str) -> None:
+    if (values < -1e-4).any() or (values > 1 + 1e-4).any() or (abs(values.sum(axis=1) - 1) > 1e-3).any():
+        case.fail(f"values of {who} are no shares that sum to 1: {values[0].tolist()}")
+
+
+# Plain reading
+
+
+def _endings(case: Case) -> Iterator[tuple[Game, set[int] | None]]:
+    """Yield positions near the ends of random games where not every action is best, with those that are.
+
+    In a game whose ends are too long to be read, the last position comes with None.
+    """
+    found, first = 0, case.seed
+    for case.seed in range(first, first + TRIES * case.games):
+        rng = np.random.default_rng(case.seed)
+        passed = [game.copy() for game in case.play(lambda legal, rng=rng: int(rng.choice(legal)))]  # type: ignore[misc]
+        last = len(passed) - 1
+        for case.ply in range(max(0, last - PLIES_LEFT), last):
+            game = passed[case.ply]
+            best = _Reading().best_actions(game)
+            if (best is None and case.ply == last - 1) or (best is not None and len(best) < len(game.legal_actions())):
+                yield game, best
+                found += 1
+                break
+        if found == case.games:
+            return
+
+
+class _Reading:
+    """Max^n to the ends of all games that can follow (Luckhardt and Irani, 1986), by playing them."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Outcomes] = {}
+
+    def best_actions(self, game: Game) -> set[int] | None:
+        """Return the actions that no other is surely better than; None if there is too much to read."""
+        try:
+            after = self._after(game)
+        except _TooManyError:
+            return None
+        sure = max(_worth(winners, game)[0] for winners in after.values())
+        return {action for action, winners in after.items() if _worth(winners, game)[1] >= sure}
+
+    def _after(self, game: Game) -> dict[int, Outcomes]:
+        """Return who may win after each action."""
+        after = {}
+        for action in game.legal_actions().tolist():
+            follower = game.copy()
+            follower.play(action)
+            after[action] = self._outcomes(follower)
+        return after
+
+    def _outcomes(self, game: Game) -> Outcomes:
+        if game.is_over:
+            return {game.winner()}
+        key = game.records.tobytes()
+        if key not in self._known:
+            if len(self._known) >= MOST_POSITIONS:
+                raise _TooManyError
+            self._known[key] = set()  # positions that come back on the way count as nothing
+            after = self._after(game)
+            sure = max(_worth(winners, game)[0] for winners in after.values())
+            good = [{one for one in winners if _worth({one}, game)[1] >= sure} for winners in after.values()]
+            self._known[key] = set().union(*good)
+        return self._known[key]
+
+
+class _TooManyError(Exception):
+    pass
+
+
+def _worth(winners: Outcomes, game: Game) -> tuple[float, float]:
+    """Return the least and the most that the seat to move may get."""
+    shares = [1 / game.num_players if winner == DRAWN else float(winner == game.to_move) for winner in winners]
+    return min(shares, default=0.0), max(shares, default=0.0)
