@@ -17,7 +17,8 @@ from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.report import as_dict, game_records
-from ninetka_train.showing.run_data import read_run, sheets, summary, write_report
+from ninetka_train.showing.run_data import read_run, sheets, summary
+from ninetka_train.showing.run_report import write_report
 
 
 class Net:

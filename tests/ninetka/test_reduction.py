@@ -9,8 +9,22 @@ from conftest import TEST_GAMES, Options, position_after, random_action
 
 from ninetka_agents.ninetka.solver.bitboard import DIRECTION, SLOT_BOARD
 from ninetka_agents.ninetka.solver.proof import _hash
-from ninetka_agents.ninetka.solver.reduction import (_above, _most_gain, _sections_at, _sum_of_fields, reduce)
-from ninetka_agents.ninetka.solver.states import (DECIDED, LEADS, LOWER, MOVER, NUM_OWNED, NUM_WORDS, OPEN, STONES, TEMPI, UPPER, States, read_state, write_owned)
+from ninetka_agents.ninetka.solver.reduction import _above, _most_gain, _sections_at, _sum_of_fields, reduce
+from ninetka_agents.ninetka.solver.states import (
+    DECIDED,
+    LEADS,
+    LOWER,
+    MOVER,
+    NUM_OWNED,
+    NUM_WORDS,
+    OPEN,
+    STONES,
+    TEMPI,
+    UPPER,
+    States,
+    read_state,
+    write_owned,
+)
 from ninetka_env.core.jit import jit
 from ninetka_env.core.lanes import LANES, lane, load, store
 from ninetka_env.core.verbs import Records

@@ -16,12 +16,12 @@ from conftest import ALL_OPTIONS, Options, position_after, random_position, rand
 from ninetka_env.api.screen import save_png
 from ninetka_env.core.drawing import Window
 from ninetka_env.games.ninetka import picture
+from ninetka_env.games.ninetka.describe import last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, SECTION, SQUARE_NEUTRAL, square_index
 from ninetka_env.games.ninetka.picture import CELLS, STONE_COLOURS, centre, seat_note
 from ninetka_env.games.ninetka.render import render_ansi, render_rgb
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_env.games.ninetka.text import last_landing
 
 pygame = pytest.importorskip("pygame")
 

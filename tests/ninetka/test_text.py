@@ -12,10 +12,11 @@ from conftest import ALL_OPTIONS, Options, positions, random_position, random_po
 from damage import misread
 from hypothesis import given
 
+from ninetka_env.games.ninetka.describe import describe_last, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS, action_name
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_env.games.ninetka.text import describe_last, last_landing, write_position
+from ninetka_env.games.ninetka.text import write_position
 
 GOLDEN = Path(__file__).parent / "position.txt"
 

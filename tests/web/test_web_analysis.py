@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from ninetka.brute import winner_by_force, winners_of_moves
 from conftest import Options, position_after
+from ninetka.brute import winner_by_force, winners_of_moves
 
 from ninetka_agents import make_agent
 from ninetka_env.core.outcome import DRAWN, UNFINISHED

@@ -129,7 +129,7 @@ def report(
 ) -> None:
     """Show how a run went: tables here, report.png and report.html in its folder."""
     with _failing("reports"):
-        from ninetka_train.showing.run_data import print_run, write_report
+        from ninetka_train.showing.run_report import print_run, write_report
 
         write_report(folder)
         print_run(folder)

@@ -35,7 +35,8 @@ from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import train_ppo
-from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES, print_run, write_report
+from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES
+from ninetka_train.showing.run_report import print_run, write_report
 
 CURVE_POINTS = 10
 """Measurements on the way, evenly over the run; the benchmark at the end is one more."""

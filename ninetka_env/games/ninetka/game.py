@@ -205,7 +205,7 @@ class Game(game.Game):
 
     def __str__(self) -> str:
         """Return the position as text that `from_text` reads back."""
-        return text.write_position(self)
+        return text.write_position(self.board, self.to_move, self.num_players, self.turn_order, self.auto_pass)
 
     def __repr__(self) -> str:
         """Name the place of the game in a line."""

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.drawing import load_pygame
+from ninetka_env.games.ninetka.describe import describe_last, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, NEUTRAL_STONE, NUM_SLOTS, SIZE
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_env.games.ninetka.text import SEATS, describe_last, last_landing
+from ninetka_env.games.ninetka.text import SEATS
 
 Colour = tuple[int, int, int]
 Floats = npt.NDArray[np.float64]

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.drawing import load_pygame
+from ninetka_env.games.ninetka.describe import describe_last, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, INNER, NEUTRAL_STONE, NUM_SECTIONS, SECTION, SIZE
 from ninetka_env.games.ninetka.picture import STONE_COLOURS, Colour, active_seat, draw, headline, mix, seat_note
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_env.games.ninetka.text import SEATS, describe_last, last_landing
+from ninetka_env.games.ninetka.text import SEATS
 
 # Text for a terminal
 

@@ -19,7 +19,7 @@ last action, who was passed over, how the neutral stones were placed) is not wri
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,20 +27,10 @@ import numpy.typing as npt
 from ninetka_env.core.text import quote
 from ninetka_env.games.ninetka.geometry import (
     COLUMN_NAMES,
-    EDGE,
-    LINE_SQUARES,
     NEUTRAL_STONE,
     NUM_SQUARES,
-    PASS,
     SIZE,
-    SLOT_END,
-    SLOT_LINE,
-    SQUARE_SLOT,
-    square_name,
 )
-
-if TYPE_CHECKING:
-    from ninetka_env.games.ninetka.game import Game
 
 SEATS = ("yellow", "blue", "orange", "green")
 """What people call the seats, after the colours of their stones."""
@@ -54,16 +44,14 @@ def seat_label(seat: int) -> str:
     return f"to_move={seat + 1} ({SEATS[seat]})"
 
 
-def write_position(game: Game) -> str:
+def write_position(
+    board: npt.NDArray[np.int8], to_move: int, num_players: int, turn_order: str, auto_pass: bool
+) -> str:
     """Return a position as text that `read_position` reads back; the format is described at the top of this module."""
-    seat = game.to_move
-    header = (
-        f"9tka  players={game.num_players}  turn_order={game.turn_order}  auto_pass={game.auto_pass}  "
-        f"to_move={seat + 1} ({SEATS[seat]})"
-    )
-    signs = iter(CELL_SIGNS[code] for code in game.board.ravel()[_DRAWN])
-    board = [re.sub(r"\?", lambda _: next(signs), line) for line in _board_lines()]
-    return "\n".join([header, "", *board])
+    header = f"9tka  players={num_players}  turn_order={turn_order}  auto_pass={auto_pass}  {seat_label(to_move)}"
+    signs = iter(CELL_SIGNS[code] for code in board.ravel()[_DRAWN])
+    drawn = [re.sub(r"\?", lambda _: next(signs), line) for line in _board_lines()]
+    return "\n".join([header, "", *drawn])
 
 
 def _board_lines() -> list[str]:
@@ -144,30 +132,3 @@ def _read_board(lines: list[tuple[int, str]], last: int, num_players: int) -> np
     board = np.zeros(NUM_SQUARES, np.int8)
     board[_DRAWN] = codes
     return board.reshape(SIZE, SIZE)
-
-
-def last_landing(game: Game) -> int | None:
-    """Return the square where the stone of the last action stands; None at the start and after a pass."""
-    square = game.last_action
-    if square is None or square == PASS:
-        return None
-    if not EDGE[square] or game.board.flat[square]:
-        return square
-    slot = SQUARE_SLOT[square]  # it slid over empty squares, so it is the first stone met on the way in
-    places = LINE_SQUARES[SLOT_LINE[slot]][:: -1 if SLOT_END[slot] else 1]
-    return int(next(place for place in places if game.board.flat[place]))
-
-
-def describe_last(game: Game) -> str:
-    """Say what the last action was and who was passed over after it, such as `"blue: A5 to D5; yellow passed over"`."""
-    if game.last_action is None:
-        return ""
-    landing = last_landing(game)
-    if landing is None:
-        return f"{SEATS[(game.to_move - 1) % game.num_players]}: pass"
-    code = int(game.board.flat[landing])
-    told = f"{'neutral stone' if code == NEUTRAL_STONE else SEATS[code - 1]}: {square_name(game.last_action)}"
-    if landing != game.last_action:
-        told += f" to {square_name(landing)}"
-    passed = " and ".join(SEATS[seat] for seat in game.passed)
-    return f"{told}; {passed} passed over" if passed else told

@@ -1,7 +1,4 @@
-"""The report of a run, read from its folder alone: tables for a terminal, `report.png`, `report.html`.
-
-write_report(Path("runs/quick"))  # at any time; shows what is there so far
-"""
+"""What the folder of a run holds, read from it alone: settings, log, measurements, and the tables made of them."""
 
 from __future__ import annotations
 
@@ -13,17 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.text import Text
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
-from ninetka_env.core.files import replace_file
 from ninetka_train.judging.intervals import Interval, wilson
-from ninetka_train.judging.report import new_table, percent, report_console
+from ninetka_train.judging.report import percent
 from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines
 
 CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
-PNG, HTML = "report.png", "report.html"
 NETWORK, BASELINE = "net", "maxn"
 """What `ninetka_train.run` calls the network, and the agent that lends it the other phase."""
 PHASES = {
@@ -134,32 +128,6 @@ def read_run(folder: Path) -> Run:
             raise ValueError(f"{folder / EVALUATION}: is no complete JSON: {error}") from None
         games = list(read_records(folder / GAMES))
     return Run(folder.resolve().name, config, read_lines(folder / LOG), read_lines(folder / CURVE), evaluations, games)
-
-
-def write_report(folder: Path) -> None:
-    """Draw `report.png` and write `report.html` from what the folder holds; errors as in `read_run`."""
-    from ninetka_train.showing.figures import draw_png  # matplotlib is slow to import
-    from ninetka_train.showing.page import write_page
-
-    run = read_run(folder)
-    replace_file(folder / PNG, [draw_png(run)])
-    replace_file(folder / HTML, [write_page(run).encode()])
-
-
-def print_run(folder: Path) -> None:
-    """Print the tables of a run, and where its report is."""
-    run, console = read_run(folder), report_console()
-    console.print(Text(f"{run.name}: {summary(run)}"))
-    for sheet in sheets(run):
-        table = new_table(sheet.title, *sheet.columns, note=sheet.note)
-        for row in sheet.rows:
-            table.add_row(*map(Text, row))
-        console.print()
-        console.print(table)
-    console.print()
-    for name in (PNG, HTML):
-        if (folder / name).exists():
-            console.print(Text(f"{folder / name}"))
 
 
 def summary(run: Run) -> str:
