@@ -9,6 +9,7 @@ from conftest import TEST_GAMES, Options, position_after, random_action
 from ninetka_agents.ninetka.endings import solve_max_n
 from ninetka_agents.ninetka.force import can_force_win
 from ninetka_agents.ninetka.solver.solver import solve
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import Phase
@@ -47,7 +48,7 @@ def test_answers_are_those_of_the_definition(num_players: int) -> None:
         found, legal = solve_max_n(game), game.legal_actions()
         assert found.winner == winner_of(game)
         assert found.winners[legal].tolist() == [winner_of(after(game, int(action))) for action in legal]
-        assert (np.delete(found.winners, legal) == -1).all()
+        assert (np.delete(found.winners, legal) == UNFINISHED).all()
         seen |= {found.winner, PASS if PASS in legal else -1}
     assert seen >= {*range(num_players), PASS} or TEST_GAMES < 2000
 
@@ -80,8 +81,8 @@ def test_a_spent_budget_leaves_unknown_what_is_unknown() -> None:
         for nodes in (1, 5, 50, 500):
             found = solve_max_n(game, nodes)
             assert found.nodes <= nodes
-            assert found.winner in (-1, truth.winner)
-            assert ((found.winners == -1) | (found.winners == truth.winners)).all()
+            assert found.winner in (UNFINISHED, truth.winner)
+            assert ((found.winners == UNFINISHED) | (found.winners == truth.winners)).all()
             cut += found.winner < 0
         assert solve_max_n(game, truth.nodes)[:1] == truth[:1]
     assert cut

@@ -12,6 +12,7 @@ from ninetka.brute import winner_by_force, winners_of_moves  # noqa: E402
 
 from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, solve  # noqa: E402
 from ninetka_env.core.jit import popcount  # noqa: E402
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.rules import Phase  # noqa: E402
 from ninetka_train.learning.selfplay import Samples, network_games, playout_games  # noqa: E402
@@ -97,4 +98,4 @@ def test_nothing_is_known_before_the_movement_phase_or_with_more_seats():
     known = find_known(games, 500)
     assert (known.winners[(games["phase"] < Phase.MOVEMENT) | (games["num_players"] > 2)] == -1).all()
     assert (known.winners >= 0).any()
-    assert (find_known(games, 0).winners == -1).all()
+    assert (find_known(games, 0).winners == UNFINISHED).all()

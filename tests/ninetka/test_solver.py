@@ -10,6 +10,7 @@ from ninetka.reference import ReferenceGame
 
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
 from ninetka_env.core.jit import popcount
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import ACTION_SYMMETRIES, SYMMETRIES
@@ -90,7 +91,7 @@ def test_a_finished_game_has_its_winner_and_its_margin() -> None:
 def test_a_spent_budget_leaves_unknown_what_is_unknown() -> None:
     game = position_after(TWO[0], 1, Phase.MOVEMENT, 0)
     solution = solve(game, Budget(nodes=10))
-    assert (solution.winner, solution.nodes) == (-1, 10)
+    assert (solution.winner, solution.nodes) == (UNFINISHED, 10)
     assert (solution.moves == UNKNOWN).all()
 
 
@@ -122,7 +123,7 @@ def test_whatever_budget_and_table_known_values_are_right() -> None:
         )
         for nodes in (5, 50, 500, 5000):
             partial = solve(game, Budget(nodes=nodes))
-            assert partial.winner in (-1, truth.winner)
+            assert partial.winner in (UNFINISHED, truth.winner)
             assert ((partial.moves == UNKNOWN) | (partial.moves == truth.moves)).all()
 
 
@@ -144,7 +145,7 @@ def test_batches_are_as_single_solutions_on_any_number_of_threads() -> None:
     for game, winner, values in zip(games[:10], winners, moves, strict=False):
         solution = solve(game)
         assert (solution.winner, solution.moves.tolist()) == (winner, values.tolist())
-    assert winners[10:].tolist() == [-1, games[11].winner()]
+    assert winners[10:].tolist() == [UNFINISHED, games[11].winner()]
     assert not moves[10:].any()
     again = solve_batch(records, 1_000_000, threads=2)
     assert (again[0].tolist(), again[1].tolist()) == (winners.tolist(), moves.tolist())

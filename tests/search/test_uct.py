@@ -13,6 +13,7 @@ from ninetka.brute import winners_of_moves
 from ninetka_agents import make_agent
 from ninetka_agents.search.uct import MctsAgent, search
 from ninetka_env import ninetka_v0
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, PASS
 from ninetka_env.games.ninetka.rules import Phase
@@ -288,7 +289,7 @@ def test_what_a_search_proves_is_what_plain_search_finds(exact):
         truth = winners_of_moves(game.records, legal)
         result = search(game, 300, np.random.default_rng(0), exact=exact)
         assert all(winner in (-1, true) for winner, true in zip(result.winners[legal], truth, strict=True))
-        assert (np.delete(result.winners, legal) == -1).all()
+        assert (np.delete(result.winners, legal) == UNFINISHED).all()
         proven += np.count_nonzero(result.winners[legal] >= 0)
         guessed += result.visits.sum() == 300
         action = MctsAgent(300, exact=exact).act(game.records, np.random.default_rng(0))[0]
@@ -307,7 +308,7 @@ def test_a_proof_ends_the_search_and_decides_the_move():
         result = search(game, 300, np.random.default_rng(0), exact=1)
         legal = game.legal_actions()
         winners = result.winners[legal]
-        decided = game.to_move in winners or -1 not in winners
+        decided = game.to_move in winners or UNFINISHED not in winners
         assert decided or result.visits.sum() == 300
         action = MctsAgent(300, exact=1).act(game.records, np.random.default_rng(0))[0]
         if game.to_move in winners:
@@ -337,7 +338,7 @@ def test_of_more_players_nothing_is_proven(num_players):
     game = position_after(Options(num_players), 0, Phase.MOVEMENT, 20)
     plain, exact = (search(game, 100, np.random.default_rng(0), exact=exact) for exact in (0, 50))
     assert plain.visits.tolist() == exact.visits.tolist()
-    assert (exact.winners == -1).all()
+    assert (exact.winners == UNFINISHED).all()
 
 
 # What cannot be searched

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ninetka_agents.ninetka.force import ENTRIES, YES, Table, look_up, static_answer, store, write_key
 from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.options import check_count
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.ninetka.choices import prepare_root
 from ninetka_env.games.ninetka.game import Game
@@ -28,9 +29,9 @@ class MaxN(NamedTuple):
     """What exact max^n says about a position."""
 
     winner: int
-    """The seat that wins, -1 if the budget ran out before that was known."""
+    """The seat that wins, `UNFINISHED`, -2, if the budget ran out before that was known."""
     winners: npt.NDArray[np.int8]
-    """(122,) int8: the seat that wins after each legal action, -1 where that is unknown and for illegal ones."""
+    """(122,) int8: the seat that wins after each legal action, -2 where that is unknown and for illegal ones."""
     nodes: int
     """Positions visited."""
 
@@ -48,7 +49,7 @@ def solve_max_n(game: Game, nodes: int = 10_000_000) -> MaxN:
     if game.phase != MOVEMENT:
         raise ValueError(f"max^n plays the movement phase; this game is in phase {game.phase.name}")
     left, table = check_count("nodes", nodes), np.zeros((ENTRIES, 2), np.uint64)
-    winners, legal = np.full(NUM_ACTIONS, -1, np.int8), game.legal_actions()
+    winners, legal = np.full(NUM_ACTIONS, UNFINISHED, np.int8), game.legal_actions()
     for action in legal:
         after = game.copy()
         after.play(int(action))
@@ -58,22 +59,22 @@ def solve_max_n(game: Game, nodes: int = 10_000_000) -> MaxN:
         return MaxN(game.winner(), winners, 0)
     wins = (winners[legal] == game.to_move).any()
     known = wins or (winners[legal] >= 0).all()
-    return MaxN(game.to_move if wins else int(winners[legal[0]]) if known else -1, winners, nodes - left)
+    return MaxN(game.to_move if wins else int(winners[legal[0]]) if known else UNFINISHED, winners, nodes - left)
 
 
 @jit
 def _max_n(games: Records, limit: int, table: Table) -> tuple[int, int]:
-    """Search game 0, a loop instead of a recursion; return who wins, -1 after `limit` nodes, and the nodes visited."""
+    """Search game 0, a loop instead of a recursion; return who wins, `UNFINISHED` after `limit` nodes, and the nodes visited."""
     path, untried = np.zeros(NUM_SLOTS + 2, GAME), np.zeros(NUM_SLOTS + 2, np.int64)
     keys, answers = np.zeros((NUM_SLOTS + 2, 2), np.uint64), np.full(NUM_SLOTS + 2, -1, np.int64)
     path[0] = games[0]
     prepare_root(path[0])
-    level, nodes, entering, winner = 0, 0, True, -1
+    level, nodes, entering, winner = 0, 0, True, UNFINISHED
     while True:
         game = path[level]
         if entering:
             if nodes == limit:
-                return -1, nodes
+                return UNFINISHED, nodes
             nodes += 1
             answers[level] = _sure_winner(game)
             if answers[level] < 0:
@@ -99,8 +100,8 @@ def _max_n(games: Records, limit: int, table: Table) -> tuple[int, int]:
 
 @jit
 def _sure_winner(game: Record) -> int:
-    """Return the seat that wins whatever is played, as far as bounds of the final scores tell; else -1."""
+    """Return the seat that wins whatever is played, as far as bounds of the final scores tell; else `UNFINISHED`."""
     for seat in range(game.num_players):
         if static_answer(game, seat) == YES:
             return seat
-    return -1
+    return UNFINISHED

@@ -27,7 +27,6 @@ from ninetka_agents.search import tree, uct
 from ninetka_agents.search.choices import count_choices, is_empty, next_choice
 from ninetka_agents.search.completed import Doubles, Scales, mixed_value, score_choices, softmax
 from ninetka_agents.search.gumbel_tree import (
-    UNDECIDED,
     Floats,
     back_up,
     expand,
@@ -42,6 +41,7 @@ from ninetka_agents.search.selection import gumbel_noise, halving_schedule, inte
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import Limits, limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import (
@@ -219,7 +219,7 @@ def _init_roots(games: Records, trees: _Trees) -> None:
         trees.roots[index] = games[index]
         prepare_root(trees.roots[index])
         trees.leaves[index] = trees.roots[index]
-        reset_node(trees.nodes[index, 0], trees.roots[index], 0, UNDECIDED)
+        reset_node(trees.nodes[index, 0], trees.roots[index], 0, UNFINISHED)
 
 
 @jit
@@ -284,12 +284,11 @@ def _select(
 
 @jit
 def _certain_winner(game: Record, prover: Prover) -> int:
-    """Return who has won, or wins for certain; `DRAWN` for a draw, `UNDECIDED` where that is not known."""
+    """Return who has won, or wins for certain; `DRAWN` for a draw, `UNFINISHED` where that is not known."""
     if is_over(game):
         return winner_of(game)
     clear_prover(game, prover)  # it goes from game to game, and one must not depend on another
-    winner = proven_winner(game, prover)
-    return winner if winner >= 0 else UNDECIDED
+    return proven_winner(game, prover)
 
 
 @jit

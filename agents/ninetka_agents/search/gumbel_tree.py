@@ -15,15 +15,12 @@ import numpy.typing as npt
 
 from ninetka_agents.search.choices import next_choice, words_for
 from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.verbs import Record, Records, choice_action, write_choices
 
 Floats = npt.NDArray[np.float32]
-UNDECIDED = -2
-"""Stands for the winner of a position whose winner is not certain; a draw is certain too."""
-
-
 @functools.cache
 def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type of the nodes of a tree over games whose records have type `dtype`."""
@@ -46,11 +43,11 @@ def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def reset_node(node: Record, game: Record, parent: int, winner: int) -> None:
     """Make a node of a position; unless its winner is certain, the network's part is filled in when it is expanded.
 
-    `winner` is a seat, `DRAWN`, or `UNDECIDED`.
+    `winner` is a seat, `DRAWN`, or `UNFINISHED`.
     """
     players = int(game.num_players)
-    node.decided = winner != UNDECIDED
-    if winner == UNDECIDED:
+    node.decided = winner != UNFINISHED
+    if winner == UNFINISHED:
         write_choices(game, node.legal)
     else:
         for word in range(len(node.legal)):
@@ -59,7 +56,7 @@ def reset_node(node: Record, game: Record, parent: int, winner: int) -> None:
     for seat in range(len(node.sums)):
         node.sums[seat] = 0.0
         node.values[seat] = 1.0 if seat == winner else 0.0
-        if winner == -1 and seat < players:
+        if winner == DRAWN and seat < players:
             node.values[seat] = 1.0 / players
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from ninetka_agents.parts import find_in_prover
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Record, verb
 
 Prover: TypeAlias = Any
@@ -27,5 +28,5 @@ def clear_prover(game: Record, prover: Prover) -> None:
 
 @verb(find=find_in_prover)
 def proven_winner(game: Record, prover: Prover) -> int:
-    """Return the seat that wins for certain, -1 where that is not known."""
-    return -1
+    """Return the seat that wins for certain, `UNFINISHED` where that is not known."""
+    return UNFINISHED

@@ -16,6 +16,7 @@ from ninetka_agents.search.choices import is_empty, remove_choice, words_for
 from ninetka_agents.search.prover import Prover, proven_winner
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import (
     Record,
@@ -49,7 +50,7 @@ def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
         ("sibling", np.int32),
         ("choice", np.int16),  # what led here, among the parent's choices
         ("mover", np.int8),  # the seat that played it
-        ("winner", np.int8),  # the seat that wins for certain from here on, -1 where that is not proven
+        ("winner", np.int8),  # the seat that wins for certain from here on, `UNFINISHED` where that is not proven
     ]
     return np.dtype((np.record, np.dtype(fields, align=True)))
 
@@ -86,7 +87,7 @@ def simulate(
     A `choice` of -1 makes no node: the game is over at the leaf. Return `failures`, how often proofs failed, see
     `MOST_FAILURES`, counted on.
     """
-    winner = -1
+    winner = UNFINISHED
     if choice >= 0:
         _extend(game, nodes, leaf, choice, new)
         leaf = new
@@ -124,7 +125,7 @@ def _reset_node(node: Record, game: Record, parent: int, choice: int, mover: int
     for seat in range(len(node.wins)):
         node.wins[seat] = 0
     node.parent, node.child, node.sibling = parent, 0, 0
-    node.choice, node.mover, node.winner = choice, mover, -1
+    node.choice, node.mover, node.winner = choice, mover, UNFINISHED
 
 
 @jit

@@ -30,6 +30,7 @@ from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Record, Records, choice_action, forced_action, play_choice
@@ -46,7 +47,7 @@ class SearchResult(NamedTuple):
     wins: npt.NDArray[np.float64]
     """(num_actions, n) float64: share of them that each seat won, draws shared; nan where there were none."""
     winners: npt.NDArray[np.int8]
-    """(num_actions,) int8: the seat proven to win after each action, -1 where none is."""
+    """(num_actions,) int8: the seat proven to win after each action, `UNFINISHED`, -2, where none is."""
 
 
 class MctsAgent:
@@ -94,7 +95,7 @@ def search(
     count, dtype = check_count("simulations", simulations, most=MOST_SIMULATIONS), game.records.dtype
     nodes, actions, seats = np.zeros(count + 1, node_dtype(dtype)), game.num_actions, limits_of(dtype).players
     visits, wins = np.zeros(actions, np.int64), np.zeros((actions, seats), np.float64)
-    winners, streams = np.full(actions, -1, np.int8), game_streams(game.records, rng)
+    winners, streams = np.full(actions, UNFINISHED, np.int8), game_streams(game.records, rng)
     exploration, exact = check_scale("exploration", exploration), check_count("exact", exact, least=0)
     _search_first(game.records, streams, exploration, exact, nodes, visits, wins, winners)
     with np.errstate(invalid="ignore"):

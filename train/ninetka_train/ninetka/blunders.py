@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch
 from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, play
 from ninetka_train.judging.arena import NO_ACTION, Results
@@ -37,7 +38,7 @@ class Decisions:
     movers: npt.NDArray[np.int8]
     """(N,) int8 the seat that decided."""
     winners: npt.NDArray[np.int8]
-    """(N,) int8 the seat that wins under perfect play, -1 where unknown."""
+    """(N,) int8 the seat that wins under perfect play, `UNFINISHED` where unknown."""
     played: npt.NDArray[np.int8]
     """(N,) int8 value of the move that was played: `WON`, `LOST` or `UNKNOWN`, for the mover."""
     winning: npt.NDArray[np.int64]
@@ -100,7 +101,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     positions, games, plies, legal = _movement_positions(results)
     winners, values = solve_batch(positions, nodes, threads, moves=moves)
     movers = positions["to_move"].astype(np.int8)
-    after = np.append(winners[1:], -1)
+    after = np.append(winners[1:], UNFINISHED)
     last = np.append(games[1:] != games[:-1], True)
     after[last] = results.winners[games[last]]
     return Decisions(

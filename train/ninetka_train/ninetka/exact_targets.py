@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ninetka_agents.ninetka.solver.solver import WON, solvable, solve_batch
 from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 
@@ -22,14 +23,14 @@ class Known(NamedTuple):
     """What is known of N positions."""
 
     winners: npt.NDArray[np.int8]
-    """(N,) int8: the seat that wins under perfect play, -1 where unknown."""
+    """(N,) int8: the seat that wins under perfect play, `UNFINISHED` where unknown."""
     moves: npt.NDArray[np.int8]
     """(N, 122) int8: values of the mover's actions; see `ninetka_agents.ninetka.solver.solver.Solution`."""
 
 
 def find_known(games: Records, nodes: int, threads: int = 1) -> Known:
     """Solve two-player positions of the movement phase within `nodes` each (0: none); all others stay unknown."""
-    known = Known(np.full(len(games), -1, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8))
+    known = Known(np.full(len(games), UNFINISHED, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8))
     chosen = np.flatnonzero(solvable(games))
     if nodes and len(chosen):
         known.winners[chosen], known.moves[chosen] = solve_batch(games[chosen], nodes, threads)
@@ -57,7 +58,7 @@ def next_known(
     """Return (N,) int64: the winner of each position's game as the next position says that is solved, itself included.
 
     Args:
-        known: (N,) int8 winners of positions, -1 where unknown; those of one game in the order of play.
+        known: (N,) int8 winners of positions, `UNFINISHED` where unknown; those of one game in the order of play.
         index: (N,) int64 the game of each position.
         winners: (G,) int64 who won in the end: for positions after which none is solved.
     """

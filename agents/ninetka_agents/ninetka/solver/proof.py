@@ -38,6 +38,7 @@ from ninetka_agents.ninetka.solver.states import (
 )
 from ninetka_env.core.jit import jit, lowest, prefetch
 from ninetka_env.core.lanes import LANES, lane
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.ninetka.geometry import NUM_SLOTS
@@ -182,7 +183,7 @@ def find_winner(
 ) -> tuple[int, int, int, Table]:
     """Solve a two-player movement phase; with a margin, seat 0 wins if it leads by more than so many sections.
 
-    The game may be over. Arguments are those of `prove`. Returns the winning seat, -1 if it is not known after `limit`
+    The game may be over. Arguments are those of `prove`. Returns the winning seat, `UNFINISHED` if it is not known after `limit`
     nodes, then what `prove` returns.
     """
     states, _, numbers = memory
@@ -191,9 +192,9 @@ def find_winner(
     read_state(game, margin, states, 0)
     verdict, nodes = lane(reduce(states, 0, owned, landed), 0), 0
     if verdict != UNDECIDED or limit <= 0:
-        return (-1 if verdict == UNDECIDED else 0 if verdict == FIRST_WINS else 1), 0, stored, table
+        return (UNFINISHED if verdict == UNDECIDED else 0 if verdict == FIRST_WINS else 1), 0, stored, table
     nodes, stored, table = prove(memory, owned, table, stored, most, limit)
-    return (0 if numbers[0, 0] == 0 else 1 if numbers[0, 1] == 0 else -1), nodes, stored, table
+    return (0 if numbers[0, 0] == 0 else 1 if numbers[0, 1] == 0 else UNFINISHED), nodes, stored, table
 
 
 class Prover(NamedTuple):
@@ -213,9 +214,9 @@ def make_prover(game: Record, nodes: int) -> Prover:
 
 @jit
 def proven_winner(game: Record, prover: Prover) -> int:
-    """Return who wins for certain in a two-player movement phase, -1 for whatever is not proven within the limit."""
+    """Return who wins for certain in a two-player movement phase, `UNFINISHED` where it is not proven within the limit."""
     if prover.limit == 0 or game.num_players != 2 or game.phase != MOVEMENT:
-        return -1
+        return UNFINISHED
     table = prover.table
     return find_winner(game, 0, prover.memory, table, 0, len(table), prover.limit)[0]
 

@@ -21,6 +21,7 @@ from ninetka_agents.ninetka.solver.proof import LEAST_BUCKETS, WAYS, Memory, Tab
 from ninetka_agents.search.uct import EXPLORATION, MctsAgent
 from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.options import check_count
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.ninetka.game import Game
@@ -50,7 +51,7 @@ class Solution(NamedTuple):
     """What is known of a position under perfect play."""
 
     winner: int
-    """The seat that wins, -1 if that is unknown."""
+    """The seat that wins, `UNFINISHED`, -2, if that is unknown."""
     moves: npt.NDArray[np.int8]
     """(122,) int8: for each legal action `WON` 1, `LOST` -1 or `UNKNOWN` 0, for the seat to move; illegal ones 0."""
     margin: int | None
@@ -74,8 +75,8 @@ class _Search:
         self.memory, self.table, self.stored = make_memory(), make_table(), 0
 
     def winner(self, game: Game, margin: int = 0) -> int:
-        """Return the seat that wins `game`, -1 if the budget runs out; see `ninetka_agents.ninetka.solver.proof.find_winner`."""
-        winner = -1
+        """Return the seat that wins `game`, `UNFINISHED` if the budget runs out; see `ninetka_agents.ninetka.solver.proof.find_winner`."""
+        winner = UNFINISHED
         while winner < 0 and self.nodes < self.budget.nodes and self.seconds() < self.budget.seconds:
             limit = min(SLICE, self.budget.nodes - self.nodes)
             winner, nodes, self.stored, self.table = _find_first(
@@ -184,7 +185,7 @@ def solve_batch(
         memory_mb: memory for all threads together, in MiB.
 
     Returns:
-        (N,) int8 the winning seats, -1 where unknown; (N, 122) int8 the values of moves as in `Solution.moves`.
+        (N,) int8 the winning seats, `UNFINISHED` where unknown; (N, 122) int8 the values of moves as in `Solution.moves`.
 
     Raises:
         ValueError: if a game has more than two players, or an option is out of range.
@@ -202,7 +203,7 @@ ONLY_WINNER, A_WINNING_MOVE, ALL_MOVES = 0, 1, 2
 def _solve_many(
     games: Records, nodes: int, threads: int, wanted: int, memory_mb: int = 512
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
-    winners, values = np.full(len(games), -1, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8)
+    winners, values = np.full(len(games), UNFINISHED, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8)
     threads = min(threads, max(1, len(games)))
     most = _table_entries(memory_mb // threads)
     run_shared(_solve_all, threads, np.ascontiguousarray(games), nodes, most, wanted, winners, values)
@@ -211,7 +212,7 @@ def _solve_many(
 
 @jit
 def value_for(winner: int, seat: int) -> int:
-    """Return what a position is worth to a seat, given who wins it or -1."""
+    """Return what a position is worth to a seat, given who wins it or `UNFINISHED`."""
     return UNKNOWN if winner < 0 else WON if winner == seat else LOST
 
 
@@ -264,8 +265,8 @@ def _solve_one(
     limit: int,
     values: npt.NDArray[np.int8],
 ) -> tuple[int, Table]:
-    """Find the winner, and the values of moves as far as `wanted`; return the winner or -1, and the table."""
-    mover, winner, stored, slot = int(game.to_move), -1, 0, -1
+    """Find the winner, and the values of moves as far as `wanted`; return the winner or `UNFINISHED`, and the table."""
+    mover, winner, stored, slot = int(game.to_move), UNFINISHED, 0, -1
     bits = game.movable[mover]
     while True:  # the position itself first, slot -1, then what each slide leads to
         scratch[0] = game
