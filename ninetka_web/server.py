@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import mimetypes
 import socket
@@ -220,6 +221,7 @@ def _warm_up() -> None:
     """Have agents and analysis ready before they are asked for; the first time ever this compiles for a minute."""
     warm_up()
     analysis.warm_up([engine for engine in analysis.BUDGETS if engine in known_agents()])
+    gc.freeze()  # all of this stays: collecting garbage among it would hold everybody up for half a second
 
 
 def _aside(function: Callable[..., object], *arguments: object) -> None:
