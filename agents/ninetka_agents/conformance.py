@@ -109,14 +109,14 @@ def _endings(case: Case) -> Iterator[tuple[Game, set[int] | None]]:
     In a game whose ends are too long to be read, the last position comes with None.
     """
     found, first = 0, case.seed
-    for case.seed in range(first, first + TRIES * case.games):
-        rng = np.random.default_rng(case.seed)
+    for seed in range(first, first + TRIES * case.games):
+        case.seed, rng = seed, np.random.default_rng(seed)
         passed = [game.copy() for game in case.play(lambda legal, rng=rng: int(rng.choice(legal)))]  # type: ignore[misc]
         last = len(passed) - 1
-        for case.ply in range(max(0, last - PLIES_LEFT), last):
-            game = passed[case.ply]
+        for ply in range(max(0, last - PLIES_LEFT), last):
+            case.ply, game = ply, passed[ply]
             best = _Reading().best_actions(game)
-            if (best is None and case.ply == last - 1) or (best is not None and len(best) < len(game.legal_actions())):
+            if (best is None and ply == last - 1) or (best is not None and len(best) < len(game.legal_actions())):
                 yield game, best
                 found += 1
                 break
