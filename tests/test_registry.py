@@ -123,8 +123,8 @@ def test_the_options_of_a_variant_cannot_be_changed():
         ("Ninetka", r"unknown game 'Ninetka'.*did you mean 'ninetka'"),
         ("9tka", r"unknown game '9tka': known are .*ninetka"),
         ("x" * 1000, r"unknown game 'x{79} \.\.\.: known are"),
-        ("ninetka:players=3", r"unknown option 'players', there are num_players, neutral_placement, turn_order, auto_pass "
-                              r"\(did you mean 'num_players'\?\)"),
+        ("ninetka:players=3", r"unknown option 'players', there are num_players, neutral_placement, turn_order, "
+                              r"auto_pass \(did you mean 'num_players'\?\)"),
         ("ninetka:=3", r"ninetka: unknown option '', there are num_players"),
         ("ninetka:reward=win", r"ninetka: unknown option 'reward', there are num_players"),
         ("ninetka:3", r"ninetka: expected option=value, found '3'"),

@@ -135,6 +135,33 @@ def test_a_wrong_spec_is_named_with_what_is_known(spec, message):
         make_agent(spec)
 
 
+@pytest.mark.parametrize("game", ["ninetka", "ninetka:num_players=3", "ninetka:auto_pass=false,turn_order=continue"])
+def test_an_agent_is_made_for_a_game(game):
+    games = random_position(Options(2), 0, 60).records
+    for spec in [*SPECS, PHASES]:
+        agent = make_agent(spec, game=game)
+        assert agent.name == spec
+        expected = make_agent(spec).act(games, np.random.default_rng(0)).tolist()
+        assert agent.act(games, np.random.default_rng(0)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "game", "message"),
+    [
+        ("random", "chess", r"unknown game 'chess': known are .*ninetka"),
+        ("random", "ninetka:komi=6.5", r"unknown option 'komi', there are num_players"),
+        ("random", "ninetka:num_players=5", r"num_players='5': expected one of 2, 3, 4"),
+        ("mcts:game=ninetka", "ninetka", r"unknown option 'game', allowed are simulations"),
+        ("net:game=ninetka", "ninetka", r"unknown option 'game', allowed are path"),
+        (None, "ninetka", r"agent None: expected text"),
+        ("random" + "x" * 2000, "ninetka", r"expected text of at most 2000 characters"),
+    ],
+)
+def test_a_wrong_game_or_text_is_named(spec, game, message):
+    with pytest.raises(ValueError, match=message):
+        make_agent(spec, game)
+
+
 # What all agents promise
 
 
