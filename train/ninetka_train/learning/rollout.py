@@ -91,8 +91,9 @@ def own_decision_targets(
             winner = winners[ply, index]
             if winner != UNFINISHED:
                 for seat in range(num_players[index]):
-                    share = 1.0 / num_players[index] if winner < 0 else float(winner == seat)
-                    next_value[seat], next_advantage[seat] = share, 0.0
+                    won = 1.0 if winner == seat else 0.0
+                    next_value[seat] = 1.0 / num_players[index] if winner < 0 else won
+                    next_advantage[seat] = 0.0
             mover = movers[ply, index]
             value = values[ply, index, mover]
             advantage = next_value[mover] - value + decay * next_advantage[mover]
