@@ -38,7 +38,8 @@ def test_evaluate_prints_tables_and_writes_files(tmp_path):
     assert "note: 5 games per lineup are rounded up to 6, 2 rotations of 3 seatings" in result.stderr
     written = json.loads(json_file.read_text())
     assert written["settings"]["seed"] == 4
-    assert written["settings"]["turn_order"] == "continue"
+    options = "num_players=3,neutral_placement=random,turn_order=continue"
+    assert written["settings"]["game"] == f"ninetka:{options}"
     assert [agent["wins"] for agent in written["agents"]] == [2, 4]
     assert games_file.read_text().count("result: ") == 6
 

@@ -294,7 +294,7 @@ def test_players_are_told_every_action_and_closed():
     assert not agent.alive
     assert agent.most_alive == 4
     warm_up, *told = agent.closed
-    assert len(warm_up) == 9 + 36
+    assert len(warm_up) == 9 + 36 + 1  # until every phase was seen
     played = [list(record.actions) for record in game_records(results)]
     assert sorted(told) == sorted(played)
     assert results.clock.moves.sum() == (results.actions != NO_ACTION).sum()
@@ -467,7 +467,7 @@ def test_tournament_needs_two_players_and_two_agents(agents, players):
 
 def test_a_drawn_game_is_shared_by_its_seats():
     seatings = [(0, 1, 1), (1, 0, 1), (1, 1, 0)] * 2
-    winners = [0, DRAWN, DRAWN, 1, DRAWN, 0]
+    winners = [0, DRAWN, DRAWN, 0, DRAWN, 0]
     results = made_up(["a", "b"], 3, seatings, winners, [(1, 1, 1)] * 6)
     assert results.winning_agents.tolist() == [0, DRAWN, DRAWN, 0, DRAWN, 1]
     assert results.shares == pytest.approx(
@@ -478,7 +478,7 @@ def test_a_drawn_game_is_shared_by_its_seats():
     assert (a.wins, a.draws, b.wins, b.draws) == (2, 3, 1, 3)
     assert (a.share, b.share) == (pytest.approx(3 / 6), pytest.approx(3 / 6))
     assert a.interval == pytest.approx(wilson(3, 6))
-    assert [(seat.games, seat.wins, seat.draws) for seat in a.seats] == [(2, 1, 0), (2, 1, 2), (2, 0, 1)]
+    assert [(seat.games, seat.wins, seat.draws) for seat in a.seats] == [(2, 2, 0), (2, 0, 2), (2, 0, 1)]
     assert [(seat.games, seat.wins, seat.draws) for seat in b.seats] == [(4, 1, 3), (4, 0, 1), (4, 0, 2)]
     assert evaluation.lineups == [ev.LineupFigures(["a", "b", "b"], 6, {"a": 2, "b": 1}, 3)]
     assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # half of the games with one seat of three
@@ -513,11 +513,11 @@ def test_draws_are_shown_where_there_are_any():
     def told(winners):
         console = Console(record=True, width=120, file=io.StringIO())
         print_report(ev.summarise(made_up(["a", "b"], 2, [(0, 1), (1, 0)] * 2, winners, [(1, 1)] * 4)), console)
-        return console.export_text()
+        return " ".join(console.export_text().split())
 
     assert "draw" not in told([0, 1, 1, 0])
     assert "A draw counts as a share of a win for every seat" in told([0, 1, DRAWN, 0])
-    assert re.search(r"\ba +4 +2 +1 +62\.5 ", told([0, 1, DRAWN, 0]))
+    assert re.search(r" a 4 2 1 62\.5 ", told([0, 1, DRAWN, 0]))
 
 
 # Ratings

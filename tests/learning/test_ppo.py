@@ -219,7 +219,7 @@ def test_a_game_without_networks_is_refused(monkeypatch):
     assert load_config().game == "ninetka"
     monkeypatch.setattr(parts, "_PARTS", {})
     with pytest.raises(ValueError, match=r"game='ninetka': .*it has no networks"):
-        load_config()
+        load_config(None, ["game=ninetka"])
 
 
 def test_exact_slides_need_the_solver():

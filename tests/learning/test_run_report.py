@@ -140,7 +140,7 @@ def test_a_run_under_way_is_shown_as_far_as_it_is(folder):
         ("log.jsonl", "{}\nx\n", "log.jsonl, line 2: expected a JSON object, found 'x'"),
         ("config.yaml", None, "no run lies there (config.yaml is missing)"),
         ("evaluation.json", "[", "evaluation.json: is no complete JSON"),
-        ("games.txt", "x", "games.txt, line 1: expected '9tka record"),
+        ("games.txt", "x", "games.txt, line 1: expected 'game record, format 2'"),
         ("games.txt", None, "games.txt"),
     ],
 )
