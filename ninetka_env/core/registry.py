@@ -220,6 +220,13 @@ def register(definition: Definition) -> Definition:
             raise ValueError(
                 f"game {definition.name!r}: its record type is that of {owner.name!r}; give it a field of its own"
             )
+        for other in {**_REGISTER.dtypes, **definition.dtypes}:
+            if dtype != other and _begin_alike(dtype, other):
+                names = ", ".join(name for name in dtype.names or () if name in (other.names or ()))
+                raise ValueError(
+                    f"game {definition.name!r}: the fields of a record type are the first ones of another, {names}; "
+                    f"numba would take one for the other"
+                )
         if lacking := {"num_players", "to_move"} - set(dtype.names or ()):
             raise ValueError(f"game {definition.name!r}: its records lack {', '.join(sorted(lacking))}")
     try:
@@ -229,6 +236,16 @@ def register(definition: Definition) -> Definition:
     _REGISTER.definitions[definition.name] = definition
     _REGISTER.dtypes.update(dict.fromkeys(definition.dtypes, definition))
     return definition
+
+
+def _begin_alike(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
+    """Tell whether all fields of one of the types are the first fields of the other, in name, kind and place."""
+    names = list(zip(one.names or (), other.names or (), strict=False))
+    return (
+        one.fields is None
+        or other.fields is None
+        or all(mine == theirs and one.fields[mine][:2] == other.fields[theirs][:2] for mine, theirs in names)
+    )
 
 
 def known_games() -> list[str]:

@@ -1,11 +1,16 @@
 """Games from outside the package: what is compiled for them follows their sources, wherever these are."""
 
+import dataclasses
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
 import toy.tictactoe
+
+from ninetka_env.core.registry import known_games, register
 
 SOURCE = Path(toy.tictactoe.__file__).read_text(encoding="utf-8").replace("toy.tictactoe", "outside")
 PLAY = "from outside import Game; game = Game.new(); game.play(4); print(game.ply)"
@@ -42,3 +47,13 @@ def test_a_game_that_is_typed_in_is_not_kept(tmp_path):
     assert run(tmp_path, "-", source=typed) == ["1"]
     kept = {path.name for path in tmp_path.rglob("*.nbc")}
     assert not any("_play_if_legal" in name or "begin" in name for name in kept)
+
+
+def test_a_record_type_that_begins_like_another_is_refused():
+    """Numba would take records of the longer type for such of the shorter one, and warn."""
+    longer = np.dtype((np.record, np.dtype([*toy.tictactoe.FIELDS, ("more", np.int8)])))
+    limits = {longer: next(iter(toy.tictactoe.DEFINITION.dtypes.values()))}
+    wanting = dataclasses.replace(toy.tictactoe.DEFINITION, name="longer", dtypes=limits)
+    with pytest.raises(ValueError, match="first ones of another, board, num_players, to_move, plies; numba would"):
+        register(wanting)
+    assert "longer" not in known_games()
