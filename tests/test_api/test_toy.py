@@ -4,6 +4,8 @@ import io
 
 import numpy as np
 import pytest
+from toy.tictactoe import DEFINITION, Game
+
 from ninetka_agents.agent import make_agent
 from ninetka_agents.conformance import uniform
 from ninetka_agents.one_seat import one_seat, one_seat_vector
@@ -11,9 +13,6 @@ from ninetka_agents.random_agent import RandomAgent
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.uct import search
-from ninetka_train.judging.arena import play_games
-from toy.tictactoe import DEFINITION, Game
-
 from ninetka_env.api.aec import GameAEC, wrapped
 from ninetka_env.api.one_seat import OneSeatEnv
 from ninetka_env.api.record_files import read_records, write_records
@@ -21,6 +20,7 @@ from ninetka_env.api.records import GameRecord
 from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import load_variant
+from ninetka_train.judging.arena import play_games
 
 VARIANT = DEFINITION.variant()
 WON, DREW = (0, 3, 1, 4, 2), (0, 1, 2, 4, 3, 5, 7, 6, 8)

@@ -14,6 +14,9 @@ from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Mask, Records
 
+ROOM = 64
+"""Numbers behind an array that a game writes into: a game that writes too far does no harm and is found out."""
+
 
 class ConformanceError(AssertionError):
     """A game does not keep the contract; the text names the check, the game, the seed and the ply."""
@@ -93,9 +96,10 @@ class Case:
 
     def observe(self, game: Game, viewer: int) -> npt.NDArray[np.int8]:
         """Return what a seat sees, (C, H, W) int8, drawn over twos."""
-        planes = np.full(self.variant.sizes.planes, 2, np.int8)
-        verbs.write_observation(game.records[0], viewer, planes.reshape(-1))
-        return planes
+        size = int(np.prod(self.variant.sizes.planes))
+        planes = np.full(size + ROOM, 2, np.int8)[:size]
+        verbs.write_observation(game.records[0], viewer, planes)
+        return planes.reshape(self.variant.sizes.planes)
 
     def mask_of(self, game: Game, seat: int) -> Mask:
         """Return the mask that a seat is shown: all zero unless it is to move."""

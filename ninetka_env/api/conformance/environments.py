@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gymnasium.utils.env_checker import check_env
 
 from ninetka_env.api.aec import GameAEC, wrapped
-from ninetka_env.api.conformance.case import Case
+from ninetka_env.api.conformance.case import ROOM, Case
 from ninetka_env.api.conformance.rules import refused, some_illegal
 from ninetka_env.api.one_seat import OneSeatEnv
 from ninetka_env.api.vector import GameVectorEnv
@@ -43,11 +43,11 @@ def check_observations(case: Case) -> None:
         for viewer in range(game.num_players):
             seen = case.observe(game, viewer)
             for fill in (0, 1, 7):
-                room = np.full(size + 8, fill, np.int8)
+                room = np.full(size + ROOM, fill, np.int8)
                 verbs.write_observation(game.records[0], viewer, room[:size])
                 found = room[:size].reshape(shape)
                 case.same_planes(found, seen, f"seat {viewer} sees what was in the array before")
-                case.same(room[size:], np.full(8, fill, np.int8), "what lies behind the planes")
+                case.same(room[size:], np.full(ROOM, fill, np.int8), "what lies behind the planes")
             if not np.isin(seen, (0, 1)).all():
                 case.fail(f"seat {viewer} sees {sorted(set(seen.ravel().tolist()) - {0, 1})}: expected 0 and 1")
         case.same_records(game.records, before, "observing changes the game")

@@ -98,7 +98,7 @@ def _check_record(case: Case, record: GameRecord) -> None:
 
 def check_copies(case: Case) -> None:
     """Copies and pickles of games are equal, with all that they remember, and independent."""
-    copiers = {**COPIERS, "copy": lambda game: game.copy()}
+    copiers: dict[str, Callable[[Any], Any]] = {**COPIERS, "copy": lambda game: game.copy()}
     for game in case.positions():
         ended = game.copy()
         if not game.is_over:

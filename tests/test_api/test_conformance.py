@@ -1,0 +1,524 @@
+"""The conformance kit: games that keep the contract pass, and whatever breaks it is found by the check meant for it."""
+# ruff: noqa: N805 (classes gather functions that are no methods)
+
+import dataclasses
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from toy import tictactoe as toy
+
+from ninetka_agents import conformance as full
+from ninetka_agents.search.uct import search
+from ninetka_env.api.conformance import CHECKS, ConformanceError, check
+from ninetka_env.core.chance import draw_below
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import Choice
+from ninetka_env.core.registry import Limits, register
+from ninetka_env.core.verbs import NAMES
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_tictactoe_passes(name):
+    check("tictactoe", games=3, only=[name])
+
+
+NINETKA = [
+    "ninetka",
+    "ninetka:num_players=2,neutral_placement=random,auto_pass=False",
+    "ninetka:num_players=3,turn_order=continue",
+    "ninetka:num_players=3,neutral_placement=random,auto_pass=False",
+    "ninetka:num_players=4,turn_order=continue,auto_pass=False",
+    "ninetka:num_players=4,neutral_placement=random",
+]
+
+
+@pytest.mark.parametrize("spec", NINETKA)
+def test_ninetka_passes(spec):
+    check(spec, games=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", ["tictactoe", *NINETKA])
+def test_searches_of_healthy_games_pass(spec):
+    full.check(spec, games=2, only=["search"])
+
+
+# What is broken. Each class is tic-tac-toe but for its functions, its class Game and its changes of the definition.
+
+
+class MaskLacksASquare:
+    check, says = "masks", r"action 8 \(c3\): the mask has 0, is_legal says True"
+
+    @jit
+    def write_legal_mask(game, mask):
+        for square in range(8):
+            mask[square] = toy.is_legal(game, square)
+        mask[8] = 0
+
+
+class MaskOfTheWrongSeat:
+    check, says = "masks", "the mask has 0, is_legal says True"
+
+    @jit
+    def write_legal_mask(game, mask):
+        for square in range(9):
+            mask[square] = game.to_move == 0 and toy.is_legal(game, square)
+
+
+class MaskIsNotWiped:
+    check, says = "masks", "the mask has 7, is_legal says True|False"
+
+    @jit
+    def write_legal_mask(game, mask):
+        for square in range(9):
+            if toy.is_legal(game, square):
+                mask[square] = 1
+
+
+class LegalOutOfRange:
+    check, says = "masks", "is_legal allows action 9 of 9"
+
+    @jit
+    def is_legal(game, action):
+        return action == 9 or toy.is_legal(game, action)
+
+
+class AskingChangesTheBoard:
+    check, says = "illegal", "illegal action . changes the game, in dummy"
+
+    @jit
+    def is_legal(game, action):
+        game.dummy = 1
+        return toy.is_legal(game, action)
+
+
+class IllegalActionIsRemembered:
+    check, says = "illegal", "after illegal action"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def play(self, action):
+            self.last_action = 5
+            super().play(action)
+
+
+class IllegalActionIsNotNamed:
+    check, says = "illegal", "the error does not name it: no"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def describe_illegal(self, action):
+            return "no"
+
+
+class LookingLeavesATrace:
+    check, says = "observations", "observing changes the game, in dummy"
+
+    @jit
+    def write_observation(game, viewer, planes):
+        game.dummy = viewer
+        toy.write_observation(game, viewer, planes)
+
+
+class PlaneIsNotWritten:
+    check, says = "observations", "sees what was in the array before, the first that differs is plane 2"
+
+    @jit
+    def write_observation(game, viewer, planes):
+        for square in range(9):
+            planes[square] = game.board[square] == viewer + 1
+            planes[9 + square] = game.board[square] == 2 - viewer
+
+
+class PlaneOfSeats:
+    check, says = "observations", r"seat 0 sees \[2\]: expected 0 and 1"
+
+    @jit
+    def write_observation(game, viewer, planes):
+        toy.write_observation(game, viewer, planes)
+        for square in range(9):
+            planes[square] = game.board[square]
+
+
+class WritesBehindThePlanes:
+    check, says = "observations", "what lies behind the planes"
+    changes = SimpleNamespace(sizes={"planes": (2, 3, 3)})  # three are drawn
+
+
+class SlowPlaneChanges:
+    check, says = (
+        "slow planes",
+        "slow and fast planes are not the observation, the first that differs is plane 1",
+    )
+
+    @jit
+    def write_slow_planes(game, viewer, planes):
+        toy.write_observation(game, viewer, planes)
+
+    @jit
+    def write_fast_planes(game, viewer, planes):
+        for square in range(9):
+            planes[square] = game.board[square] == viewer + 1
+
+
+class DrawIsPaidAsAWin:
+    check, says = "returns", r"the game is drawn, but returns\('score'\) = \[1.0, -1.0\] have one best seat"
+
+    @jit
+    def write_score_rewards(game, rewards):
+        winner = toy.winner_of(game)
+        rewards[0] = -1.0 if winner == 1 else 1.0
+        rewards[1] = -rewards[0]
+
+
+class RewardsDoNotSumToZero:
+    check, says = "returns", r"returns\('score'\) = \[1.0, 0.0\] do not sum to zero"
+
+    @jit
+    def write_score_rewards(game, rewards):
+        rewards[:] = 0
+        rewards[0] = 1
+
+
+class LoserHasTheScore:
+    check, says = "returns", r"seat . wins, but scores\(\) = "
+
+    @jit
+    def write_scores(game, scores):
+        scores[0] = toy.winner_of(game) == 1
+        scores[1] = toy.winner_of(game) == 0
+
+
+class PickleLosesTheEvent:
+    check, says = "copies", "pickle: event: found None, expected Event"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def __getstate__(self):
+            return (*super().__getstate__()[:3], None)
+
+
+class CopiesShareTheirRecord:
+    check, says = "copies", "copy: playing in the copy changes the game, in board, to_move, plies"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def copy(self):
+            return type(self)(self.records)
+
+
+class Endless:
+    check, says = "length", "ply 9: the game goes on after 9 actions"
+
+    @jit
+    def is_over(game):
+        return False
+
+    @jit
+    def is_legal(game, action):
+        return 0 <= action < 9
+
+    @jit
+    def write_legal_mask(game, mask):
+        mask[:] = 1
+
+
+class LongerThanItSays:
+    check, says = "length", "ply 4: the game goes on after 4 actions"
+    changes = SimpleNamespace(sizes={"most_plies": 4})
+
+
+class PliesJump:
+    check, says = "length", "ply 1: ply 2 follows ply 0"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        @property
+        def ply(self):
+            return 2 * super().ply
+
+
+class StartLeavesAField:
+    """Records of broken games have a field more, of which `start` knows nothing."""
+
+    check, says = "start", "start leaves what was in the record before, in startleavesafield, dummy"
+    own_record = True
+
+
+class StartIsNotDeterministic:
+    check, says = "seeds", "two games started from one seed differ, in dummy"
+
+    @jit
+    def start(game, options, streams, index):
+        toy.start(game, options, streams, index)
+        game.dummy = int(100 * np.random.random())  # noqa: NPY002 (chance of its own is what is wrong)
+
+
+class StartTakesAnothersChance:
+    check, says = "seeds", "start moves a stream on that is not its own"
+
+    @jit
+    def start(game, options, streams, index):
+        toy.start(game, options, streams, index)
+        game.dummy = draw_below(streams, index, 1)
+        if len(streams) > 1:
+            draw_below(streams, 1, 1)
+
+
+class TextLosesTheTurn:
+    check, says = "text", "ply 1: the game that from_text reads differs from the one written, in to_move"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        @classmethod
+        def from_text(cls, text):
+            found = super().from_text(text)
+            found.records["to_move"] = 0
+            return found
+
+
+class TwoActionsOfOneName:
+    check, says = "names", "action 1 is called 'a': expected one word that no other action has"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def action_name(self, action):
+            return super().action_name(action)[:1].replace("b", "a")
+
+        def action_index(self, name):
+            return 0
+
+
+class NothingIsDrawnButSaidToBe:
+    check, says = "records", "how much is drawn before the first turn: found 0, expected 3"
+    changes = SimpleNamespace(sizes={"drawn": 3})
+
+
+class ChoiceIsAnotherAction:
+    check, says = "choices", "the actions of the choices: found"
+
+    @jit
+    def choice_action(game, choice):
+        return (choice + 1) % 9
+
+
+class ChoicePlaysAnotherAction:
+    check, says = "choices", "choice 0 and its action 0 differ, in board"
+
+    @jit
+    def play_choice(game, choice):
+        return toy.play(game, 8 - choice if game.board[8 - choice] == 0 else choice)
+
+
+class ForcedIsNotForced:
+    check, says = "forced", r"the forced action, and what is legal: found \[.\], expected \[., .\]"
+
+    @jit
+    def forced_action(game):
+        if game.plies == 7:
+            for square in range(9):
+                if toy.is_legal(game, square):
+                    return square
+        return -1
+
+
+class RandomIsBiased:
+    check, says = "random", "of .* random actions"
+
+    @jit
+    def random_action(game, streams, index):
+        action = draw_below(streams, index, 10) - 1
+        while not toy.is_legal(game, action):
+            action = (action + 1) % 9
+        return action
+
+
+class PlayoutStopsEarly:
+    check, says = "playout", "the game is not over after a playout"
+
+    @jit
+    def playout(game, streams, index):
+        return
+
+
+class NoSymmetry:
+    check, says = "symmetries", "image|its end"
+    changes = SimpleNamespace(symmetries=lambda options: np.array([range(9), [1, 0, *range(2, 9)]]))
+
+
+class NoPermutation:
+    check, says = "symmetries", "each symmetry, its actions sorted"
+    changes = SimpleNamespace(symmetries=lambda options: np.array([range(9), [0] * 9]))
+
+
+class TargetIsNotWritten:
+    check, says = "targets", "targets written over old ones"
+    changes = SimpleNamespace(targets=2)
+
+    @jit
+    def write_targets(game, targets):
+        targets[0] = -1
+
+
+class StageOutOfRange:
+    check, says = "sizes", r"stage 1: expected one of 0\.\.0"
+
+    @jit
+    def stage(game):
+        return 1
+
+
+class OptionIsNotReadBack:
+    check, says = "options", "size, written and parsed: found 1, expected '1'"
+    changes = SimpleNamespace(options=(Choice("size", 1, "of the board", (1, "1")),))
+    own_record = True
+
+
+class EventDoesNotEndTheGame:
+    check, says = "events", "over, and how much is legal: found"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        @property
+        def is_over(self):
+            return self.event is None and super().is_over
+
+
+class GameKnowsAnotherWinner:
+    check, says = "batch", "final winner of game . of a batch"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def winner(self):
+            return 1 - super().winner() if super().winner() >= 0 else 0
+
+
+class EnvironmentShowsSeats(PlaneOfSeats):
+    check, says = "aec", "what seat 0 observes is not in its space"
+
+
+class LearnerIsPaidAnothersReward:
+    check, says = "one seat", "the learner's reward: found"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def returns(self, reward="win"):
+            return super().returns(reward)[::-1] - 3
+
+
+class NothingToSee:
+    check, says = "pettingzoo", r"render\(\) in mode 'ansi' returns ''"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def __str__(self):
+            return ""
+
+
+class EnvironmentForgetsItsGame:
+    check, says = "running copies", "of a running environment: its game differs"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def __setstate__(self, state):
+            super().__setstate__((np.zeros_like(state[0]), *state[1:]))
+
+
+class IllegalStepIsTaken:
+    check, says = "illegal steps", "illegal action . is played"
+
+    class Game(toy.Game):
+        __slots__ = ()
+
+        def play(self, action):
+            if 0 <= action < 9:
+                super().play(int(self.legal_actions()[0]))
+            else:
+                super().play(action)
+
+
+SABOTAGES = [one for one in list(globals().values()) if isinstance(one, type) and hasattr(one, "says")]
+
+
+def broken(sabotage):
+    """Return the variant of a broken game; with a record type of its own where compiled code is another."""
+    own = {name: getattr(sabotage, name) for name in NAMES if hasattr(sabotage, name)}
+    changes = vars(getattr(sabotage, "changes", SimpleNamespace())).copy()
+    sizes, targets = changes.pop("sizes", {}), changes.pop("targets", 0)
+    name, dtype, game = "tictactoe", toy.TICTACTOE, getattr(sabotage, "Game", toy.Game)
+    if own or hasattr(sabotage, "own_record"):
+        name = sabotage.__name__.lower()
+        dtype = np.dtype((np.record, np.dtype([(name, np.int8), ("dummy", np.int8), *toy.FIELDS])))
+        game = type("Game", (game,), {"name": name, "__slots__": ()})
+    globals()[f"{sabotage.__name__}Game"] = game
+    usual = toy.DEFINITION.sizes({})._replace(dtype=dtype, **sizes)
+    definition = dataclasses.replace(
+        toy.DEFINITION,
+        name=name,
+        sizes=lambda options: usual,
+        dtypes={dtype: Limits(2, 9, 9, targets)},
+        compiled=tuple({**toy.DEFINITION.functions, **own}.values()),
+        game=f"{__name__}:{sabotage.__name__}Game",
+        **changes,
+    )
+    return (register(definition) if name != "tictactoe" else definition).variant()
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda one: one.__name__)
+def test_the_check_that_is_meant_for_it_refuses(sabotage):
+    variant = broken(sabotage)
+    with pytest.raises(ConformanceError, match=rf"^{sabotage.check}: {variant}, seed \d+, ply \d+: ") as caught:
+        check(variant, games=4, only=[sabotage.check])
+    assert re.search(sabotage.says, str(caught.value))
+    assert len(str(caught.value).splitlines()) <= 2
+
+
+def test_every_check_refuses_something():
+    assert {sabotage.check for sabotage in SABOTAGES} == set(CHECKS)
+
+
+@pytest.mark.slow
+def test_a_search_that_plays_badly_is_refused(monkeypatch):
+    def worst(game, simulations, rng):
+        found = search(game, simulations, rng)
+        return found._replace(visits=np.where(found.visits > 0, found.visits.max() + 1 - found.visits, 0))
+
+    monkeypatch.setattr(full, "search", worst)
+    with pytest.raises(
+        ConformanceError, match=r"^search: tictactoe, seed 0, ply 3: the tree search plays .* best are a1, a3"
+    ):
+        full.check("tictactoe", only=["search"])
+
+
+# The kit itself
+
+
+def test_the_full_kit_has_all_checks():
+    assert [*CHECKS, "search"] == list(full.CHECKS)
+
+
+def test_unknown_checks_and_games_are_refused():
+    with pytest.raises(ValueError, match="check 'colour': expected some of options, sizes, "):
+        check("tictactoe", only=["masks", "colour"])
+    with pytest.raises(ValueError, match="unknown game 'tictactow'"):
+        check("tictactow")
+    with pytest.raises(ValueError, match="unknown option 'size'"):
+        check("ninetka", size=3)
+
+
+def test_options_may_be_given_apart():
+    check("ninetka", num_players=3, games=1, only=["sizes"])
