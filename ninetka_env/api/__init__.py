@@ -1,0 +1,1 @@
+"""The ways in to any game: PettingZoo, batches, Gymnasium, records in files, pictures, the conformance kit."""

@@ -194,7 +194,7 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         return self._observation(), float(self._table.rewards[0]), bool(self._table.over[0]), False, self._info()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Return the legal actions as (num_actions,) bool, the name and kind that SB3-contrib's MaskablePPO asks for."""
+        """Return the legal actions as (num_actions,) bool: what SB3-contrib's MaskablePPO asks for."""
         return self._table.masks[0].astype(np.bool_)
 
     def render(self) -> Any:

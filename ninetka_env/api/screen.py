@@ -60,7 +60,7 @@ class Screen:
 
 
 def render_ansi(game: Game, color: bool = True) -> str:
-    """Return the board as text for a terminal, in colours (ANSI escapes) if wanted; a game without pictures, its text."""
+    """Return the board as text for a terminal, in colours (ANSI escapes) if wanted; without pictures, its text."""
     pictures = _pictures(game)
     return str(pictures.render_ansi(game, color)) if pictures else str(game)
 

@@ -1,0 +1,1 @@
+"""What knows no game: what all of them are made of."""

@@ -75,7 +75,7 @@ _NTH_ONE = frozen([([i for i in range(9) if bits >> i & 1] + [0] * 9)[:9] for bi
 
 @jit
 def nth_one(bits: int, n: int) -> int:
-    """Return the place of the one number `n` (from 0) among up to 63 bits, without branches that chance would mislead."""
+    """Return the place of one number `n` (from 0) among up to 63 bits, without branches that chance would mislead."""
     place = 0
     for width in (36, 18, 9):
         below = popcount(bits & ((1 << width) - 1))

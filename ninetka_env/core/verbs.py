@@ -264,8 +264,8 @@ def write_fast_planes(game: Record, viewer: int, planes: Mask) -> None:
     write_observation(game, viewer, planes)
 
 
-# What games may bring: for search. A *choice* is a number for an action, small where a game can make it so: searches keep
-# sets of choices. Unless told, the choices are the actions.
+# What games may bring: for search. A *choice* is a number for an action, small where a game can make it so: searches
+# keep sets of choices. Unless told, the choices are the actions.
 
 
 @verb

@@ -96,6 +96,6 @@ def test_two_players_slides_that_the_solver_knows_to_win_are_kept_on_demand():
 def test_nothing_is_known_before_the_movement_phase_or_with_more_seats():
     games = playout_games(PLAYERS, 3, 4).games
     known = find_known(games, 500)
-    assert (known.winners[(games["phase"] < Phase.MOVEMENT) | (games["num_players"] > 2)] == -1).all()
+    assert (known.winners[(games["phase"] < Phase.MOVEMENT) | (games["num_players"] > 2)] == UNFINISHED).all()
     assert (known.winners >= 0).any()
     assert (find_known(games, 0).winners == UNFINISHED).all()

@@ -29,23 +29,23 @@ def test_an_edit_of_its_rules_is_noticed(tmp_path):
     for step in ("1", "2"):
         (tmp_path / "outside.py").write_text(SOURCE.replace("game.plies += 1", f"game.plies += {step}"))
         assert run(tmp_path, "-c", PLAY) == [step]
-    compiled = set(tmp_path.rglob("*.nbc"))
+    compiled = set(tmp_path.rglob("*.code"))
     assert run(tmp_path, "-c", PLAY) == ["2"]
     assert compiled
-    assert set(tmp_path.rglob("*.nbc")) == compiled, "the third run found all that it needed"
+    assert set(tmp_path.rglob("*.code")) == compiled, "the third run found all that it needed"
 
 
 def test_what_is_typed_in_is_compiled_and_not_kept(tmp_path):
     lines = ["from ninetka_env.core.jit import jit", "@jit", "def double(x):", "    return 2 * x", "print(double(4))"]
     assert run(tmp_path, "-", source="\n".join(lines)) == ["8"]
-    assert not list(tmp_path.rglob("*.nbc"))
+    assert not list(tmp_path.rglob("*.code"))
 
 
 def test_a_game_that_is_typed_in_is_not_kept(tmp_path):
     (tmp_path / "outside.py").write_text("")  # stands in for the module that the definition names
     typed = f"{SOURCE}\nimport outside; outside.Game = Game\n{PLAY.partition('; ')[2]}"
     assert run(tmp_path, "-", source=typed) == ["1"]
-    kept = {path.name for path in tmp_path.rglob("*.nbc")}
+    kept = {path.name for path in tmp_path.rglob("*.code")}
     assert not any("_play_if_legal" in name or "begin" in name for name in kept)
 
 

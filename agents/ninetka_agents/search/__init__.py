@@ -1,0 +1,1 @@
+"""Tree search for any game: with playouts, with a network, with both."""

@@ -21,6 +21,8 @@ from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.verbs import Record, Records, choice_action, write_choices
 
 Floats = npt.NDArray[np.float32]
+
+
 @functools.cache
 def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type of the nodes of a tree over games whose records have type `dtype`."""

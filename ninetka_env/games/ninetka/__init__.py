@@ -1,0 +1,1 @@
+"""9tka: read geometry, then rules, then whatever you need."""

@@ -1,0 +1,1 @@
+"""How well agents play: games between them, figures, intervals, ratings, reports."""

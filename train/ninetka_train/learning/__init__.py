@@ -1,0 +1,1 @@
+"""How networks learn: self-play, losses, checkpoints, logs."""

@@ -186,7 +186,8 @@ def page(found: Study, picture_name: str) -> str:
             "# What perfect play says about two-player 9tka",
             "",
             f"Each agent plays itself in {found.games} games per turn order, from random neutral stones (seed "
-            f"{found.seed}); the exact solver (`ninetka_agents.ninetka.solver`) judges the movement phase, with {NODES:,} nodes a "
+            f"{found.seed}); the exact solver (`ninetka_agents.ninetka.solver`) judges the movement phase, "
+            f"with {NODES:,} nodes a "
             f"decision and {FIRST_NODES:,} at the first slide. This page is written by",
             "",
             "```sh",

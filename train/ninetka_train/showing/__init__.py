@@ -1,0 +1,1 @@
+"""What a training run looks like: its data, pictures and pages."""

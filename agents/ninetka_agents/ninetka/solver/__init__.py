@@ -1,0 +1,1 @@
+"""Perfect play in 9tka's two-player movement phase."""

@@ -183,8 +183,8 @@ def find_winner(
 ) -> tuple[int, int, int, Table]:
     """Solve a two-player movement phase; with a margin, seat 0 wins if it leads by more than so many sections.
 
-    The game may be over. Arguments are those of `prove`. Returns the winning seat, `UNFINISHED` if it is not known after `limit`
-    nodes, then what `prove` returns.
+    The game may be over. Arguments are those of `prove`. Returns the winning seat, `UNFINISHED` if it is not known
+    after `limit` nodes; the nodes visited, the number of entries in use, and the table.
     """
     states, _, numbers = memory
     owned, landed = np.zeros(NUM_OWNED, np.int64), np.zeros((LANES, 8), np.int64)
@@ -214,7 +214,7 @@ def make_prover(game: Record, nodes: int) -> Prover:
 
 @jit
 def proven_winner(game: Record, prover: Prover) -> int:
-    """Return who wins for certain in a two-player movement phase, `UNFINISHED` where it is not proven within the limit."""
+    """Return who wins a two-player movement phase for certain, `UNFINISHED` where it is not proven in time."""
     if prover.limit == 0 or game.num_players != 2 or game.phase != MOVEMENT:
         return UNFINISHED
     table = prover.table

@@ -3,7 +3,8 @@
     solution = solve(game, Budget(seconds=5))
     solution.winner, solution.winning_moves()
 
-A budget that runs out leaves values unknown; nothing is ever guessed. See `ninetka_agents.ninetka.solver.reduction` for what is searched and
+A budget that runs out leaves values unknown; nothing is ever guessed. See
+`ninetka_agents.ninetka.solver.reduction` for what is searched and
 `ninetka_agents.ninetka.solver.proof` for the search.
 """
 
@@ -75,7 +76,7 @@ class _Search:
         self.memory, self.table, self.stored = make_memory(), make_table(), 0
 
     def winner(self, game: Game, margin: int = 0) -> int:
-        """Return the seat that wins `game`, `UNFINISHED` if the budget runs out; see `ninetka_agents.ninetka.solver.proof.find_winner`."""
+        """Return the seat that wins `game`, `UNFINISHED` if the budget runs out; see `proof.find_winner`."""
         winner = UNFINISHED
         while winner < 0 and self.nodes < self.budget.nodes and self.seconds() < self.budget.seconds:
             limit = min(SLICE, self.budget.nodes - self.nodes)
@@ -185,7 +186,8 @@ def solve_batch(
         memory_mb: memory for all threads together, in MiB.
 
     Returns:
-        (N,) int8 the winning seats, `UNFINISHED` where unknown; (N, 122) int8 the values of moves as in `Solution.moves`.
+        (N,) int8 the winning seats, `UNFINISHED` where unknown; (N, 122) int8 the values of moves as in
+        `Solution.moves`.
 
     Raises:
         ValueError: if a game has more than two players, or an option is out of range.
