@@ -128,7 +128,7 @@ class _Cache(FunctionCache):
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         try:
-            if _EDITED & _roots(signature, self._top):
+            if _are_doubtful(_roots(signature, self._top)):
                 return None
             return super().load_overload(signature, target_context)
         except Exception:  # whatever the damage: compile, and write the file anew
@@ -140,7 +140,7 @@ class _Cache(FunctionCache):
         try:
             roots = _roots(signature, self._top)
             _EDITED.update(filter(_is_edited, roots))
-            if not _EDITED & roots:
+            if not _are_doubtful(roots):
                 super().save_overload(signature, data)
         except Warning:  # numba says why the function cannot be cached, and warnings are errors
             raise
@@ -422,6 +422,11 @@ def _stamp(path: Path) -> Stamp:
 
 def _is_edited(root: Path) -> bool:
     return any(_stamp(path) != stamp for path, stamp in _read(root).files.items())
+
+
+def _are_doubtful(roots: set[Path]) -> bool:
+    """Tell whether sources have changed, or there are none: a game may be typed in, and nobody knows it again."""
+    return bool(_EDITED & roots) or not all(root.exists() for root in roots)
 
 
 def _roots(signature: Any, top: Path) -> set[Path]:

@@ -12,7 +12,7 @@ from ninetka.brute import winner_by_force, winners_of_moves  # noqa: E402
 
 from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, solve  # noqa: E402
 from ninetka_env.core.jit import popcount  # noqa: E402
-from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.outcome import UNFINISHED  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.rules import Phase  # noqa: E402
 from ninetka_train.learning.selfplay import Samples, network_games, playout_games  # noqa: E402

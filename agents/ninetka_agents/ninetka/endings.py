@@ -64,7 +64,7 @@ def solve_max_n(game: Game, nodes: int = 10_000_000) -> MaxN:
 
 @jit
 def _max_n(games: Records, limit: int, table: Table) -> tuple[int, int]:
-    """Search game 0, a loop instead of a recursion; return who wins, `UNFINISHED` after `limit` nodes, and the nodes."""
+    """Search game 0, a loop instead of a recursion; return who wins, `UNFINISHED` after `limit` nodes, and these."""
     path, untried = np.zeros(NUM_SLOTS + 2, GAME), np.zeros(NUM_SLOTS + 2, np.int64)
     keys, answers = np.zeros((NUM_SLOTS + 2, 2), np.uint64), np.full(NUM_SLOTS + 2, -1, np.int64)
     path[0] = games[0]
