@@ -28,7 +28,7 @@ def test_only_winning_moves_are_left():
     moves[2, :2] = LOST
     policy = np.zeros((4, 122), np.float32)
     policy[:, :4] = [(0.3, 0.5, 0.1, 0.1), (0, 0, 1, 0), (0.25, 0.75, 0, 0), (0.5, 0.5, 0, 0)]
-    known = Known(np.array([0, 1, 0, -1], np.int8), moves)
+    known = Known(np.array([0, 1, 0, UNFINISHED], np.int8), moves)
     left = only_winning(policy, known)
     np.testing.assert_allclose(
         left[:, :4], [(0.75, 0, 0.25, 0), (1, 1, 0, 0), (0.25, 0.75, 0, 0), (0.5, 0.5, 0, 0)], atol=1e-6
@@ -38,13 +38,14 @@ def test_only_winning_moves_are_left():
 def test_every_winning_move_is_right_where_nothing_was_searched():
     moves = np.zeros((2, 122), np.int8)
     moves[0, :3] = (WON, LOST, WON)
-    left = only_winning(np.zeros((2, 122), np.float32), Known(np.array([0, -1], np.int8), moves))
+    left = only_winning(np.zeros((2, 122), np.float32), Known(np.array([0, UNFINISHED], np.int8), moves))
     assert left[:, :3].tolist() == [[1, 0, 1], [0, 0, 0]]
     assert left.sum() == 2
 
 
 def test_positions_take_the_winner_of_the_next_solved_one_of_their_game():
-    known, index = np.array([-1, -1, 1, -1, 0, -1, -1], np.int8), np.array([0, 1, 0, 1, 0, 0, 1])
+    known = np.array([UNFINISHED, UNFINISHED, 1, UNFINISHED, 0, UNFINISHED, UNFINISHED], np.int8)
+    index = np.array([0, 1, 0, 1, 0, 0, 1])
     assert next_known(known, index, np.array([1, 0])).tolist() == [1, 0, 1, 0, 0, 1, 0]
 
 

@@ -288,7 +288,7 @@ def test_what_a_search_proves_is_what_plain_search_finds(exact):
         legal = game.legal_actions()
         truth = winners_of_moves(game.records, legal)
         result = search(game, 300, np.random.default_rng(0), exact=exact)
-        assert all(winner in (-1, true) for winner, true in zip(result.winners[legal], truth, strict=True))
+        assert all(winner in (UNFINISHED, true) for winner, true in zip(result.winners[legal], truth, strict=True))
         assert (np.delete(result.winners, legal) == UNFINISHED).all()
         proven += np.count_nonzero(result.winners[legal] >= 0)
         guessed += result.visits.sum() == 300
@@ -314,8 +314,8 @@ def test_a_proof_ends_the_search_and_decides_the_move():
         if game.to_move in winners:
             assert result.winners[action] == game.to_move
             against_visits += action != most_visited(game, result)
-        elif -1 in winners:
-            assert result.winners[action] == -1
+        elif UNFINISHED in winners:
+            assert result.winners[action] == UNFINISHED
     assert against_visits
 
 
