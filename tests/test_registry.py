@@ -8,14 +8,15 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import gymnasium
 import numba
 import numpy as np
+import outsider as toy
 import pettingzoo
 import pytest
-import toy
 from conftest import ALL_OPTIONS
 from pettingzoo.test import api_test
 
@@ -336,7 +337,8 @@ def test_illegal_actions_are_named():
 def test_pettingzoo_plays_it():
     register(toy.definition())
     for options in ({}, {"num_players": 3, "last": "loses"}):
-        with pytest.warns(UserWarning, match="Observation"):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Observation", UserWarning)  # the two of any dict of observations
             api_test(GameAEC(load_variant("toy", **options)), num_cycles=50)
 
 
@@ -387,7 +389,7 @@ def test_without_pictures_it_is_shown_as_text():
 
 
 PROGRAM = """
-import toy
+import outsider as toy
 from ninetka_env.core.registry import load_variant, register
 register(toy.definition())
 game = toy.ToyGame.start(load_variant("toy"), 0)
@@ -403,7 +405,7 @@ def test_what_was_compiled_from_its_older_sources_is_not_run(tmp_path):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     told = []
     for taken in ("action", "action", "2 * action"):
-        (tmp_path / "toy.py").write_text(source.replace("heap_of_toy -= action", f"heap_of_toy -= {taken}"))
+        (tmp_path / "outsider.py").write_text(source.replace("heap_of_toy -= action", f"heap_of_toy -= {taken}"))
         command = [sys.executable, "-c", PROGRAM]
         environment = os.environ | cache | {"PYTHONPATH": path}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -109,7 +109,7 @@ def definition(**changes: Any) -> Definition:
         sizes=_sizes,
         dtypes={TOY: Limits(3, 4, 4)},
         compiled=COMPILED,
-        game="toy:ToyGame",
+        game="outsider:ToyGame",
         seats=("first", "second", "third"),
     )
     return replace(toy, **changes)
