@@ -178,7 +178,7 @@ class GameVectorEnv:
     def _work(self) -> tuple[Any, ...]:
         """What the compiled step works on."""
         return (
-            self._actions, self._everywhere, self._reward, self._options, self._streams, self._endings,
+            self._actions, self._reward, self._options, self._streams, self._endings,
             self.terminated, *self._views(),
         )  # fmt: skip
 
@@ -194,16 +194,16 @@ def _show_all(games: Records, planes: Int8s, masks: Int8s, to_move: Int8s, drawn
 
 
 @jit
-def _step(control: Control, actions: Actions, which: Actions, *work: Any) -> int:
+def _step(control: Control, actions: Actions, *work: Any) -> int:
     """Play `actions` in all games, together with whoever watches the counters, and return -1 when all are done.
 
     If an action is illegal, return the number of its game instead and change nothing.
     """
-    illegal = first_illegal(work[-5], which, actions)
+    illegal = first_illegal(work[-5], actions)
     if illegal >= 0:
         return illegal
     open_shares(control, len(actions))
-    _step_claimed(control, 0, actions, which, *work)
+    _step_claimed(control, 0, actions, *work)
     while look(control, DONE) < len(actions):
         pause()
     return -1
@@ -222,7 +222,7 @@ def _watch(control: Control, share: int, actions: Actions, *work: Any) -> None:
 
 
 @jit
-def _step_claimed(control: Control, share: int, actions: Actions, which: Actions, *work: Any) -> None:
+def _step_claimed(control: Control, share: int, actions: Actions, *work: Any) -> None:
     while True:
         first, stop = claim(control, share, len(actions), CHUNK)
         if first == stop:

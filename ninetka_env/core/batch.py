@@ -72,11 +72,11 @@ def begin(games: Records, which: Indices, options: Codes, streams: Streams) -> N
 
 
 @jit
-def first_illegal(games: Records, which: Indices, actions: Indices) -> int:
-    """Return the first place in `which` whose game its action is illegal in, -1 if there is none."""
-    for place in range(len(which)):
-        if not is_legal(games[which[place]], actions[place]):
-            return place
+def first_illegal(games: Records, actions: Indices) -> int:
+    """Return the first of all games that its action is illegal in, -1 if there is none."""
+    for index in range(len(games)):
+        if not is_legal(games[index], actions[index]):
+            return index
     return -1
 
 
@@ -86,12 +86,13 @@ def play_all(games: Records, which: Indices, actions: Indices, over: npt.NDArray
 
     If an action is illegal, return its place and change nothing; else return -1.
     """
-    illegal = first_illegal(games, which, actions)
-    if illegal < 0:
-        for place in range(len(which)):
-            play(games[which[place]], actions[place])
-            over[place] = is_over(games[which[place]])
-    return illegal
+    for place in range(len(which)):
+        if not is_legal(games[which[place]], actions[place]):
+            return place
+    for place in range(len(which)):
+        play(games[which[place]], actions[place])
+        over[place] = is_over(games[which[place]])
+    return -1
 
 
 @jit
