@@ -58,7 +58,8 @@ class World:
         ours = ("NUMBA", "XDG", "PYTHON", "COV")
         whole: dict[str, Any] = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         whole["PYTHONPATH"] = os.pathsep.join(map(str, [*self.path, HERE]))
-        whole |= {"XDG_CACHE_HOME": str(self.home)} | env
+        # Python itself takes an edit of the same length in the same second for none, if it kept bytecode.
+        whole |= {"XDG_CACHE_HOME": str(self.home), "PYTHONDONTWRITEBYTECODE": "1"} | env
         whole = {name: value for name, value in whole.items() if value is not None}
         words = [sys.executable, "-P", "-c", code, *arguments]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
