@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from ninetka_agents.parts import agents_of, games_with, load
 from ninetka_env.core.chance import Streams, draw_each, draw_many
 from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.registry import DEFAULT, load_variant
+from ninetka_env.core.text import did_you_mean
 from ninetka_env.core.verbs import Records
 
 Actions = npt.NDArray[np.int64]
@@ -98,7 +98,7 @@ def _unknown(name: str, game: str, known: list[str]) -> str:
     """Say who plays a game instead of an agent that does not."""
     others = games_with(name)
     what = f"agent {name!r} plays {', '.join(others)}, not {game}" if others else f"unknown agent {shortened(name)}"
-    return f"{what}: known are {', '.join(sorted(known))}{_meant(name, known)}"
+    return f"{what}: known are {', '.join(sorted(known))}{did_you_mean(name, known)}"
 
 
 def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"
             raise ValueError(
-                f"agent {spec!r}: unknown option {key!r}, allowed are {allowed}{_meant(key, list(parameters))}"
+                f"agent {spec!r}: unknown option {key!r}, allowed are {allowed}{did_you_mean(key, list(parameters))}"
             )
         if key in options:
             raise ValueError(f"agent {spec!r}: option {key!r} is given twice")
@@ -132,11 +132,6 @@ def _convert(spec: str, key: str, value: str, default: Any) -> Any:
         return kind(value)
     except ValueError:
         raise ValueError(f"agent {spec!r}: option {key}={value!r} must be a number") from None
-
-
-def _meant(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 class GameRandom(np.random.Generator):

@@ -6,7 +6,6 @@ options chosen, such as `go:komi=6.5`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import numpy as np
 
 from ninetka_env.core import verbs
 from ninetka_env.core.options import Option, shortened
+from ninetka_env.core.text import did_you_mean
 
 Values = Mapping[str, Any]
 """Options of a game by name, each with its value."""
@@ -102,8 +102,7 @@ class Definition:
             if one.name == name:
                 return one
         known = [one.name for one in self.options]
-        near = difflib.get_close_matches(name, known, n=1)
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        meant = did_you_mean(name, known)
         raise ValueError(f"{self.name}: unknown option {shortened(name)}, there are {', '.join(known)}{meant}")
 
     def variant(self, **options: Any) -> Variant:
@@ -258,9 +257,8 @@ def get_definition(name: str) -> Definition:
     if name not in _REGISTER.definitions and name in _REGISTER.modules:
         importlib.import_module(_REGISTER.modules[name])
     if name not in _REGISTER.definitions:
-        known, near = known_games(), difflib.get_close_matches(name, known_games(), n=1)
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ValueError(f"unknown game {shortened(name)}: known are {', '.join(known)}{meant}")
+        known = known_games()
+        raise ValueError(f"unknown game {shortened(name)}: known are {', '.join(known)}{did_you_mean(name, known)}")
     return _REGISTER.definitions[name]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 TAG = re.compile(r"([a-z][a-z0-9_]{0,31}):(?: (\S(?:.*\S)?))?")
 """A line of a record: a key, and its text."""
@@ -13,3 +15,9 @@ MAX_LINE = 4096
 def quote(text: str) -> str:
     """Quote what was found, shortened."""
     return repr(text) if len(text) <= 80 else f"{text[:80]!r} ..."
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question for the end of an error, with the known word that is nearest; empty if none is near."""
+    near = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -13,7 +13,6 @@ and keep nothing outside the record.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +26,7 @@ from numba.extending import overload
 from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
+from ninetka_env.core.text import did_you_mean
 
 Record: TypeAlias = Any
 """One game: an element of `Records`; mypy cannot know its fields. Every game's has `num_players` and `to_move`."""
@@ -127,8 +127,7 @@ def define(dtypes: Iterable[np.dtype[Any]], functions: Mapping[str, Callable[...
     """
     for name, function in functions.items():
         if name not in NAMES:
-            near = difflib.get_close_matches(name, NAMES, n=1)
-            raise ValueError(f"{name!r} is no verb" + (f" (did you mean {near[0]!r}?)" if near else ""))
+            raise ValueError(f"{name!r} is no verb{did_you_mean(name, NAMES)}")
         count = len(inspect.signature(getattr(function, "py_func", function)).parameters)
         if count != NAMES[name]:
             raise ValueError(f"{name} takes {NAMES[name]} arguments, this one {count}")

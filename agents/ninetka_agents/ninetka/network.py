@@ -9,7 +9,7 @@ same values, exactly. It is a graph network whose edges are the threats on the b
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -311,11 +311,6 @@ class Network(nn.Module):
     table_neutral_section: Tensor
     table_neutral_place: Tensor
     table_actions: Tensor
-
-
-def config_of(network: Network) -> dict[str, Any]:
-    """Return a network's shape as plain values."""
-    return asdict(network.config)
 
 
 def _spread_table() -> Any:

@@ -5,7 +5,6 @@ config = load_config("quick", ["ppo.moves=100000", "seed=3"])
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +16,7 @@ from ninetka_agents.checkpoint import FORMER_NAMES
 from ninetka_agents.ninetka.network import NetworkConfig
 from ninetka_agents.parts import network_of
 from ninetka_env.core.registry import DEFAULT
+from ninetka_env.core.text import did_you_mean
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -288,10 +288,9 @@ def _explain(problem: Any) -> str:
     if problem["type"] != "extra_forbidden":
         return f"{key}={problem['input']!r}: {problem['msg']}" if key else str(problem["msg"])
     known = list(_known_keys())
-    near = difflib.get_close_matches(key, known, n=1) or difflib.get_close_matches(
-        key.rsplit(".", 1)[-1], [name.rsplit(".", 1)[-1] for name in known], n=1
-    )
-    return f"unknown key {key!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
+    last = (name.rsplit(".", 1)[-1] for name in known)
+    meant = did_you_mean(key, known) or did_you_mean(key.rsplit(".", 1)[-1], last)
+    return f"unknown key {key!r}{meant}"
 
 
 def _known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[str]:
