@@ -16,7 +16,8 @@ import numpy as np
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
-from ninetka_env.games.ninetka.game import Game
+from ninetka_env.core.game import Game
+from ninetka_env.core.registry import load_variant
 from ninetka_web.protocol import STRENGTHS
 
 THREADS = 64
@@ -66,17 +67,12 @@ def agent_of(spec: str, game: str) -> Agent:
     return agents[spec, game]
 
 
-def warm_up() -> None:
-    """Let every agent play a little, which compiles and loads what it needs."""
-    for name in known_agents():
-        play_once(f"{name}:simulations=2" if name in ("mcts", "net") else name)
-
-
-def play_once(spec: str) -> None:
+def play_once(spec: str, game: str) -> None:
     """Play a game by one agent in all seats."""
-    game = Game.new(2)
-    while not game.is_over:
-        game.play(choose(spec, game))
+    variant = load_variant(game)
+    position = variant.game_class.start(variant)
+    while not position.is_over:
+        position.play(choose(spec, position))
 
 
 def _give_way() -> None:
