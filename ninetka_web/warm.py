@@ -62,7 +62,7 @@ def warm(game: str, job: str) -> None:
 
 
 def rehearse() -> None:
-    """Do with a table all that the event loop does: a game is played, recorded, shown, saved, and begun in its middle."""
+    """Do with a table all that the event loop does: play, show, save, record, begin in the middle of a game."""
     table = Table.create(Create(type="create", seats=["me", "me"], neutral_placement="random"), "nobody")
     while not table.is_over:
         table.view()
@@ -130,15 +130,20 @@ class WarmUp:
         """Yield each job when another process has done it, for as long as that lives."""
         if not jobs:
             return
-        command = [sys.executable, "-m", "ninetka_web.warm", self._game, *jobs]
-        pipe, mute = subprocess.PIPE, subprocess.DEVNULL
-        with contextlib.suppress(OSError):
-            # in a session of its own, where Ctrl+C does not reach it: it ends with the server
-            with subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=mute, text=True, start_new_session=True
-            ) as self._process:
-                assert self._process.stdout is not None
-                yield from self._process.stdout
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ninetka_web.warm", self._game, *jobs],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,  # where Ctrl+C does not reach it: it ends with the server
+            )
+        except OSError:
+            return
+        with self._process:
+            assert self._process.stdout is not None
+            yield from self._process.stdout
 
     def _load(self, job: str) -> None:
         try:
