@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
+import importlib.util
 import io
 import logging
 import os
@@ -54,6 +56,8 @@ def warm(game: str, job: str) -> None:
     elif job.startswith(ANALYSIS):
         analysis.warm_up([job.removeprefix(ANALYSIS)])
     else:
+        if job == "net":
+            _open_torch()
         play_once(f"{job}:simulations=2" if job in ("mcts", "net") else job, game)
     mark = _mark(game, job)
     if mark and not mark.exists():
@@ -75,6 +79,15 @@ def rehearse() -> None:
         position = str(table.position(ply))
         Table.create(Create(type="create", seats=["me", "me"], position=position), "nobody").resign("nobody")
     table.game.describe_illegal(0)
+
+
+def _open_torch() -> None:
+    """Open torch's largest library without Python's lock, which `import` would hold for a quarter of a second."""
+    torch = importlib.util.find_spec("torch")
+    if torch and torch.origin and sys.platform == "linux":
+        library = Path(torch.origin).parent / "lib" / "libtorch_cpu.so"
+        if library.exists():
+            ctypes.CDLL(None).dlopen(os.fsencode(library), os.RTLD_NOW)
 
 
 def _mark(game: str, job: str) -> Path | None:
@@ -122,7 +135,6 @@ class WarmUp:
             if self._ended:
                 return
             self._load(job)
-        gc.freeze()  # all of this stays: collecting garbage among it would hold everybody up for half a second
         if missing:
             self._tell(f"all is compiled, after {time.monotonic() - begin:.0f} s")
 
@@ -146,10 +158,14 @@ class WarmUp:
             yield from self._process.stdout
 
     def _load(self, job: str) -> None:
+        gc.disable()  # collecting garbage among all this would hold everybody up for a tenth of a second
         try:
             warm(self._game, job)
         except Exception:  # whoever asks for it hears why it fails; the rest works
             log.exception("%s could not be made ready", job)
+        finally:
+            gc.freeze()  # it stays
+            gc.enable()
         with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
             self._loop.call_soon_threadsafe(self._ready[job].set)
 
