@@ -60,7 +60,7 @@ def warm(game: str, job: str) -> None:
             _open_torch()
         play_once(f"{job}:simulations=2" if job in ("mcts", "net") else job, game)
     mark = _mark(game, job)
-    if mark and not mark.exists():
+    if mark and not _is_kept(game, job):
         with contextlib.suppress(OSError):
             mark.write_text("compiled\n")
 
@@ -96,6 +96,11 @@ def _mark(game: str, job: str) -> Path | None:
     return folder / f"{game}, {job}" if folder else None
 
 
+def _is_kept(game: str, job: str) -> bool:
+    mark = _mark(game, job)
+    return mark is not None and mark.exists()
+
+
 class WarmUp:
     """What is ready in a server; made and asked on its event loop."""
 
@@ -125,12 +130,11 @@ class WarmUp:
     def _run(self) -> None:
         """Get one job after the other ready."""
         begin = time.monotonic()
-        marks = {job: _mark(self._game, job) for job in self._ready}
-        missing = [job for job, mark in marks.items() if mark is None or not mark.exists()]
-        done = self._compile_elsewhere([job for job in missing if marks[job]])
+        missing = [job for job in self._ready if not _is_kept(self._game, job)]
+        done = self._compile_elsewhere([job for job in missing if _mark(self._game, job)])
         for number, job in enumerate(self._ready, 1):
             if job in missing:
-                self._tell(f"compiling, once: {job} ({number} of {len(marks)})")
+                self._tell(f"compiling, once: {job} ({number} of {len(self._ready)})")
                 next(done, None)
             if self._ended:
                 return
@@ -158,7 +162,8 @@ class WarmUp:
             yield from self._process.stdout
 
     def _load(self, job: str) -> None:
-        gc.disable()  # collecting garbage among all this would hold everybody up for a tenth of a second
+        if _is_kept(self._game, job):  # quick: what piles up is little, but to search it would hold everybody up
+            gc.disable()
         try:
             warm(self._game, job)
         except Exception:  # whoever asks for it hears why it fails; the rest works

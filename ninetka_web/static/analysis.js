@@ -41,6 +41,7 @@ export class Analysis {
   }
 
   async ask() {
+    this.compiling = false;
     try {
       await this.app.link.say({ type: "analyse", ply: this.view.ply, engine: this.engine });
       this.problem = "";
@@ -106,7 +107,7 @@ export class Analysis {
     const engines = h("fieldset", { class: "row" }, h("legend", { class: "unseen" }, "Who analyses"), Object.entries(ENGINES).map(([engine, label]) => h("label", { class: "choice" },
       h("input", { type: "radio", name: "engine", value: engine, checked: engine === this.engine, disabled: !this.app.welcome.agents.includes(engine), change: () => this.choose(engine) }), h("span", {}, label))));
     const { current } = this;
-    if (!current) return h("div", { class: "analysis" }, engines, h("p", { class: "faint" }, this.compiling ? "Compiling, once: this may take some minutes …" : "Thinking …"));
+    if (!current) return h("div", { class: "analysis" }, engines, h("p", { class: "faint" }, this.compiling ? "Compiling, once: this can take a minute or two …" : "Thinking …"));
     const seats = this.view.state.seats.length;
     return h("div", { class: "analysis" }, engines,
       h("h3", {}, "Chance to win"), chances(current.shares),
