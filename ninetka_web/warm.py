@@ -179,8 +179,6 @@ def main() -> None:
     """Compile what the command line names."""
     game, *jobs = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if hasattr(os, "nice"):
-        os.nice(10)
     for job in jobs:
         with contextlib.suppress(Exception):  # the server tries itself, and tells
             warm(game, job)

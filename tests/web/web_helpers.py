@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from websockets.sync.client import ClientConnection, connect
 
-WAIT = 120
-"""Seconds before a silent server counts as broken; the first answer may wait for a compiler."""
+WAIT = 300
+"""Seconds before a silent server counts as broken; the first answer of the last agent waits for all to be compiled."""
 
 
 class Server:
