@@ -33,7 +33,7 @@ MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
 MAX_WAITING = 500
 """Messages that may wait for a browser that reads too slowly before it is hung up on; states do not pile up."""
 MAX_EARLY = 1_000
-"""Messages that may wait until the rules are compiled."""
+"""Messages that may wait until the rules are ready."""
 MAX_ANALYSES = 8
 """How many analyses may think at once."""
 MAX_REMEMBERED = 50_000
@@ -142,12 +142,13 @@ class Hub:
         """Do what a message asks for and answer it."""
         if not self._is_open and len(self._early) < MAX_EARLY:
             self._early.append((guest, text))
-            guest.tell(type="compiling", what=RULES)
+            if self._warm_up.is_compiling(RULES):
+                guest.tell(type="compiling", what=RULES)
             return
         number = 0
         try:
             if not self._is_open:
-                raise RefusedError("the rules are being compiled; try again in some seconds")
+                raise RefusedError("the table is being opened; try again in some seconds")
             message = read_message(text)
             number = message.id
             if not guest.person and not isinstance(message, protocol.Hello):
@@ -171,7 +172,7 @@ class Hub:
             "type": "state",
             "you": table.seats_of(guest.person),
             "asked": guest.person in table.undo_asked,
-            "compiling": bool(table.agent_to_move) and not self._warm_up.is_ready(_job_of(table.agent_to_move)),
+            "compiling": self._warm_up.is_compiling(_job_of(table.agent_to_move)),
         }
         return f"{json.dumps(own)[:-1]}, {self._views[guest.table]}"
 
@@ -332,8 +333,9 @@ class Hub:
     async def _wait_for(self, agent: str, table: Table) -> None:
         """Wait until an agent is compiled; then show that it thinks."""
         job = _job_of(agent)
-        if not self._warm_up.is_ready(job):
-            await self._warm_up.wait(job)
+        compiling = self._warm_up.is_compiling(job)
+        await self._warm_up.wait(job)
+        if compiling:
             for guest in self._guests.get(table.id, ()):
                 guest.show()
 
@@ -364,9 +366,9 @@ class Hub:
     async def _explain(self, guest: Guest, message: protocol.Analyse, position: Game, games: Sequence[Game]) -> None:
         """Tell a guest more and more of a position, and how the game went; cancelled when it looks elsewhere."""
         job = f"{ANALYSIS}{message.engine}"
-        if not self._warm_up.is_ready(job):
+        if self._warm_up.is_compiling(job):
             guest.tell(type="compiling", what=job, engine=message.engine)
-            await self._warm_up.wait(job)
+        await self._warm_up.wait(job)
         async with self._analysts:
             view = await self._players.run(maxn_view, position)
             for number, simulations in enumerate(BUDGETS[message.engine]):

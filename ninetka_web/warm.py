@@ -109,13 +109,14 @@ class WarmUp:
         self._game, self._tell = game, tell
         self._loop = asyncio.get_running_loop()
         self._ready = {job: asyncio.Event() for job in known_jobs()}
+        self._missing = [job for job in self._ready if not _is_kept(game, job)]
         self._process: subprocess.Popen[str] | None = None
         self._ended = False
         threading.Thread(target=self._run, daemon=True).start()
 
-    def is_ready(self, job: str) -> bool:
-        """Tell whether nobody has to wait for a job any more."""
-        return self._ready[job].is_set()
+    def is_compiling(self, job: str) -> bool:
+        """Tell whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
+        return job in self._missing and not self._ready[job].is_set()
 
     async def wait(self, job: str) -> None:
         """Wait until a job is done."""
@@ -130,16 +131,15 @@ class WarmUp:
     def _run(self) -> None:
         """Get one job after the other ready."""
         begin = time.monotonic()
-        missing = [job for job in self._ready if not _is_kept(self._game, job)]
-        done = self._compile_elsewhere([job for job in missing if _mark(self._game, job)])
+        done = self._compile_elsewhere([job for job in self._missing if _mark(self._game, job)])
         for number, job in enumerate(self._ready, 1):
-            if job in missing:
+            if job in self._missing:
                 self._tell(f"compiling, once: {job} ({number} of {len(self._ready)})")
                 next(done, None)
             if self._ended:
                 return
             self._load(job)
-        if missing:
+        if self._missing:
             self._tell(f"all is compiled, after {time.monotonic() - begin:.0f} s")
 
     def _compile_elsewhere(self, jobs: list[str]) -> Iterator[str]:
