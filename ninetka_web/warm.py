@@ -119,8 +119,9 @@ class WarmUp:
         return job in self._missing and not self._ready[job].is_set()
 
     async def wait(self, job: str) -> None:
-        """Wait until a job is done."""
-        await self._ready[job].wait()
+        """Wait until a job is done; there is none for an agent that lacks a package, which says so when it is asked."""
+        if job in self._ready:
+            await self._ready[job].wait()
 
     def close(self) -> None:
         """End what still compiles."""
