@@ -7,7 +7,7 @@
 - `ninetka play` and `ninetka study`, which takes ten minutes, are started, heard, and stopped by Ctrl-C. `ninetka play`
   takes another port if somebody has a table at the usual one.
 - `pip install` installs nothing: it finds all that is asked for installed.
-- `make` makes `train` and `match`; of other targets, the tests among them, it tells what it would do.
+- `make train` is made; of other targets, the tests among them, `make` tells what it would do.
 
 Pages of `docs/trainers` need environments of their own: `make docs-trainers` runs them.
 """
@@ -59,7 +59,7 @@ esac""",
 cd {root} && exec {python} -m pip --quiet "$@" --dry-run --no-index --no-build-isolation""",
     "make": """
 case $1 in
-    train|match) exec {make} --file {root}/Makefile --old-file .venv/.installed BIN={bin} "$@";;
+    train) exec {make} --file {root}/Makefile --old-file .venv/.installed BIN={bin} "$@";;
     *) exec {make} --directory {root} --dry-run "$@";;
 esac""",
 }
