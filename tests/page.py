@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
-import os
 import re
 import subprocess
 import sys
@@ -101,5 +100,5 @@ def _compare(block: Block, path: Path, printed: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[0] = os.getcwd()
+    sys.path[0] = str(Path.cwd())
     run_page(Path(sys.argv[1]))
