@@ -47,10 +47,11 @@ coverage: $(INSTALLED)  ## report line and branch coverage of ninetka_env and ag
 	$(PYTEST) --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 NINETKA_TEST_GAMES=24 $(PYTEST) --cov --cov-append -W ignore::RuntimeWarning $(UNCOMPILED)
 
-# The theme would warn of what a later MkDocs may bring; that says nothing about these pages.
+# The theme would warn of what a later MkDocs may bring; that says nothing about these pages. (`--quiet` would hide
+# warnings from `--strict` as well.)
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(INSTALLED)  ## build the documentation site into site/; a warning is an error
-	$(BIN)/mkdocs --quiet build --strict --clean
+	$(BIN)/mkdocs build --strict --clean
 
 match: $(INSTALLED)  ## play MaxN, a tree search and a random player against each other
 	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120
