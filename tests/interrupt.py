@@ -2,7 +2,8 @@
 
     python interrupt.py TEXT COMMAND ARGUMENT...
 
-Ends with status 0 if the command prints a line with TEXT and, once interrupted, ends by itself and without a traceback.
+Ends with status 0 if the command prints a line with TEXT and, once interrupted, ends by itself, without a traceback and
+with status 0 or 130.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def interrupt(text: str, command: list[str]) -> int:
         status = process.wait()
     said = "".join(lines)
     print(said, end="")
-    return int(text not in said or "Traceback" in said or status not in (0, 1, 130))
+    return int(text not in said or "Traceback" in said or status not in (0, 130))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ import typer
 import yaml
 from page import Block, blocks_of
 
-from ninetka_env.games.ninetka.observation import PLANES
+from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
+from ninetka_env.games.ninetka.observation import PLANES, SHAPE
 from ninetka_env.games.ninetka.rules import GAME
 from ninetka_env.games.ninetka.start import OPTIONS
 from ninetka_train.cli import app
@@ -173,6 +174,14 @@ def test_table_of_planes_is_the_codes() -> None:
 def test_table_of_options_is_the_codes() -> None:
     rows = [f"| `{one.name}` | `{one.default!r}` | {one.allowed} | {one.meaning} |" for one in OPTIONS]
     assert table("options") == rows
+
+
+def test_spaces_are_the_codes() -> None:
+    planes, height, width = SHAPE
+    assert f"observation=Box(0, 1, {SHAPE}, int8), action_mask=Box(0, 1, ({NUM_ACTIONS},), int8)" in NINETKA
+    assert f"`Discrete({NUM_ACTIONS})`" in NINETKA
+    for page in ("README.md", "docs/index.md"):
+        assert f"| {NUM_ACTIONS} | {planes} planes of {height} x {width} |" in TEXTS[page]
 
 
 @pytest.mark.parametrize("page", ["docs/games/ninetka.md", "docs/results.md"])
