@@ -96,7 +96,7 @@ def reader(tmp_path: Path) -> dict[str, str]:
 def test_a_page_runs(page: str, reader: dict[str, str]) -> None:
     command = [sys.executable, str(ROOT / "tests" / "page.py"), str(ROOT / page)]
     done = subprocess.run(command, cwd=reader["PWD"], env=reader, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=900)  # fmt: skip
+                          text=True, timeout=1800)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 
