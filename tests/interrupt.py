@@ -15,6 +15,7 @@ import sys
 
 def interrupt(text: str, command: list[str]) -> int:
     """Run the command; return the status."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         lines = []
