@@ -1,5 +1,6 @@
 PYTHON ?= python3
 WORKERS ?= 2
+GAMES ?= 1000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,13 +9,13 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser test golden lint types coverage match bench clean
+.PHONY: help train setup browser test golden lint types coverage docs match bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 train: $(INSTALLED)  ## train a network from scratch, then draw how it does; goes on with a run that was stopped
-	$(BIN)/ninetka train --config configs/quick.yaml --games 1000 $(if $(wildcard runs/quick/config.yaml),--resume)
+	$(BIN)/ninetka train --config configs/quick.yaml --games $(GAMES) $(if $(wildcard runs/quick/config.yaml),--resume)
 
 setup: $(INSTALLED)  ## create .venv and install everything for development
 
@@ -46,6 +47,12 @@ coverage: $(INSTALLED)  ## report line and branch coverage of ninetka_env and ag
 	$(PYTEST) --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 NINETKA_TEST_GAMES=24 $(PYTEST) --cov --cov-append -W ignore::RuntimeWarning $(UNCOMPILED)
 
+# The theme would warn of what a later MkDocs may bring; that says nothing about these pages. (`--quiet` would hide
+# warnings from `--strict` as well.)
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(INSTALLED)  ## build the documentation site into site/; a warning is an error
+	$(BIN)/mkdocs build --strict --clean
+
 match: $(INSTALLED)  ## play MaxN, a tree search and a random player against each other
 	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120
 
@@ -54,5 +61,5 @@ bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's in the same run
 	$(BIN)/ninetka bench
 
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

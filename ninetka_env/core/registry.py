@@ -52,7 +52,7 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """Everything that generic code must know of a game; see docs/adding-a-game.md."""
+    """Everything that generic code must know of a game; see docs/guides/adding-a-game.md."""
 
     name: str
     """How commands and configurations call it: lower-case letters."""
