@@ -74,6 +74,8 @@ def naming(path: StrPath) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, f"cannot write: {error.strerror}", os.fspath(path)) from error
+    except ValueError as error:  # a null character in it
+        raise OSError(errno.EINVAL, f"cannot write: {error}", os.fspath(path)) from error
 
 
 def _write(path: Path, part: Path | None, pieces: Iterable[bytes]) -> int:
@@ -112,7 +114,7 @@ def _goal(path: Path) -> Path:
 def _part(path: Path) -> Path:
     """Return the name of the file, beside the one asked for, that is written first."""
     goal = _goal(path)
-    return goal.with_name(f".{goal.name}.{os.getpid()}.part")
+    return goal.with_name(f".{goal.name[-40:]}.{os.getpid()}.part")  # no name is too long for it that is not itself
 
 
 def _sync_folder(folder: Path) -> None:

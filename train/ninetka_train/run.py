@@ -28,7 +28,7 @@ from ninetka_agents.parts import parts_of
 from ninetka_env.api.record_files import write_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
-from ninetka_train.judging.arena import Results, play_games
+from ninetka_train.judging.arena import Results, make_settings, play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.report import as_dict, game_records
 from ninetka_train.learning.alphazero import train_alphazero
@@ -63,6 +63,8 @@ def run(
         ValueError: if the folder exists already, is missing or not fit to resume from.
         OSError: naming the file that cannot be written; checkpoints written before stay as they are.
     """
+    for players in config.players if games else ():
+        make_settings(("net", "its opponent"), players, games, game=config.game)  # what is wrong with them is told now
     _prepare(config, folder, resume)
     if not (folder / EVALUATION).exists():
         journal = Journal(folder)

@@ -23,7 +23,7 @@ from ninetka_agents.search.selection import gumbel_noise
 from ninetka_agents.search.uct import EXPLORATION, best_child
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.threads import Control, claim, run_shared
@@ -99,8 +99,12 @@ class GuidedSearch:
             ValueError: if an option is out of range.
         """
         self._evaluate = evaluate
-        self._simulations = check_count("simulations", simulations)
-        self._playouts = check_count("playouts", playouts, most=tree.MOST_SIMULATIONS // self._simulations)
+        self._simulations, self._playouts = check_count("simulations", simulations), check_count("playouts", playouts)
+        if self._simulations * self._playouts > tree.MOST_SIMULATIONS:
+            raise ValueError(
+                f"simulations={simulations}: with {shortened(playouts)} playouts for each in one tree, expected at most "
+                f"{tree.MOST_SIMULATIONS} playouts in all"
+            )
         self._gumbel_scale = check_scale("gumbel_scale", gumbel_scale)
         self._exact = check_count("exact", exact, least=0)
         self._threads = check_threads(threads)
