@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import NoReturn
+
+STOPPED = 130
+"""Exit status of what Ctrl-C has ended."""
 
 
 def main() -> None:
@@ -13,7 +18,17 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
-        sys.exit(130)
+        _leave()
+    except SystemExit as end:
+        if end.code == STOPPED:
+            _leave()
+        raise
+
+
+def _leave() -> NoReturn:
+    """End at once: Python's own end would report every further Ctrl-C, and that signal instead of the status."""
+    sys.stderr.flush()
+    os._exit(STOPPED)
 
 
 if __name__ == "__main__":
