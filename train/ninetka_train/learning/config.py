@@ -253,8 +253,11 @@ def find_config(path: Path | str) -> Path:
         ValueError: if it is neither, naming the shipped ones.
     """
     path, known = Path(path), shipped_configs()
-    if path.exists() and not path.is_dir():
-        return path
+    try:
+        if path.exists() and not path.is_dir():
+            return path
+    except OSError as error:
+        raise ValueError(f"{shortened(str(path))}: cannot be read: {error.strerror}") from None
     name = path.name.removesuffix(".yaml")
     name = FORMER_NAMES.get(name, name)
     if name in known and path.parent in (Path(), Path("configs")):
@@ -294,7 +297,8 @@ def _explain(problem: Any) -> str:
     """Say what is wrong with one key."""
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
-        return f"{key[:80]}={shortened(problem['input'])}: {problem['msg']}" if key else str(problem["msg"])
+        what = str(problem["msg"]).removeprefix("Value error, ")
+        return f"{key[:80]}={shortened(problem['input'])}: {what}" if key else what
     known = list(_known_keys())
     last = (name.rsplit(".", 1)[-1] for name in known)
     meant = did_you_mean(key, known) or did_you_mean(key.rsplit(".", 1)[-1], last)

@@ -73,7 +73,7 @@ class _Loader(yaml.SafeLoader):
             raise
         except Exception:  # what a tag such as !!timestamp makes of a text that is none
             kind = node.tag.rpartition(":")[2]
-            raise _error(f"{_cut(repr(node.value))} is no {_cut(kind)}", node.start_mark) from None
+            raise _error(f"{_cut(repr(node.value), 40)} is no {_cut(kind, 40)}", node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Make a mapping; a key that comes twice is an error."""
@@ -93,6 +93,6 @@ def _error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
-def _cut(text: Any) -> str:
+def _cut(text: Any, most: int = 80) -> str:
     text = " ".join(str(text).split())
-    return text if len(text) <= 80 else f"{text[:80]} ..."
+    return text if len(text) <= most else f"{text[:most]} ..."
