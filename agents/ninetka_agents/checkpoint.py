@@ -102,7 +102,9 @@ def load_checkpoint(
     tensors = _read_tensors(target, str(about["sha256"]))
     weights = _part(tensors, "network.")
     try:
-        notes = {item.name: _typed(about, item.name, item.type) for item in fields(Checkpoint) if item.name != "network"}
+        notes = {
+            item.name: _typed(about, item.name, item.type) for item in fields(Checkpoint) if item.name != "network"
+        }
         checkpoint = Checkpoint(_read_shape(about["network"], module), **notes)
         _check_weights(module.Network, checkpoint.network, weights)
         network = module.Network(checkpoint.network)

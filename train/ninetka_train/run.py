@@ -83,7 +83,7 @@ def _prepare(config: TrainConfig, folder: Path, resume: bool) -> None:
     if resume:
         _check_resumable(config, folder)
         return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or any(not _is_left(path) for path in folder.iterdir())):
         raise ValueError(f"{folder} exists: resume that run, name this one otherwise (--set name=...), or remove it")
     folder.mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
@@ -100,8 +100,13 @@ def _check_resumable(config: TrainConfig, folder: Path) -> None:
         raise ValueError(
             f"{folder}: cannot be resumed with other settings than it was begun with: {', '.join(changed)}"
         )
-    for left in folder.glob(".*.part"):  # of a process that was killed while it wrote
-        left.unlink()
+    for path in filter(_is_left, folder.iterdir()):
+        path.unlink()
+
+
+def _is_left(path: Path) -> bool:
+    """Tell whether a file was left by a process that was killed while it wrote."""
+    return path.name.startswith(".") and path.suffix == ".part"
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

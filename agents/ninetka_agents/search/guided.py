@@ -23,7 +23,7 @@ from ninetka_agents.search.selection import gumbel_noise
 from ninetka_agents.search.uct import EXPLORATION, best_child
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count, check_scale, shortened
+from ninetka_env.core.options import check_count, check_scale
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.threads import Control, claim, run_shared
@@ -102,7 +102,7 @@ class GuidedSearch:
         self._simulations, self._playouts = check_count("simulations", simulations), check_count("playouts", playouts)
         if self._simulations * self._playouts > tree.MOST_SIMULATIONS:
             raise ValueError(
-                f"simulations={simulations}: with {shortened(playouts)} playouts for each in one tree, expected at most "
+                f"simulations={simulations}: with {playouts} playouts each in one tree, expected at most "
                 f"{tree.MOST_SIMULATIONS} playouts in all"
             )
         self._gumbel_scale = check_scale("gumbel_scale", gumbel_scale)

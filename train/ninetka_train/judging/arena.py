@@ -262,7 +262,9 @@ def _bytes_per_game(variant: Variant) -> int:
 def _with_players(variant: Variant, num_players: int) -> Variant:
     """Return a variant for so many players, if its game has the choice."""
     if all(option.name != "num_players" for option in variant.definition.options):
-        raise ValueError(f"num_players={shortened(num_players)}: {variant.definition.title} has {variant.num_players} players")
+        raise ValueError(
+            f"num_players={shortened(num_players)}: {variant.definition.title} has {variant.num_players} players"
+        )
     return variant.replaced(num_players=num_players)
 
 
@@ -325,7 +327,7 @@ class _Arena:
             raise AgentError(f"agent {name!r}: {error}") from error
         if (illegal := play_all(self.games, chosen, actions, over)) >= 0:
             game: Game = self._variant.game_class(self.games[chosen[illegal : illegal + 1]])
-            raise AgentError(f"agent {name!r}: {game.describe_illegal(int(actions[illegal]))}\n{game}")
+            raise AgentError(f"agent {name!r}: {game.describe_illegal(int(actions[illegal]))}")
         for index, action in zip(chosen.tolist(), actions.tolist(), strict=True) if self._players else ():
             for other in range(len(self.agents)):
                 if (other, index) in self._players:
