@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from ninetka_agents.parts import games_with_networks, network_of
-from ninetka_env.core.files import replace_files
+from ninetka_env.core.files import replace_files, shown
 from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT, get_definition
 
@@ -186,7 +186,7 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
             return target
     except (OSError, ValueError) as error:  # a name that is too long, a null character, a folder that nobody may read
         why = error.strerror if isinstance(error, OSError) else error
-        raise ValueError(f"checkpoint {shortened(str(path))}: cannot be read: {why}") from None
+        raise ValueError(f"checkpoint {shown(path)}: cannot be read: {why}") from None
     *folders, name = target.with_suffix("").parts
     games = [folder.name for folder in sorted(FOLDER.glob("*")) if folder.is_dir()]
     owner = folders.pop() if folders and folders[-1] in games else DEFAULT if folders else game
@@ -196,7 +196,7 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
             return found
     known = [name if other == game else f"{other}/{name}" for other in games for name in shipped(other)]
     raise ValueError(
-        f"checkpoint {target.with_suffix('.json')}: cannot be read: No such file or directory; "
+        f"checkpoint {shown(target.with_suffix('.json'))}: cannot be read: No such file or directory; "
         f"the shipped ones are {', '.join(known) or 'none'}"
     )
 

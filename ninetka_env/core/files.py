@@ -62,6 +62,12 @@ def check_writable(path: StrPath) -> None:
             part.unlink()
 
 
+def shown(path: StrPath) -> str:
+    """Return a path as errors tell it: in one line, cut off where it is absurdly long."""
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in os.fspath(path))
+    return text if len(text) <= 300 else f"{text[:300]} ..."
+
+
 def is_special(path: Path) -> bool:
     """Tell whether a path is no file and must not be replaced by one, such as /dev/stdout or a pipe."""
     return path.exists() and not path.is_file()

@@ -99,7 +99,7 @@ def _arguments(command: str, rng: random.Random, games: list[str]) -> list[str]:
             line += values if is_argument else [rng.choice(parameter.opts), *values]
     if rng.random() < 0.1:
         line.insert(rng.randrange(len(line) + 1), word(rng))
-    if rng.random() < 0.05:
+    if len(line) > 1 and rng.random() < 0.05:
         line.remove(rng.choice(line))
     if command == "evaluate" and not {"--games", "-g"} & {*line}:
         line += ["--games", "2"]
@@ -125,7 +125,7 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
     if parameter.name == "game":
         specs = [*games, str(random_variant(rng.choice(games), rng)), str(load_variant())]
         good = specs if command == "evaluate" else ["1", "2", "3", "0"]
-    if "Path" in str(parameter.type) or parameter.name in ("file", "path", "folder", "runs", "data"):
+    if parameter.name in ("file", "path", "folder", "runs", "data") or parameter.name.endswith("_file"):
         good = [*good, *(path.name for path in Path().iterdir()), "missing/file", "new"]
     if not good or rng.random() < 0.2:
         good = [word(rng), str(rng.randrange(100)), "-1", str(10**18)]

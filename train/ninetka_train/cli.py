@@ -115,7 +115,9 @@ def _fail(message: object, code: int = 2) -> NoReturn:
 def _explain(message: object) -> str:
     """Say what is wrong, first the file if it is one."""
     if isinstance(message, OSError) and message.filename is not None:
-        return f"{os.fsdecode(message.filename)}: {message.strerror}"
+        from ninetka_env.core.files import shown
+
+        return f"{shown(os.fsdecode(message.filename))}: {message.strerror}"
     return str(message)
 
 

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ninetka_agents.checkpoint import FORMER_NAMES
 from ninetka_agents.ninetka.network import NetworkConfig
 from ninetka_agents.parts import network_of
+from ninetka_env.core.files import shown
 from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT
 from ninetka_env.core.text import did_you_mean
@@ -257,13 +258,15 @@ def find_config(path: Path | str) -> Path:
         if path.exists() and not path.is_dir():
             return path
     except OSError as error:
-        raise ValueError(f"{shortened(str(path))}: cannot be read: {error.strerror}") from None
+        raise ValueError(f"{shown(path)}: cannot be read: {error.strerror}") from None
     name = path.name.removesuffix(".yaml")
     name = FORMER_NAMES.get(name, name)
     if name in known and path.parent in (Path(), Path("configs")):
         return known[name]
     what = "it is a folder" if path.exists() else "No such file or directory"
-    raise ValueError(f"{path}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}")
+    raise ValueError(
+        f"{shown(path)}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}"
+    )
 
 
 def check_config(values: dict[str, Any], where: str = "the configuration") -> TrainConfig:
