@@ -112,7 +112,7 @@ def test_an_edited_json_is_refused(path, changes, reason):
 
 
 @pytest.mark.parametrize(
-    ("network", "reason"),
+    ("shape", "reason"),
     [
         ({"blocks": 1000000}, r"blocks=1000000, .*has more than the 32 tensors that are there"),
         ({"blocks": 10**30}, "has more than the 32 tensors"),
@@ -124,9 +124,9 @@ def test_an_edited_json_is_refused(path, changes, reason):
         ({"mixing": "pool"}, r"tensors are missing or too many: \['blocks\.0\.from_related\.weight'"),
     ],
 )
-def test_a_description_is_compared_with_the_tensors_before_anything_is_built(path, network, reason, monkeypatch):
-    shape = json.loads(path.with_suffix(".json").read_text())["network"]
-    edit(path, network=shape | network)
+def test_a_description_is_compared_with_the_tensors_before_anything_is_built(path, shape, reason, monkeypatch):
+    about = json.loads(path.with_suffix(".json").read_text())
+    edit(path, network=about["network"] | shape)
     build = Network.__init__
 
     def only_without_memory(self, config):

@@ -34,7 +34,8 @@ def replace_files(contents: Mapping[StrPath, Iterable[bytes]]) -> list[int]:
         for path, pieces in contents.items():
             target = Path(path)
             if not is_special(target):
-                parts[target] = _part(target)
+                with naming(target):
+                    parts[target] = _part(target)
             counts.append(_write(target, parts.get(target), pieces))
         for path, part in parts.items():
             with naming(path):

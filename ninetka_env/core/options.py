@@ -60,7 +60,7 @@ def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     except ValueError:  # sequences of different lengths
         raise ValueError(f"actions: expected shape ({count},), got {shortened(actions)}") from None
     if chosen.dtype.kind not in "iu":
-        raise TypeError(f"actions: expected 64-bit integers, got {shortened(chosen.dtype)}")
+        raise TypeError(f"actions: expected integers, got {shortened(chosen.dtype)}")
     if chosen.shape != (count,):
         raise ValueError(f"actions: expected shape ({count},), got {chosen.shape}")
     return np.ascontiguousarray(chosen, np.int64)

@@ -32,6 +32,7 @@ def fuzz_inputs(findings: Findings, count: int, seed: int, games: list[str], fol
         before = findings.tried.total()
         while tries and findings.tried.total() - before < share * count:
             rng.choice(tries)(rng)
+        print(f"{findings.tried.total()} inputs, {findings.counts.total()} findings so far", file=sys.stderr)
 
 
 def main(arguments: list[str]) -> int:

@@ -42,7 +42,7 @@ def _ending_in_a_line() -> Iterator[None]:
         _end_output()
         if error.errno == errno.EPIPE:  # the reader has seen enough
             raise typer.Exit(1) from None
-        _fail(error if error.filename else f"standard output: {error.strerror}", code=1)
+        _fail(error if error.filename is not None else f"standard output: {error.strerror}", code=1)
 
 
 def _shortened(line: str) -> str:
@@ -107,7 +107,9 @@ def ninetka(
 
 
 def _fail(message: object, code: int = 2) -> NoReturn:
-    """End the command with an error message."""
+    """End the command with an error message; what printing raised is told by `_ending_in_a_line`."""
+    if isinstance(message, OSError) and message.errno is not None and message.filename is None:
+        raise message
     typer.echo(f"error: {_explain(message)}", err=True)
     raise typer.Exit(code)
 
@@ -398,8 +400,6 @@ def replay(
         else:
             save_png(position_at(record, ply), png)
             typer.echo(f"wrote {png}")
-    except BrokenPipeError:  # the reader has seen enough
-        raise
     except (ValueError, OSError, ImportError) as error:
         _fail(error)
 

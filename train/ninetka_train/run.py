@@ -86,6 +86,7 @@ def _prepare(config: TrainConfig, folder: Path, resume: bool) -> None:
     if folder.exists() and (not folder.is_dir() or any(not _is_left(path) for path in folder.iterdir())):
         raise ValueError(f"{folder} exists: resume that run, name this one otherwise (--set name=...), or remove it")
     folder.mkdir(parents=True, exist_ok=True)
+    _remove_left(folder)
     text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
     replace_file(folder / CONFIG, [text.encode()])
 
@@ -100,6 +101,10 @@ def _check_resumable(config: TrainConfig, folder: Path) -> None:
         raise ValueError(
             f"{folder}: cannot be resumed with other settings than it was begun with: {', '.join(changed)}"
         )
+    _remove_left(folder)
+
+
+def _remove_left(folder: Path) -> None:
     for path in filter(_is_left, folder.iterdir()):
         path.unlink()
 
