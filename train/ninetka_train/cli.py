@@ -287,7 +287,7 @@ def evaluate(
             results = play_games(chosen, players, games, **options, progress=progress, finished=saved)
         evaluation = summarise(results, tournament=tournament, exact=exact)
     except AgentError as error:
-        _fail(error, code=1)
+        _fail(str(error).partition("\n")[0], code=1)  # without the position that follows
     except MemoryError:
         _fail(f"{games} games of these agents do not fit into memory")
     failures = [saved.failure] if saved and saved.failure else []

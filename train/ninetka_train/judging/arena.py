@@ -327,7 +327,7 @@ class _Arena:
             raise AgentError(f"agent {name!r}: {error}") from error
         if (illegal := play_all(self.games, chosen, actions, over)) >= 0:
             game: Game = self._variant.game_class(self.games[chosen[illegal : illegal + 1]])
-            raise AgentError(f"agent {name!r}: {game.describe_illegal(int(actions[illegal]))}")
+            raise AgentError(f"agent {name!r}: {game.describe_illegal(int(actions[illegal]))}\n{game}")
         for index, action in zip(chosen.tolist(), actions.tolist(), strict=True) if self._players else ():
             for other in range(len(self.agents)):
                 if (other, index) in self._players:
