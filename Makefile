@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser test golden lint types coverage docs match bench clean
+.PHONY: help train setup browser test golden fuzz lint types coverage docs match bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: $(INSTALLED)  ## run the tests
 
 golden: $(INSTALLED)  ## write the golden playthroughs anew, if package and references agree at every ply
 	PYTHONPATH=tests $(BIN)/python -m golden.regenerate
+
+fuzz: $(INSTALLED)  ## try 300,000 odd inputs and 1,000 odd command lines: all must end in success or one sentence
+	PYTHONPATH=tests $(BIN)/python -m fuzz
 
 lint: $(INSTALLED)  ## check style and format
 	$(BIN)/ruff check

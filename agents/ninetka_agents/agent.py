@@ -111,10 +111,11 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"
             raise ValueError(
-                f"agent {spec!r}: unknown option {key!r}, allowed are {allowed}{did_you_mean(key, list(parameters))}"
+                f"agent {shortened(spec)}: unknown option {shortened(key)}, allowed are {allowed}"
+                f"{did_you_mean(key, list(parameters))}"
             )
         if key in options:
-            raise ValueError(f"agent {spec!r}: option {key!r} is given twice")
+            raise ValueError(f"agent {shortened(spec)}: option {key!r} is given twice")
         options[key] = _convert(spec, key, value, parameters[key].default)
     return options
 
@@ -124,14 +125,14 @@ def _convert(spec: str, key: str, value: str, default: Any) -> Any:
     if isinstance(default, bool):
         if value in ("true", "false"):
             return value == "true"
-        raise ValueError(f"agent {spec!r}: option {key}={value!r} must be true or false")
+        raise ValueError(f"agent {shortened(spec)}: option {key}={shortened(value)} must be true or false")
     if isinstance(default, str):
         return value[1:-1] if value.startswith("[") and value.endswith("]") else value
     kind = float if isinstance(default, float) else int
     try:
         return kind(value)
     except ValueError:
-        raise ValueError(f"agent {spec!r}: option {key}={value!r} must be a number") from None
+        raise ValueError(f"agent {shortened(spec)}: option {key}={shortened(value)} must be a number") from None
 
 
 class GameRandom(np.random.Generator):

@@ -35,7 +35,7 @@ class GameAEC(AECEnv[str, Observation, int]):
 
     Observations are dicts of `"observation"`, (C, H, W) int8 planes from the agent's own eyes, and `"action_mask"`,
     (num_actions,) int8, all zero for everyone but the agent to move. Rewards come once, on the last step. An illegal
-    action raises `ValueError` and changes nothing.
+    action raises `ValueError`, what is no integer `TypeError`; neither changes anything.
     """
 
     def __init__(self, variant: Variant, reward: str = "win", render_mode: str | None = None) -> None:
@@ -113,6 +113,7 @@ class GameAEC(AECEnv[str, Observation, int]):
 
         Raises:
             ValueError: if the action is illegal; the game stays as it is.
+            TypeError: if it is no integer.
         """
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:

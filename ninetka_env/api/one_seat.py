@@ -13,10 +13,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ninetka_env.api.screen import RENDER_MODES, Screen
-from ninetka_env.core.batch import begin, codes_of, play_all, write_over
+from ninetka_env.core.batch import begin, bytes_per_game, codes_of, play_all, write_over
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import as_action, check_actions, check_choice, check_count
+from ninetka_env.core.options import as_action, check_actions, check_choice, check_count, check_memory, shortened
 from ninetka_env.core.outcome import REWARDS, write_rewards
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records, is_over, write_legal_mask, write_observation
@@ -189,8 +189,12 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
 
         Raises:
             ValueError: if the action is illegal; the game stays as it is.
+            TypeError: if it is no integer.
         """
-        self._table.play(np.array([as_action(action, self._table.variant.num_actions)], np.int64), self.np_random)
+        action = as_action(action, self._table.variant.num_actions)
+        if not -1 < action < 1 << 31:
+            raise ValueError(self.game.describe_illegal(action))
+        self._table.play(np.array([action], np.int64), self.np_random)
         return self._observation(), float(self._table.rewards[0]), bool(self._table.over[0]), False, self._info()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
@@ -239,6 +243,7 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
     ) -> None:
         """Check the options; they are those of `OneSeatEnv`."""
         self.num_envs = check_count("num_envs", num_envs)
+        check_memory("num_envs", self.num_envs, bytes_per_game(variant))
         self._table = OneSeatGames(num_envs, variant, seat, opponents, reward)
         self._everywhere = np.ones(num_envs, np.bool_)
         self.single_observation_space = Box(0, 1, variant.sizes.planes, np.int8)
@@ -257,7 +262,12 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
     def step(
         self, actions: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
-        """Play one action per game, (N,) integers; `ValueError` names the first illegal one, and no game has moved."""
+        """Play one action per game, (N,) integers.
+
+        Raises:
+            ValueError: if the shape is wrong or an action is illegal, naming the first such game; no game has moved.
+            TypeError: if the actions are no integers.
+        """
         table = self._table
         table.play(check_actions(actions, self.num_envs), self.np_random)
         rewards, over = table.rewards.astype(np.float64), table.over.copy()
@@ -291,7 +301,7 @@ def _distinct(opponents: Any, num_players: int) -> list[tuple[list[int], Opponen
         raise ValueError(f"opponents: {len(given)} given, expected one for all or {num_players - 1}, one per seat")
     for one in given:
         if not callable(getattr(one, "act", None)):
-            raise ValueError(f"opponents: {one!r} is neither an agent's spec nor an agent with a method act")
+            raise ValueError(f"opponents: {shortened(one)} is neither an agent's spec nor an agent with a method act")
     agents = {id(one): one for one in given}
     return [([r for r, one in enumerate(given, start=1) if id(one) == key], agent) for key, agent in agents.items()]
 

@@ -311,6 +311,6 @@ def _parse(definition: Definition, items: Iterable[str]) -> dict[str, Any]:
         if not equals:
             raise ValueError(f"{definition.name}: expected option=value, found {shortened(item)}")
         if key in values:
-            raise ValueError(f"{definition.name}: option {key!r} is given twice")
+            raise ValueError(f"{definition.name}: option {shortened(key)} is given twice")
         values[key] = definition.option(key).parse(value)
     return values

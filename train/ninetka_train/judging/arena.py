@@ -25,7 +25,7 @@ from ninetka_agents.agent import Actions, Agent, GameRandom, Player
 from ninetka_env.core.batch import Endings, begin, codes_of, make_endings, play_all, write_endings, write_stages
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
-from ninetka_env.core.options import check_actions, check_count
+from ninetka_env.core.options import check_actions, check_count, check_memory, shortened
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant
 from ninetka_env.core.verbs import Records
@@ -148,6 +148,11 @@ def make_lineups(num_agents: int, num_players: int) -> list[Lineup]:
     return list(combinations(range(num_agents), num_players))
 
 
+def _count_lineups(num_agents: int, num_players: int) -> int:
+    """Return how many lineups `make_lineups` makes."""
+    return 1 if num_agents <= num_players else math.comb(num_agents, num_players)
+
+
 def make_schedule(num_agents: int, num_players: int, num_games: int) -> Schedule:
     """Plan at least `num_games` games per lineup, in whole rotation groups."""
     lineups = make_lineups(num_agents, num_players)
@@ -242,16 +247,24 @@ def make_settings(
         variant = _with_players(variant, num_players)
     check_count("num_games", num_games)
     check_count("batch", batch)
+    check_memory("num_games", num_games, _bytes_per_game(variant) * _count_lineups(len(agents), variant.num_players))
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed={seed!r}: expected an integer of at least 0")
+        raise ValueError(f"seed={shortened(seed)}: expected an integer of at least 0")
     names = unique_names([one if isinstance(one, str) else one.name for one in agents])
     return Settings(names, variant.spec, variant.num_players, num_games, seed, batch)
+
+
+def _bytes_per_game(variant: Variant) -> int:
+    """Return about how much memory a game takes until its match is over: record, actions, seating, scores, shares."""
+    return int(variant.dtype.itemsize + 2 * variant.sizes.most_plies + 32 * variant.num_players)
 
 
 def _with_players(variant: Variant, num_players: int) -> Variant:
     """Return a variant for so many players, if its game has the choice."""
     if all(option.name != "num_players" for option in variant.definition.options):
-        raise ValueError(f"num_players={num_players!r}: {variant.definition.title} has {variant.num_players} players")
+        raise ValueError(
+            f"num_players={shortened(num_players)}: {variant.definition.title} has {variant.num_players} players"
+        )
     return variant.replaced(num_players=num_players)
 
 
