@@ -1,8 +1,9 @@
 """Run the trainers' guides: each page's installation and Python blocks, in a virtual environment of its own.
 
-`python docs/trainers/run.py [PAGE ...]` (all pages unless named; `make docs-trainers`) makes `.venvs/PAGE`, runs the page's
-`sh` block in it from the repository's root, then every `python` block in an empty folder. Where all of them end well it
-writes the day and the installed versions onto the page and into the table of `index.md`; at the end it prints a table.
+`python docs/trainers/run.py [PAGE ...]` (all pages unless named; `make docs-trainers`) makes `.venvs/PAGE`, runs the
+page's `sh` block in it from the repository's root, then every `python` block in an empty folder. Where all of them end
+well it writes the day and the installed versions onto the page and into the table of `index.md`; at the end it prints a
+table.
 """
 
 from __future__ import annotations

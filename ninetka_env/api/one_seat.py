@@ -315,11 +315,12 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
                 that start anew are not looked at.
         """
         table, chosen = self._table, check_actions(actions, self.num_envs)
-        ended = table.over & (self._autoreset is AutoresetMode.NEXT_STEP)
-        going = np.flatnonzero(~ended)
-        table.play(going, chosen[going], self.np_random)
-        if ended.any():
-            table.restart(np.flatnonzero(ended), self.np_random)
+        if self._autoreset is AutoresetMode.NEXT_STEP and table.over.any():
+            ended, going = np.flatnonzero(table.over), np.flatnonzero(~table.over)
+            table.play(going, chosen[going], self.np_random)
+            table.restart(ended, self.np_random)
+        else:
+            table.play(np.arange(self.num_envs), chosen, self.np_random)
         rewards, over = table.rewards.astype(np.float64), table.over.copy()
         infos = self._restart_ended(over) if self._autoreset is AutoresetMode.SAME_STEP and over.any() else {}
         return (
