@@ -67,7 +67,7 @@ class Guide:
 
     def _call(self, command: list[str], folder: Path) -> str:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        environment = os.environ | {"PATH": path, "VIRTUAL_ENV": str(self.folder)}
+        environment = os.environ | {"PATH": path, "VIRTUAL_ENV": str(self.folder), "PIP_QUIET": "1"}
         environment.pop("PYTHONPATH", None)
         done = subprocess.run(command, cwd=folder, env=environment, text=True, check=False, stdout=-1, stderr=-2)
         print(done.stdout, end="")

@@ -329,7 +329,7 @@ def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, mode, tu
         assert_equal(one, two)
         over = one[2]
         ended += over.sum()
-        if mode is AutoresetMode.DISABLED and over.any():  # each takes the mask out of the options that it is given
+        if mode is AutoresetMode.DISABLED and over.any():
             assert_equal(*(each.reset(options={"reset_mask": over.copy()}) for each in (envs, single)))
     assert ended >= 8
 
