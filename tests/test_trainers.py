@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -62,5 +63,7 @@ def test_a_page_says_when_it_was_tried_with_the_versions_that_it_installs(page: 
 @pytest.mark.parametrize("block", blocks_of("sb3"), ids=lambda block: block.split("\n")[0])
 def test_sb3s_blocks_run(block: str, tmp_path: Path) -> None:
     pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
-    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-c", block]
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # torch's threads spin where others want the same cores
+    done = subprocess.run(command, cwd=tmp_path, env=one_thread, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
