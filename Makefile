@@ -9,10 +9,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser test golden fuzz lint types coverage docs match bench clean
+.PHONY: help train setup browser test golden fuzz lint types coverage docs docs-trainers match bench clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 train: $(INSTALLED)  ## train a network from scratch, then draw how it does; goes on with a run that was stopped
 	$(BIN)/ninetka train --config configs/quick.yaml --games $(GAMES) $(if $(wildcard runs/quick/config.yaml),--resume)
@@ -63,6 +63,9 @@ bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's in the same run
 	$(INSTALL) --editable ".[bench]"
 	$(BIN)/ninetka bench
 
+docs-trainers:  ## run the guides to other people's trainers, each in an environment of its own in .venvs (GUIDES="sb3 rllib")
+	$(PYTHON) docs/trainers/run.py $(GUIDES)
+
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) build dist site htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venvs build dist site htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -34,8 +34,9 @@ class GameAEC(AECEnv[str, Observation, int]):
     """A game as a PettingZoo AEC environment.
 
     Observations are dicts of `"observation"`, (C, H, W) int8 planes from the agent's own eyes, and `"action_mask"`,
-    (num_actions,) int8, all zero for everyone but the agent to move. Rewards come once, on the last step. An illegal
-    action raises `ValueError`, what is no integer `TypeError`; neither changes anything.
+    (num_actions,) int8, all zero for everyone but the agent to move, and for everybody once the game is over. Rewards
+    come once, on the last step. An illegal action raises `ValueError`, what is no integer `TypeError`; neither changes
+    anything.
     """
 
     def __init__(self, variant: Variant, reward: str = "win", render_mode: str | None = None) -> None:

@@ -61,8 +61,9 @@ class GameVectorEnv:
 
     All arrays below are the environment's own: `reset` and `step` write into them, so copy what you keep, and do not
     write into them yourself. A game that ends restarts in the same step (`AutoresetMode.SAME_STEP`), so there is
-    always a seat to move and a legal action. Game i under seed s is, action for action, the game that
-    `raw_env(...)` plays after `reset(seed=s + i)`.
+    always a seat to move and a legal action. There is no other mode: nothing is to be learned from the position after
+    the end, whose rewards are exact, and a row that plays nothing would need care in every learner. Game i under seed s
+    is, action for action, the game that `raw_env(...)` plays after `reset(seed=s + i)`.
 
     Attributes:
         observations: (N, C, H, W) int8, each game as its seat to move sees it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from types import ModuleType
@@ -25,6 +26,14 @@ def load_pygame() -> ModuleType:
         raise ImportError("pictures need pygame: pip install 'ninetka-env[render]'") from error
     pygame.freetype.init()
     return pygame
+
+
+@functools.lru_cache(maxsize=32)
+def load_font(size: float) -> Any:
+    """Return pygame's own font; `ImportError` as in `load_pygame`."""
+    pygame = load_pygame()
+    pygame.register_quit(load_font.cache_clear)  # fonts die with pygame.quit(), which other programs' windows call
+    return pygame.freetype.Font(None, size)
 
 
 class Window:

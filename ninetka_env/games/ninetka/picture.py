@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.drawing import load_pygame
+from ninetka_env.core.drawing import load_font, load_pygame
 from ninetka_env.games.ninetka.describe import describe_last, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, NEUTRAL_STONE, NUM_SLOTS, SIZE
@@ -97,14 +97,9 @@ class _Canvas:
 
     def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
         """Write a line with its middle at height y; x is where it begins (`align=0`), or ends (1), or its middle."""
-        line, place = _font(height * self.cell).render(text, colour)
+        line, place = load_font(max(4, 0.72 * height * self.cell)).render(text, colour)
         left = x * self.cell - align * line.get_width() + (place.x if align == 0 else 0)
         self.surface.blit(line, (round(left), round((y + 0.26 * height) * self.cell) - place.y))
-
-
-@functools.lru_cache(maxsize=32)
-def _font(height: float) -> Any:
-    return load_pygame().freetype.Font(None, max(4, 0.72 * height))
 
 
 @functools.lru_cache(maxsize=64)
