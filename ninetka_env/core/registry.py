@@ -199,7 +199,7 @@ class _Register:
     dtypes: dict[np.dtype[Any], Definition] = field(default_factory=dict)
 
 
-_REGISTER = _Register({"ninetka": "ninetka_env.games.ninetka.definition"})
+_REGISTER = _Register({name: f"ninetka_env.games.{name}.definition" for name in ("ninetka", "go", "kropki")})
 DEFAULT = "ninetka"
 """The game that is meant unless told."""
 
