@@ -139,6 +139,11 @@ class Game:
         scores[self.event.seat] = -np.inf
         return int(np.flatnonzero(scores == scores.max())[-1])
 
+    @property
+    def scored(self) -> bool:
+        """Whether scores decide who wins: not where a seat resigned, by an event or an action."""
+        return self.event is None
+
     def returns(self, reward: str = "win") -> npt.NDArray[np.float32]:
         """Return what the game pays to each seat as it stands, (n,) float32 that sum to 0.
 

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from go_games import choose, drawn, play_all
+from go.some_games import choose, drawn, play_all
 
 from ninetka_env.core.batch import advance, codes_of, make_endings, new_games
 from ninetka_env.core.chance import make_streams
@@ -179,7 +179,7 @@ def test_text_of_a_position():
         ("ply=5", "ply=19", "ply=19: the game ends after 18 plies"),
         ("ply=5", "ply=2000", "ply=2000: expected at most 1024"),
         ("simple", "super", "word 8 of the position: expected rules="),
-        ("area", "area more=1", "after the rules: expected max=.. passes=.. or nothing, found 'more=1'"),
+        ("area", "area more=1", "handicap=.. planes=.. resign, in this order, found 'more=1'"),
         ("ply=5 rules=simple,area", "ply=1 rules=simple,area passes=2", "passes=2: expected at most as many"),
         ("XOX/..O", "XOX/.XO", "the chain there has no liberty"),
         ("area", "area\n\n3 . . .\n2 X O X\n1 . . O\nA B C", "drawn otherwise"),

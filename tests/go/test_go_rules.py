@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from go_games import assert_equal, choose, drawn, is_legal, play_all, play_in_lock_step, reference_of
-from go_reference import ReferenceGame
+from go.some_games import assert_equal, choose, drawn, is_legal, play_all, play_in_lock_step, reference_of
+from go.reference import ReferenceGame
 from numba import config
 
 from ninetka_env.core.chance import make_streams
