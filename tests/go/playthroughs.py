@@ -14,7 +14,7 @@ PLAYTHROUGHS = {
     "9-simple-territory-alphazero": ("scoring=territory,komi=6.5,planes=alphazero,max_plies=60", 2),
     "9-handicap-resign": ("handicap=5,allow_resign=True,komi=0.5", 9),
     "9-positional-document": ("ko=positional,scoring=document,komi=-3.5,max_plies=70", 4),
-    "3-situational": ("size=3,ko=situational,max_plies=40,komi=0", 5),
+    "9-situational": ("ko=situational,max_plies=100", 5),
 }
 """By the name of each file, options and seed."""
 

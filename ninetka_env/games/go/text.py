@@ -125,7 +125,7 @@ _WORDS = (
 )
 """Each word of the line: what it is called, and its pattern."""
 _MORE = re.compile(
-    rf"(?: max={_NUMBER})?(?: passes=([12]))?(?: handicap=([2-5]))?(?: planes=({PLANE_SETS[1]}))?(?: (resign|resigned))?"
+    rf"(?: max={_NUMBER})?(?: passes=([12]))?(?: handicap=([2-5]))?(?: planes=({PLANE_SETS[1]}))?(?: (resign(?:ed)?))?"
 )
 
 
