@@ -195,6 +195,10 @@ class Game:
             raise ValueError("the game is over already")
         self.event = Event(reason, seat)
 
+    def hand_turn(self, seat: int) -> None:
+        """Let a seat move next, whosever turn it is; `ValueError` where all turns must be played, as in most games."""
+        raise ValueError(f"{self.definition().title}: all turns must be played")
+
     def copy(self) -> Self:
         """Return an independent copy."""
         twin = type(self)(self.records.copy())
