@@ -61,10 +61,10 @@ def _around(size: int, steps: tuple[tuple[int, int], ...]) -> npt.NDArray[np.int
     return np.array(rows, np.int16).T
 
 
-NEIGHBOURS = frozen(np.vstack([_around(n, ((-1, 0), (0, -1), (0, 1), (1, 0))) for n in _SIZES]), np.int16)
-"""(2469, 4) int16: the points below, to the left, to the right and above; `size**2` where that is off the board."""
-DIAGONALS = frozen(np.vstack([_around(n, ((-1, -1), (-1, 1), (1, -1), (1, 1))) for n in _SIZES]), np.int16)
-"""(2469, 4) int16: the same for the diagonal neighbours."""
+NEIGHBOURS = frozen(np.vstack([_around(n, ((-1, 0), (0, -1), (0, 1), (1, 0))) for n in _SIZES]), np.uint16)
+"""(2469, 4) uint16: the points below, to the left, to the right and above; `size**2` where that is off the board."""
+DIAGONALS = frozen(np.vstack([_around(n, ((-1, -1), (-1, 1), (1, -1), (1, 1))) for n in _SIZES]), np.uint16)
+"""(2469, 4) uint16: the same for the diagonal neighbours."""
 _PADDING = np.zeros(32, np.bool_)
 NOT_LEFT = frozen(np.hstack([*(np.tile(np.arange(n) > 0, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
 NOT_RIGHT = frozen(np.hstack([*(np.tile(np.arange(n) < n - 1, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
@@ -95,6 +95,17 @@ def action_symmetries(size: int, num_actions: int) -> npt.NDArray[np.int64]:
     """Return the same for actions, (8, num_actions) int64; pass stays pass."""
     others = np.tile(np.arange(size * size, num_actions), (8, 1))
     return frozen(np.hstack([symmetries(size), others]), np.int64)
+
+
+def star_points(size: int) -> list[int]:
+    """Return the points that boards mark: on the third or fourth line, and the centre."""
+    if size < 7:
+        return [size * size // 2] if size % 2 else []
+    near = 3 if size >= 13 else 2
+    middle = [size // 2] if size % 2 and size >= 13 else []
+    lines = [near, *middle, size - 1 - near]
+    points = [size * rank + file for rank in lines for file in lines]
+    return sorted({*points, size * size // 2} if size % 2 else points)
 
 
 def point_name(point: int, size: int) -> str:
