@@ -1,4 +1,4 @@
-"""A game as a numbered diagram: the number of each turn on its point, and captions for those that have no room there."""
+"""A game as a numbered diagram: the number of each turn on its point, and captions for those without room there."""
 
 from __future__ import annotations
 
