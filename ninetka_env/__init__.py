@@ -1,4 +1,4 @@
-"""Board games as reinforcement-learning environments: 9tka.
+"""Board games as reinforcement-learning environments: 9tka, 9 x 9 Go and Kropki.
 
 Three ways in, for each game:
 
@@ -10,7 +10,7 @@ Three ways in, for each game:
 import gymnasium
 import pettingzoo
 
-_FACES = {"ninetka": "ninetka_env/Ninetka-v0"}
+_FACES = {"ninetka": "ninetka_env/Ninetka-v0", "go": "ninetka_env/Go-v0", "kropki": "ninetka_env/Kropki-v0"}
 """Every game's id, the same in both registries."""
 
 for _game, _id in _FACES.items():

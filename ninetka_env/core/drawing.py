@@ -1,4 +1,4 @@
-"""What all pictures need: pygame, which is an extra, and a window on the screen."""
+"""What all pictures need: pygame, which is an extra, a canvas for drawings, and a window on the screen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import os
 import time
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,125 @@ def load_font(size: float) -> Any:
     pygame = load_pygame()
     pygame.register_quit(load_font.cache_clear)  # fonts die with pygame.quit(), which other programs' windows call
     return pygame.freetype.Font(None, size)
+
+
+Colour: TypeAlias = tuple[int, int, int]
+"""RGB."""
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_OVERSAMPLE = 2
+
+
+class Canvas:
+    """A surface whose lengths are counted in cells of a board.
+
+    It is drawn on twice the pixels asked for and then made smaller, so that all edges are smooth.
+    """
+
+    def __init__(self, size: tuple[int, int], cells: float, back: Any = None) -> None:
+        """Prepare a surface of a size, (width, height) in pixels, that is `cells` high.
+
+        Args:
+            size: of the finished surface.
+            cells: how many cells its height has.
+            back: the `surface` of another canvas of this size to begin with.
+        """
+        self.pygame = load_pygame()
+        self._finished_size = size
+        self.cell = _OVERSAMPLE * size[1] / cells
+        whole = [_OVERSAMPLE * length for length in size]
+        self.surface = self.pygame.Surface(whole) if back is None else back.copy()
+
+    def finished(self) -> Any:
+        """Return the surface in the size asked for."""
+        return self.pygame.transform.smoothscale(self.surface, self._finished_size)
+
+    def box(self, x: float, y: float, width: float, height: float, colour: Colour, corner: float = 0.0) -> None:
+        """Fill a rectangle with rounded corners."""
+        left, top = round(x * self.cell), round(y * self.cell)
+        right, bottom = round((x + width) * self.cell), round((y + height) * self.cell)
+        rect = (left, top, right - left, bottom - top)
+        self.pygame.draw.rect(self.surface, colour, rect, border_radius=round(corner * self.cell))
+
+    def disc(self, x: float, y: float, radius: float, colour: Colour, width: float = 0.0) -> None:
+        """Fill a circle, or draw it as a ring of some width."""
+        place, thickness = (x * self.cell, y * self.cell), max(1, round(width * self.cell)) if width else 0
+        self.pygame.draw.circle(self.surface, colour, place, radius * self.cell, thickness)
+
+    def polygon(self, points: list[tuple[float, float]], colour: Colour) -> None:
+        """Fill a polygon."""
+        self.pygame.draw.polygon(self.surface, colour, [(x * self.cell, y * self.cell) for x, y in points])
+
+    def sprite(self, sprite: Any, x: float, y: float) -> None:
+        """Put a small surface with its centre at a place."""
+        self.surface.blit(sprite, sprite.get_rect(center=(round(x * self.cell), round(y * self.cell))))
+
+    def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
+        """Write a line with its middle at height y; x is where it begins (`align=0`), or ends (1), or its middle."""
+        line, place = load_font(max(4, 0.72 * height * self.cell)).render(text, colour)
+        left = x * self.cell - align * line.get_width() + (place.x if align == 0 else 0)
+        self.surface.blit(line, (round(left), round((y + 0.26 * height) * self.cell) - place.y))
+
+    def grain(self, colour: Colour) -> None:
+        """Shade all wood of a colour along its grain, in the square at the left."""
+        pixels = self.pygame.surfarray.pixels3d(self.surface)
+        length = min(self.surface.get_size())
+        place = np.arange(length, dtype=np.float32) / self.cell
+        x, y = place[:, None], place[None, :]
+        rings = y + 0.25 * np.sin(0.5 * x + 0.3 * y) + 0.06 * np.sin(1.7 * x + 2.1 * y)
+        grain = np.sin(9 * rings) + 0.6 * np.sin(23 * rings + 0.8 * np.sin(0.9 * x)) + 0.4 * np.sin(61 * rings)
+        wood = (pixels[:length, :length] == colour).all(axis=2)
+        shaded = np.array(colour) * (1 + 0.035 * grain[wood])[:, None]
+        pixels[:length, :length][wood] = np.clip(shaded, 0, 255).astype(np.uint8)
+
+
+def lens(diameter: int) -> tuple[Floats, Floats]:
+    """Return where the pixels of a stone's sprite are, x and y from its centre in units of its radius."""
+    side = round(1.4 * diameter)
+    y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (diameter / 2)
+    return x, y
+
+
+def shaded(colour: Colour, x: Floats, y: Floats) -> Floats:
+    """Return the rgb, (side, side, 3), of a lens of a colour that is lit from the top left."""
+    base, rho = np.array(colour, np.float64), np.hypot(x, y)
+    height = np.sqrt(np.maximum(0, 1 - 0.82 * rho**2))
+    normal = np.stack([0.62 * x, 0.62 * y, height])
+    normal /= np.linalg.norm(normal, axis=0)
+    light = np.tensordot(np.array([-0.42, -0.56, 0.714]), normal, 1)
+    rgb = base * (0.62 + 0.46 * np.maximum(light, 0))[..., None]
+    gleam = 0.34 * np.exp(-((x + 0.36) ** 2 + (y + 0.44) ** 2) / 0.09)[..., None]
+    rgb = rgb + (255 - rgb) * gleam
+    return rgb * (1 - 0.3 * np.clip((rho - 0.86) / 0.14, 0, 1) ** 2)[..., None]
+
+
+def stone_sprite(rgb: Floats, diameter: int, shadow: float = 1.0) -> Any:
+    """Return a stone of these colours, (side, side, 3), with its shadow on a transparent surface; see `lens`."""
+    x, y = lens(diameter)
+    body = np.clip(0.5 + (1 - np.hypot(x, y)) * diameter / 2, 0, 1)
+    around = 0.42 * np.clip((1.16 - np.hypot(x - 0.07, y - 0.12)) / 0.28, 0, 1) ** 1.5 * shadow
+    alpha = body + (1 - body) * around
+    rgba = np.dstack([rgb * (body / np.maximum(alpha, 1e-6))[..., None], 255 * alpha])
+    return load_pygame().image.frombytes(np.clip(rgba, 0, 255).astype(np.uint8).tobytes(), x.shape, "RGBA")
+
+
+def mix(one: Colour, other: Colour, share: float) -> Colour:
+    """Return a colour that is `other` by `share`."""
+    red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
+    return red, green, blue
+
+
+def paint(text: str, ink: Colour, back: Colour | None, color: bool) -> str:
+    """Return text in 24-bit colours for a terminal, or as it is."""
+    if not color:
+        return text
+    behind = "" if back is None else f"\x1b[48;2;{back[0]};{back[1]};{back[2]}m"
+    return f"{behind}\x1b[38;2;{ink[0]};{ink[1]};{ink[2]}m{text}\x1b[0m"
+
+
+def pixels_of(surface: Any) -> npt.NDArray[np.uint8]:
+    """Return the pixels of a surface, (H, W, 3) uint8."""
+    return np.ascontiguousarray(load_pygame().surfarray.array3d(surface).swapaxes(0, 1))
 
 
 class Window:

@@ -1,7 +1,6 @@
 """The picture of a position in pixels, drawn by pygame on a surface that needs no display.
 
-Lengths are counted in squares of the board. The board is drawn on `_OVERSAMPLE` times the pixels asked for and then
-made smaller, so that all edges are smooth; what never changes is drawn once for each size. pygame is imported by the
+Lengths are counted in squares of the board. What never changes is drawn once for each size. pygame is imported by the
 functions that draw, not with this module.
 """
 
@@ -11,17 +10,13 @@ import functools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ninetka_env.core.drawing import load_font, load_pygame
+from ninetka_env.core.drawing import Canvas, Colour, Floats, lens, load_pygame, mix, shaded, stone_sprite
 from ninetka_env.games.ninetka.describe import describe_last, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, NEUTRAL_STONE, NUM_SLOTS, SIZE
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_env.games.ninetka.text import SEATS
-
-Colour = tuple[int, int, int]
-Floats = npt.NDArray[np.float64]
 
 STONE_COLOURS: tuple[Colour, ...] = ((246, 198, 55), (62, 126, 206), (236, 118, 42), (64, 168, 96), (150, 40, 52))
 """RGB of the stones: seats 0..3, then neutral."""
@@ -29,7 +24,6 @@ STONE_COLOURS: tuple[Colour, ...] = ((246, 198, 55), (62, 126, 206), (236, 118, 
 _PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (150, 137, 124)
 _WOOD, _WELL, _FELT, _LINE = (118, 82, 56), (90, 60, 41), (230, 216, 190), (200, 181, 149)
 _NAMES, _BAR = (214, 191, 160), (196, 74, 58)
-_OVERSAMPLE = 2
 CELLS, _FIRST = 12.6, 0.8
 """The height of the picture, and where its squares begin, in squares."""
 
@@ -52,73 +46,32 @@ def centre(square: int) -> tuple[float, float]:
     return _FIRST + col + 0.5, _FIRST + row + 0.5
 
 
-class _Canvas:
-    """A surface of twice the size asked for, measured in squares of the board."""
+class _Canvas(Canvas):
+    """A canvas measured in squares of the board, on which the board and its frame are drawn already."""
 
     def __init__(self, size: int, background: bool = True) -> None:
-        self.pygame = load_pygame()
-        self._finished_size = (7 * size // 5, size)
-        self.cell = _OVERSAMPLE * size / CELLS
-        self.surface = (
-            _background(size).copy()
-            if background
-            else self.pygame.Surface([_OVERSAMPLE * length for length in self._finished_size])
-        )
-
-    def finished(self) -> Any:
-        """Return the surface in the size asked for."""
-        return self.pygame.transform.smoothscale(self.surface, self._finished_size)
-
-    def box(self, x: float, y: float, width: float, height: float, colour: Colour, corner: float = 0.0) -> None:
-        """Fill a rectangle with rounded corners."""
-        left, top = round(x * self.cell), round(y * self.cell)
-        right, bottom = round((x + width) * self.cell), round((y + height) * self.cell)
-        rect = (left, top, right - left, bottom - top)
-        self.pygame.draw.rect(self.surface, colour, rect, border_radius=round(corner * self.cell))
-
-    def disc(self, x: float, y: float, radius: float, colour: Colour, width: float = 0.0) -> None:
-        """Fill a circle, or draw it as a ring of some width."""
-        place, thickness = (x * self.cell, y * self.cell), max(1, round(width * self.cell)) if width else 0
-        self.pygame.draw.circle(self.surface, colour, place, radius * self.cell, thickness)
-
-    def polygon(self, points: list[tuple[float, float]], colour: Colour) -> None:
-        """Fill a polygon."""
-        self.pygame.draw.polygon(self.surface, colour, [(x * self.cell, y * self.cell) for x, y in points])
+        super().__init__((7 * size // 5, size), CELLS, _background(size) if background else None)
 
     def stone(self, x: float, y: float, code: int, diameter: float = 0.82, dimmed: bool = False) -> None:
         """Draw a stone with its shadow."""
-        sprite = _stone_sprite(code, round(diameter * self.cell), dimmed)
-        self.surface.blit(sprite, sprite.get_rect(center=(round(x * self.cell), round(y * self.cell))))
+        self.sprite(_stone_sprite(code, round(diameter * self.cell), dimmed), x, y)
 
     def mark(self, x: float, y: float, code: int, colour: Colour, radius: float = 2.8) -> None:
         """Draw the mark of a seat by itself; `radius` is that of the stone it would be on."""
-        sprite = _mark_sprite(code, round(2 * radius * self.cell), colour)
-        self.surface.blit(sprite, sprite.get_rect(center=(round(x * self.cell), round(y * self.cell))))
-
-    def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
-        """Write a line with its middle at height y; x is where it begins (`align=0`), or ends (1), or its middle."""
-        line, place = load_font(max(4, 0.72 * height * self.cell)).render(text, colour)
-        left = x * self.cell - align * line.get_width() + (place.x if align == 0 else 0)
-        self.surface.blit(line, (round(left), round((y + 0.26 * height) * self.cell) - place.y))
+        self.sprite(_mark_sprite(code, round(2 * radius * self.cell), colour), x, y)
 
 
 @functools.lru_cache(maxsize=64)
 def _stone_sprite(code: int, diameter: int, dimmed: bool) -> Any:
     """Return a stone lit from the top left with its shadow, on a transparent surface."""
-    side = round(1.4 * diameter)
-    y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (diameter / 2)
-    rho = np.hypot(x, y)
-    rgb = _shaded(STONE_COLOURS[code - 1], x, y)
+    x, y = lens(diameter)
+    rgb = shaded(STONE_COLOURS[code - 1], x, y)
     ink = mix(STONE_COLOURS[code - 1], *((255, 255, 255), 0.72) if code in (2, 5) else ((40, 20, 0), 0.62))
     inside = np.clip(0.5 - _mark_distance(code, x, y) * diameter / 2, 0, 1)[..., None]
     rgb = rgb * (1 - inside) + np.array(ink) * inside
     if dimmed:
         rgb = rgb * 0.42 + np.array(_WELL) * 0.58
-    body = np.clip(0.5 + (1 - rho) * diameter / 2, 0, 1)
-    shadow = 0.42 * np.clip((1.16 - np.hypot(x - 0.07, y - 0.12)) / 0.28, 0, 1) ** 1.5 * (0.4 if dimmed else 1)
-    alpha = body + (1 - body) * shadow
-    rgba = np.dstack([rgb * (body / np.maximum(alpha, 1e-6))[..., None], 255 * alpha])
-    return load_pygame().image.frombytes(np.clip(rgba, 0, 255).astype(np.uint8).tobytes(), (side, side), "RGBA")
+    return stone_sprite(rgb, diameter, 0.4 if dimmed else 1)
 
 
 @functools.lru_cache(maxsize=16)
@@ -129,19 +82,6 @@ def _mark_sprite(code: int, diameter: int, colour: Colour) -> Any:
     alpha = 255 * np.clip(0.5 - _mark_distance(code, x, y) * diameter / 2, 0, 1)
     rgba = np.dstack([np.broadcast_to(np.array(colour), (side, side, 3)), alpha])
     return load_pygame().image.frombytes(rgba.astype(np.uint8).tobytes(), (side, side), "RGBA")
-
-
-def _shaded(colour: Colour, x: Floats, y: Floats) -> Floats:
-    """Return the rgb, (side, side, 3), of a lens of a colour that is lit from the top left."""
-    base, rho = np.array(colour, np.float64), np.hypot(x, y)
-    height = np.sqrt(np.maximum(0, 1 - 0.82 * rho**2))
-    normal = np.stack([0.62 * x, 0.62 * y, height])
-    normal /= np.linalg.norm(normal, axis=0)
-    light = np.tensordot(np.array([-0.42, -0.56, 0.714]), normal, 1)
-    rgb = base * (0.62 + 0.46 * np.maximum(light, 0))[..., None]
-    gleam = 0.34 * np.exp(-((x + 0.36) ** 2 + (y + 0.44) ** 2) / 0.09)[..., None]
-    rgb = rgb + (255 - rgb) * gleam
-    return rgb * (1 - 0.3 * np.clip((rho - 0.86) / 0.14, 0, 1) ** 2)[..., None]
 
 
 def _mark_distance(code: int, x: Floats, y: Floats) -> Floats:
@@ -166,7 +106,7 @@ def _background(size: int) -> Any:
     length = CELLS - 0.4
     canvas.box(0.24, 0.27, length, length, mix(_PAGE, (0, 0, 0), 0.2), 0.35)
     canvas.box(0.2, 0.2, length, length, _WOOD, 0.35)
-    _draw_grain(canvas)
+    canvas.grain(_WOOD)
     for square in np.flatnonzero(EDGE).tolist():
         x, y = centre(square)
         canvas.disc(x, y + 0.025, 0.4, mix(_WOOD, (255, 235, 200), 0.18))
@@ -178,19 +118,6 @@ def _background(size: int) -> Any:
             canvas.text(COLUMN_NAMES[place], middle, far, 0.42, _NAMES, 0.5)
             canvas.text(str(SIZE - place), far, middle, 0.42, _NAMES, 0.5)
     return canvas.surface
-
-
-def _draw_grain(canvas: _Canvas) -> None:
-    """Shade the wood of the frame along its grain."""
-    pixels = canvas.pygame.surfarray.pixels3d(canvas.surface)
-    length = round(CELLS * canvas.cell)
-    place = np.arange(length, dtype=np.float32) / canvas.cell
-    x, y = place[:, None], place[None, :]
-    rings = y + 0.25 * np.sin(0.5 * x + 0.3 * y) + 0.06 * np.sin(1.7 * x + 2.1 * y)
-    grain = np.sin(9 * rings) + 0.6 * np.sin(23 * rings + 0.8 * np.sin(0.9 * x)) + 0.4 * np.sin(61 * rings)
-    wood = (pixels[:length, :length] == _WOOD).all(axis=2)
-    shaded = np.array(_WOOD) * (1 + 0.035 * grain[wood])[:, None]
-    pixels[:length, :length][wood] = shaded.astype(np.uint8)
 
 
 def _draw_sections(canvas: _Canvas, game: Game) -> None:
@@ -318,9 +245,3 @@ def seat_note(game: Game, seat: int) -> str:
     if movable:
         return f"{movable} can slide"
     return "passed over" if seat in game.passed else "cannot slide"
-
-
-def mix(one: Colour, other: Colour, share: float) -> Colour:
-    """Return a colour that is `other` by `share`."""
-    red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
-    return red, green, blue

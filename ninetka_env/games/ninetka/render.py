@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.drawing import load_pygame
+from ninetka_env.core.drawing import mix, paint, pixels_of
 from ninetka_env.games.ninetka.describe import describe_last, last_landing
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import COLUMN_NAMES, EDGE, INNER, NEUTRAL_STONE, NUM_SECTIONS, SECTION, SIZE
-from ninetka_env.games.ninetka.picture import STONE_COLOURS, Colour, active_seat, draw, headline, mix, seat_note
+from ninetka_env.games.ninetka.picture import STONE_COLOURS, active_seat, draw, headline, seat_note
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_env.games.ninetka.text import SEATS
 
@@ -52,13 +52,13 @@ def _ansi_rows(game: Game, color: bool) -> list[str]:
     lines = []
     for row in range(SIZE):
         words = cells[SIZE * row : SIZE * row + SIZE]
-        bar = _paint("│" if 1 <= row <= 9 else " ", _INK, _FRAME_BACK, color)
+        bar = paint("│" if 1 <= row <= 9 else " ", _INK, _FRAME_BACK, color)
         parts = ["".join(words[a:b]) for a, b in ((0, 1), (1, 4), (4, 7), (7, 10), (10, 11))]
         lines.append(f"{SIZE - row:3} " + bar.join(parts))
         if row % 3 == 0 and row < 10:
             left, middle, right = _BORDERS[row // 3]
             border = left + middle.join(["─" * 9] * 3) + right
-            lines.append("    " + _paint(f"   {border}   ", _INK, _FRAME_BACK, color))
+            lines.append("    " + paint(f"   {border}   ", _INK, _FRAME_BACK, color))
     return lines
 
 
@@ -78,7 +78,7 @@ def _ansi_cells(game: Game, color: bool) -> list[str]:
             colour = mix(STONE_COLOURS[code - 1], (255, 190, 190), 0.35 * (code == NEUTRAL_STONE))
             ink = mix(back, colour, 0.6 if blocked[square] else 1)
         left, right = "[]" if square == landing else "()" if square == game.last_action else "  "
-        cells.append(_paint(left + mark + right, ink, back, color))
+        cells.append(paint(left + mark + right, ink, back, color))
     return cells
 
 
@@ -88,18 +88,11 @@ def _ansi_side(game: Game, color: bool) -> list[str]:
     scores = game.scores()
     for seat in range(game.num_players):
         arrow = "▶" if seat == active_seat(game) else " "
-        name = _paint(f"{_MARKS[seat]} {SEATS[seat]:6}", STONE_COLOURS[seat], None, color)
+        name = paint(f"{_MARKS[seat]} {SEATS[seat]:6}", STONE_COLOURS[seat], None, color)
         lines.append(f"{arrow} {name} {scores[seat]}   {seat_note(game, seat)}".rstrip())
     owners = [_MARKS[owner] if owner >= 0 else "·" for owner in game.section_owners()]
     lines += ["", "sections", *("  " + " ".join(owners[k : k + 3]) for k in (0, 3, 6)), ""]
     return [*lines, describe_last(game)]
-
-
-def _paint(text: str, ink: Colour, back: Colour | None, color: bool) -> str:
-    if not color:
-        return text
-    behind = "" if back is None else f"\x1b[48;2;{back[0]};{back[1]};{back[2]}m"
-    return f"{behind}\x1b[38;2;{ink[0]};{ink[1]};{ink[2]}m{text}\x1b[0m"
 
 
 # Pixels
@@ -116,8 +109,7 @@ def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
         ValueError: if `size` is out of range.
         ImportError: if pygame is missing, naming the extra to install.
     """
-    pixels = load_pygame().surfarray.array3d(draw(game, size))
-    return np.ascontiguousarray(pixels.swapaxes(0, 1))
+    return pixels_of(draw(game, size))
 
 
 # A drawing for pages

@@ -1,0 +1,1 @@
+"""Go: rules, options, observations, text."""

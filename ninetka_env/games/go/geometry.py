@@ -1,0 +1,138 @@
+"""Boards of all sizes as read-only tables: points, neighbours, symmetries, names.
+
+The numbering, for point = size * (rank - 1) + file, with files and ranks as Black sees them; here for size 9:
+
+    9   72 73 74 75 76 77 78 79 80
+    8   63 64 65 66 67 68 69 70 71    The action `size * size` passes, `size * size + 1` resigns where that is an
+    ..  ..                            action. Files are named without I.
+    2    9 10 11 12 13 14 15 16 17
+    1    0  1  2  3  4  5  6  7  8    One number more than there are points stands for everywhere off the board.
+         A  B  C  D  E  F  G  H  J
+
+Tables of points hold the boards of all sizes one after the other, smallest first: `first_row` tells where one begins.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.tables import frozen
+
+SMALLEST, LARGEST = 2, 19
+"""Sizes of boards."""
+USUAL = 9
+"""The size unless told."""
+
+EMPTY, BLACK, WHITE, WALL = 0, 1, 2, 3
+"""Codes of cells: a stone has that of its seat plus 1. `WALL` is off the board; it has the bits of both colours."""
+
+FILE_NAMES = "ABCDEFGHJKLMNOPQRST"
+
+_SIZES = range(SMALLEST, LARGEST + 1)
+
+
+@jit
+def wide(number: Any) -> int:
+    """Return a number of any integer type as int64: functions are compiled once for each type that they meet."""
+    return np.int64(number)  # type: ignore[return-value]  # int(..) would leave the type as it is
+
+
+@jit
+def first_row(points: int) -> int:
+    """Return where the board of so many points begins in the tables of points."""
+    size = int(np.sqrt(points))  # the compiler knows the result
+    return (size - 1) * size * (2 * size - 1) // 6 - 1
+
+
+def _around(size: int, steps: tuple[tuple[int, int], ...]) -> npt.NDArray[np.int16]:
+    """Return the points these steps (ranks, files) away from each point, (points, 4); `size**2` off the board."""
+    ranks, files = np.divmod(np.arange(size * size), size)
+    rows = []
+    for up, right in steps:
+        rank, file = ranks + up, files + right
+        inside = (rank >= 0) & (rank < size) & (file >= 0) & (file < size)
+        rows.append(np.where(inside, size * rank + file, size * size))
+    return np.array(rows, np.int16).T
+
+
+NEIGHBOURS = frozen(np.vstack([_around(n, ((-1, 0), (0, -1), (0, 1), (1, 0))) for n in _SIZES]), np.uint16)
+"""(2469, 4) uint16: the points below, to the left, to the right and above; `size**2` where that is off the board."""
+DIAGONALS = frozen(np.vstack([_around(n, ((-1, -1), (-1, 1), (1, -1), (1, 1))) for n in _SIZES]), np.uint16)
+"""(2469, 4) uint16: the same for the diagonal neighbours."""
+_PADDING = np.zeros(32, np.bool_)
+NOT_LEFT = frozen(np.hstack([*(np.tile(np.arange(n) > 0, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
+NOT_RIGHT = frozen(np.hstack([*(np.tile(np.arange(n) < n - 1, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
+"""(2501,) uint8: all bits set but on the first and on the last file; longer than the boards by what a vector holds."""
+
+HANDICAP_POINTS = frozen([20, 60, 56, 24, 40], np.int16)
+"""(5,) int16: where handicap stones stand on 9 x 9, in the order in which they are given: C3 G7 C7 G3 E5, those of
+`fixed_handicap` in the Go Text Protocol, version 2."""
+
+
+@functools.cache
+def symmetries(size: int) -> npt.NDArray[np.int16]:
+    """Return where the 8 symmetries of the board take each point, (8, points) int16; symmetry 0 leaves all in place.
+
+    Symmetry k transposes if `k & 4`, then mirrors ranks if `k & 2`, then files if `k & 1`.
+    """
+    ranks, files = np.divmod(np.arange(size * size), size)
+    rows = []
+    for k in range(8):
+        rank, file = (files, ranks) if k & 4 else (ranks, files)
+        rank = size - 1 - rank if k & 2 else rank
+        file = size - 1 - file if k & 1 else file
+        rows.append(size * rank + file)
+    return frozen(rows, np.int16)
+
+
+def action_symmetries(size: int, num_actions: int) -> npt.NDArray[np.int64]:
+    """Return the same for actions, (8, num_actions) int64; pass stays pass."""
+    others = np.tile(np.arange(size * size, num_actions), (8, 1))
+    return frozen(np.hstack([symmetries(size), others]), np.int64)
+
+
+def star_points(size: int) -> list[int]:
+    """Return the points that boards mark: on the third or fourth line, and the centre."""
+    if size < 7:
+        return [size * size // 2] if size % 2 else []
+    near = 3 if size >= 13 else 2
+    middle = [size // 2] if size % 2 and size >= 13 else []
+    lines = [near, *middle, size - 1 - near]
+    points = [size * rank + file for rank in lines for file in lines]
+    return sorted({*points, size * size // 2} if size % 2 else points)
+
+
+def point_name(point: int, size: int) -> str:
+    """Name a point as people do: its file, then its rank, such as `"E5"`."""
+    rank, file = divmod(int(point), size)
+    return f"{FILE_NAMES[file]}{rank + 1}"
+
+
+def point_index(name: str, size: int) -> int:
+    """Return the point of a name; case is free.
+
+    Raises:
+        ValueError: if there is no such point on a board of this size.
+    """
+    match = re.fullmatch(r"([A-HJ-T])([1-9][0-9]?)", name.upper(), re.ASCII)
+    if not match or FILE_NAMES.index(match[1]) >= size or int(match[2]) > size:
+        last = FILE_NAMES[size - 1]
+        raise ValueError(f"no point {name[:20]!r}: expected a file A..{last}, without I, and a rank 1..{size}")
+    return size * (int(match[2]) - 1) + FILE_NAMES.index(match[1])
+
+
+def action_name(action: int, size: int) -> str:
+    """Name an action: the point it is played on, `"pass"`, or `"resign"`."""
+    return point_name(action, size) if action < size * size else ("pass", "resign")[action - size * size]
+
+
+def action_index(name: str, size: int) -> int:
+    """Return the action of a name given by `action_name`, in any case; `ValueError` as in `point_index`."""
+    words = ("pass", "resign")
+    return size * size + words.index(name.lower()) if name.lower() in words else point_index(name, size)

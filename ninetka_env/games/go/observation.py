@@ -1,0 +1,200 @@
+"""From a game and a viewer to the numpy observation: two sets of planes, and the compiled code that draws them.
+
+Planes are size x size, int8, 0 or 1, rank 1 first: index `[plane, rank - 1, file]`. Stones are the viewer's own or the
+other's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.go.geometry import NEIGHBOURS, first_row, wide
+from ninetka_env.games.go.repetition import has_superko, repeats
+from ninetka_env.games.go.rules import is_over, is_suicide
+from ninetka_env.games.go.scoring import points_of
+from ninetka_env.games.go.scratch import Bytes, scratch
+
+
+class Planes(NamedTuple):
+    """One row of a table of planes: planes `first .. first + number - 1` hold `meaning`."""
+
+    name: str
+    first: int
+    number: int
+    meaning: str
+
+
+STANDARD = (
+    Planes("stones", 0, 2, "own stones, the other's stones"),
+    Planes("own_liberties", 2, 3, "own chains with 1, 2, 3 or more liberties"),
+    Planes("other_liberties", 5, 3, "the other's chains with 1, 2, 3 or more liberties"),
+    Planes("ko", 8, 1, "points that the ko rule, and nothing else, forbids the viewer to place on now"),
+    Planes("last", 9, 2, "the last placing, the last but one; nothing for a pass"),
+    Planes("passed", 11, 1, "the last turn was a pass (filled plane)"),
+    Planes("black", 12, 1, "the viewer is Black (filled plane)"),
+    Planes("to_move", 13, 1, "the viewer is to move, and the game is on (filled plane)"),
+    Planes("late", 14, 1, "at most 16 plies are left before the limit (filled plane)"),
+    Planes("ahead", 15, 1, "the viewer wins if both pass now: points, komi and option in one (filled plane)"),
+)
+"""The table of the planes `"standard"`, in order."""
+
+ALPHAZERO = (
+    Planes("own", 0, 8, "own stones now, and 1 to 7 turns ago"),
+    Planes("other", 8, 8, "the other's stones now, and 1 to 7 turns ago"),
+    Planes("black_to_move", 16, 1, "Black is to move (filled plane)"),
+)
+"""The table of the planes `"alphazero"`: those of D. Silver et al., "Mastering the game of Go without human knowledge",
+Nature 550, 2017, on the smaller board; before the first turn there are no stones."""
+
+PLANE_COUNTS = tuple(table[-1].first + table[-1].number for table in (STANDARD, ALPHAZERO))
+"""By the place of a set in `rules.PLANE_SETS`."""
+
+LATE_PLIES = 16
+
+_STONES, _OWN, _OTHER, _KO, _LAST, _PASSED, _BLACK, _TO_MOVE, _LATE, _AHEAD = (planes.first for planes in STANDARD)
+_HISTORY, _BLACK_TO_MOVE = 7, ALPHAZERO[-1].first
+
+Tensor = npt.NDArray[np.int8]
+
+
+@jit
+def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
+    """Draw the planes that the game has by its options, as seen by `viewer`, into `planes`, (C * points,) int8."""
+    if game.planes:
+        _write_alphazero(game, viewer, planes)
+    else:
+        _write_standard(game, viewer, planes)
+
+
+@jit
+def _write_alphazero(game: Record, viewer: int, planes: Tensor) -> None:
+    for seat in range(2):
+        colour, first = seat + 1, (_HISTORY + 1) * (seat != viewer)
+        _write_stones(game, colour, planes, first)
+        for ago in range(_HISTORY):
+            _write_trail(game, colour, ago, planes, first + 1 + ago)
+    _fill(game, planes, _BLACK_TO_MOVE, game.to_move == 0)
+
+
+@jit
+def _write_standard(game: Record, viewer: int, planes: Tensor) -> None:
+    own, on = viewer + 1, not is_over(game)
+    _write_stones(game, own, planes, _STONES)
+    _write_stones(game, 3 - own, planes, _STONES + 1)
+    _write_liberties(game, own, planes)
+    for plane in range(_KO, _LAST + 2):
+        _fill(game, planes, plane, False)
+    if on and viewer == game.to_move:
+        _write_ko(game, planes)
+    _write_last(game, planes)
+    _fill(game, planes, _PASSED, game.passes > 0)
+    _fill(game, planes, _BLACK, viewer == 0)
+    _fill(game, planes, _TO_MOVE, on and viewer == game.to_move)
+    _fill(game, planes, _LATE, game.max_plies - game.plies <= LATE_PLIES)
+    _fill(game, planes, _AHEAD, _leads(game, viewer))
+
+
+@jit
+def _write_stones(game: Record, colour: int, planes: Tensor, plane: int) -> None:
+    """Mark the stones of a colour (comparing int8 with int8 is what lets this loop vectorise)."""
+    points, cell = len(game.empty), np.int8(colour)
+    target = planes[plane * points : (plane + 1) * points]
+    for point in range(points):
+        target[point] = game.board[point] == cell
+
+
+@jit
+def _write_trail(game: Record, colour: int, ago: int, planes: Tensor, plane: int) -> None:
+    """Mark the stones of a colour `ago + 1` turns ago."""
+    points, mask, cell = len(game.empty), np.uint16(3 << 2 * ago), np.uint16(colour << 2 * ago)
+    target = planes[plane * points : (plane + 1) * points]
+    for point in range(points):
+        target[point] = np.uint16(game.trail[point] & mask) == cell
+
+
+@jit
+def _fill(game: Record, planes: Tensor, plane: int, value: bool) -> None:
+    points, number = len(game.empty), np.int8(value)
+    target = planes[plane * points : (plane + 1) * points]
+    for point in range(points):
+        target[point] = number
+
+
+@jit
+def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
+    """Mark the stones of each chain in the plane of its liberties."""
+    points, counts, kinds = len(game.empty), scratch(), scratch()
+    _count_liberties(game, counts)
+    for point in range(points):
+        kinds[point] = counts[game.chain[point]] | game.board[point] << 2
+    for count in range(1, 4):
+        _write_kind(points, kinds, own << 2 | count, planes, _OWN + count - 1)
+        _write_kind(points, kinds, (3 - own) << 2 | count, planes, _OTHER + count - 1)
+
+
+@jit
+def _count_liberties(game: Record, counts: Bytes) -> None:
+    """Count the liberties of each chain, up to 3, into its head's place: each empty point is one of all chains beside.
+
+    There are no questions asked, which would take longer: what is no chain has places of its own, one for each side,
+    since to add to one place again and again takes longer too.
+    """
+    points = len(game.empty)
+    first = first_row(points)
+    for point in range(points + 4):
+        counts[point] = 0
+    for place in range(game.num_empty):
+        row = first + wide(game.empty[place])
+        a, b = game.chain[NEIGHBOURS[row, 0]], game.chain[NEIGHBOURS[row, 1]]
+        c, d = game.chain[NEIGHBOURS[row, 2]], game.chain[NEIGHBOURS[row, 3]]
+        _add(counts, wide(a), 1)
+        _add(counts, wide(b + (b == points)), int(b != a))
+        _add(counts, wide(c + 2 * (c == points)), int((c != a) & (c != b)))
+        _add(counts, wide(d + 3 * (d == points)), int((d != a) & (d != b) & (d != c)))
+
+
+@jit
+def _add(counts: Bytes, place: int, more: int) -> None:
+    """Add to a count that goes up to 3."""
+    counts[place] = min(wide(counts[place]) + more, 3)
+
+
+@jit
+def _write_kind(points: int, kinds: Bytes, kind: int, planes: Tensor, plane: int) -> None:
+    target, wanted = planes[plane * points : (plane + 1) * points], np.uint8(kind)
+    for point in range(points):
+        target[point] = kinds[point] == wanted
+
+
+@jit
+def _write_ko(game: Record, planes: Tensor) -> None:
+    points = len(game.empty)
+    if game.ko_point >= 0:
+        planes[_KO * points + game.ko_point] = 1
+    if has_superko(game):
+        for place in range(game.num_empty):
+            point = wide(game.empty[place])
+            if not is_suicide(game, point) and repeats(game, point):
+                planes[_KO * points + point] = 1
+
+
+@jit
+def _write_last(game: Record, planes: Tensor) -> None:
+    points = len(game.empty)
+    if game.last >= 0:
+        planes[_LAST * points + game.last] = 1
+    if game.before_last >= 0:
+        planes[(_LAST + 1) * points + game.before_last] = 1
+
+
+@jit
+def _leads(game: Record, viewer: int) -> bool:
+    """Tell whether the viewer has more points, whoever may have resigned."""
+    black, white = points_of(game)
+    lead = 2 * black - 2 * white - game.komi
+    return lead > 0 if viewer == 0 else lead < 0

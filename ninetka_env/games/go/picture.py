@@ -1,0 +1,208 @@
+"""Pictures of Go in pixels: positions, whom the points belong to, numbered diagrams.
+
+Lengths are counted in the distance of two lines. What never changes is drawn once for each size; pygame is imported by
+the functions that draw.
+"""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.drawing import Canvas, Colour, lens, mix, pixels_of, shaded, stone_sprite
+from ninetka_env.core.game import result_of
+from ninetka_env.core.record import GameRecord
+from ninetka_env.games.go.diagram import make_diagram
+from ninetka_env.games.go.game import Game
+from ninetka_env.games.go.geometry import FILE_NAMES, star_points
+from ninetka_env.games.go.text import SEATS
+
+STONE_COLOURS: tuple[Colour, ...] = ((52, 50, 54), (238, 235, 228))
+"""RGB of the stones, by seat."""
+
+_PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (150, 137, 124)
+_WOOD, _LINE, _NAMES, _LAST, _KO = (222, 184, 122), (96, 68, 40), (120, 88, 54), (214, 72, 52), (62, 106, 176)
+_MARGIN = 1.25
+"""From the edge of the picture to the first line."""
+
+
+def render_rgb(
+    game: Game, size: int = 720, *, territory: bool = False, ownership: npt.ArrayLike | None = None
+) -> npt.NDArray[np.uint8]:
+    """Return a picture of the position, (size, 7 * size // 5, 3) uint8, with a panel beside the board.
+
+    Args:
+        game: the position.
+        size: the height in pixels, 100..4000.
+        territory: whether to mark the empty points that belong to a seat as the board stands.
+        ownership: (S, S) numbers, rank 1 first, from 1 (surely Black's in the end) to -1 (White's), to be drawn.
+
+    Raises:
+        ValueError: if `size` or the shape of `ownership` is wrong.
+        ImportError: if pygame is missing, naming the extra to install.
+    """
+    board = _Board(size, game.size)
+    board.stones(game.board)
+    if territory:
+        owners = np.where(game.board == 0, game.owners(), -1)
+        board.ownership(np.select([owners == 0, owners == 1], [1.0, -1.0]))
+    if ownership is not None:
+        board.ownership(_checked(ownership, game.size))
+    board.marks(game)
+    _draw_panel(board, game)
+    return pixels_of(board.finished())
+
+
+def render_diagram(
+    record: GameRecord, first: int = 1, last: int | None = None, *, size: int = 720
+) -> npt.NDArray[np.uint8]:
+    """Return a numbered diagram, (size, 7 * size // 5, 3) uint8, with its captions beside the board.
+
+    Args:
+        record: a game of Go.
+        first: the first turn to show, counted from 1.
+        last: the last one; None for that of the game.
+        size: the height in pixels, 100..4000.
+
+    Raises:
+        ValueError: naming what is wrong with the turns or the size.
+    """
+    diagram = make_diagram(record, first, last)
+    board = _Board(size, len(diagram.cells))
+    board.stones(diagram.cells)
+    board.numbers(diagram.cells, diagram.numbers)
+    lines = textwrap.wrap(", ".join(diagram.captions), 26)
+    board.text(f"{diagram.first} to {diagram.last}", board.left, 0.9, 0.7, _TEXT)
+    for row, line in enumerate(lines[:24]):
+        board.text(line, board.left, 1.9 + 0.5 * row, 0.4, _TEXT)
+    return pixels_of(board.finished())
+
+
+def _checked(ownership: npt.ArrayLike, size: int) -> npt.NDArray[np.float64]:
+    values = np.asarray(ownership, np.float64)
+    if values.shape != (size, size) or not (abs(values) <= 1).all():
+        raise ValueError(f"ownership: expected ({size}, {size}) numbers of -1 to 1, found shape {values.shape}")
+    return values
+
+
+class _Board(Canvas):
+    """A canvas with a board; places are measured in tenths of the picture's height whatever the board's size."""
+
+    def __init__(self, height: int, size: int, background: bool = True) -> None:
+        if not 100 <= height <= 4000:
+            raise ValueError(f"size={height}: expected a height of 100..4000 pixels")
+        super().__init__((7 * height // 5, height), 11.0, _background(height, size) if background else None)
+        self.size, self.step = size, (11 - 2 * _MARGIN) / (size - 1)
+        self.left = 11.25
+        """Where the panel begins."""
+
+    def place(self, point: int) -> tuple[float, float]:
+        """Return where a point is, from the left and from the top."""
+        rank, file = divmod(point, self.size)
+        return _MARGIN + self.step * file, 11 - _MARGIN - self.step * rank
+
+    def stones(self, cells: npt.NDArray[np.int8]) -> None:
+        """Draw the stones of a board of cell codes."""
+        for point in np.flatnonzero(cells).tolist():
+            sprite = _stone_sprite(int(cells.flat[point]) - 1, round(0.95 * self.step * self.cell))
+            self.sprite(sprite, *self.place(point))
+
+    def ownership(self, values: npt.NDArray[np.float64]) -> None:
+        """Draw squares in the colour of whom the points belong to, the larger the surer."""
+        for point, value in enumerate(values.ravel().tolist()):
+            if abs(value) > 0.05:
+                (x, y), side = self.place(point), 0.5 * self.step * abs(value) ** 0.5
+                colour = STONE_COLOURS[int(value < 0)]
+                self.box(x - side / 2, y - side / 2, side, side, mix(colour, _WOOD, 0.5), 0.04)
+                self.box(x - 0.42 * side, y - 0.42 * side, 0.84 * side, 0.84 * side, colour, 0.03)
+
+    def marks(self, game: Game) -> None:
+        """Mark the last stone by a ring, and points that the ko rule forbids by a square."""
+        last = int(game.records["last"][0])
+        if last >= 0:
+            self.disc(*self.place(last), 0.24 * self.step, _LAST, 0.075 * self.step)
+        for point in game.ko_points().tolist():
+            (x, y), side = self.place(point), 0.42 * self.step
+            self.box(x - side / 2, y - side / 2, side, side, _KO, 0.03)
+            self.box(x - 0.3 * side, y - 0.3 * side, 0.6 * side, 0.6 * side, _WOOD)
+
+    def numbers(self, cells: npt.NDArray[np.int8], numbers: npt.NDArray[np.int16]) -> None:
+        """Write the numbers of the turns on the stones."""
+        for point in np.flatnonzero(numbers).tolist():
+            (x, y), text = self.place(point), str(numbers.flat[point])
+            height = self.step * (0.56, 0.5, 0.4, 0.32)[len(text) - 1]
+            self.text(text, x, y, height, STONE_COLOURS[2 - int(cells.flat[point])], 0.5)
+
+
+@functools.lru_cache(maxsize=16)
+def _stone_sprite(seat: int, diameter: int) -> Any:
+    return stone_sprite(shaded(STONE_COLOURS[seat], *lens(diameter)), diameter)
+
+
+@functools.lru_cache(maxsize=4)
+def _background(height: int, size: int) -> Any:
+    """Return a surface with what never changes: page, wood, lines, star points, names of files and ranks."""
+    board = _Board(height, size, background=False)
+    board.surface.fill(_PAGE)
+    board.box(0.22, 0.28, 10.6, 10.6, mix(_PAGE, (0, 0, 0), 0.2), 0.2)
+    board.box(0.2, 0.2, 10.6, 10.6, _WOOD, 0.2)
+    board.grain(_WOOD)
+    low, high = _MARGIN, 11 - _MARGIN
+    for line in range(size):
+        x, y = board.place(line * size + line)
+        width = 0.035 if line in (0, size - 1) else 0.02
+        board.box(x - width / 2, low, width, high - low, _LINE)
+        board.box(low - width / 2, y - width / 2, high - low + width, width, _LINE)
+        for far in (0.55, 10.45):
+            board.text(FILE_NAMES[line], x, far, 0.36, _NAMES, 0.5)
+            board.text(str(line + 1), far, y, 0.36, _NAMES, 0.5)
+    for point in star_points(size):
+        board.disc(*board.place(point), min(0.09, 0.12 * board.step), _LINE)
+    return board.surface
+
+
+def _draw_panel(board: _Board, game: Game) -> None:
+    """Draw what stands beside the board: where the game is, the seats with captures and scores, the last turn."""
+    left, width = board.left, 3.85
+    board.text("Go", left, 0.95, 1.3, _TEXT)
+    board.text(headline(game), left, 1.75, 0.42, _TEXT if game.is_over else _FAINT)
+    active = game.winner() if game.is_over else game.to_move
+    captured, scores = game.captured().tolist(), game.scores().tolist()
+    for seat, name in enumerate(SEATS):
+        top, tint = 2.5 + 1.6 * seat, mix(_CARD, _WOOD, 0.45)
+        board.box(left + 0.03, top + 0.05, width, 1.4, mix(_PAGE, (0, 0, 0), 0.1), 0.18)
+        board.box(left, top, width, 1.4, tint if seat == active else _CARD, 0.18)
+        if seat == active:
+            board.box(left, top + 0.2, 0.12, 1.0, _LAST, 0.05)
+        board.sprite(_stone_sprite(seat, round(0.8 * board.cell)), left + 0.75, top + 0.7)
+        board.text(name, left + 1.35, top + 0.5, 0.5, _TEXT)
+        board.text(f"took {captured[seat]}", left + 1.35, top + 0.98, 0.36, mix(_FAINT, _TEXT, 0.4))
+        board.text(f"{scores[seat]:g}", left + width - 0.25, top + 0.72, 0.8, _TEXT, 1)
+    board.text(f"komi {game.komi:g}, {game.scoring} scoring", left, 6.1, 0.36, _FAINT)
+    board.text(f"{game.ko} ko", left, 6.6, 0.36, _FAINT)
+    board.text(last_turn(game), left, 10.4, 0.42, _FAINT)
+
+
+# What pictures say, in text as in pixels
+
+
+def headline(game: Game) -> str:
+    """Say where the game is, or who won."""
+    if not game.is_over:
+        return f"ply {game.ply}, {SEATS[game.to_move]} to move"
+    result = game.result()
+    return "drawn (jigo)" if result == "0" else f"{result_of(game)}, {result}"
+
+
+def last_turn(game: Game) -> str:
+    """Tell of the last turn, `""` before the first."""
+    last = int(game.records["last"][0])
+    if game.event is not None:
+        return f"{SEATS[game.event.seat]}: {game.event.kind}"
+    if game.passes:
+        return f"{SEATS[1 - game.to_move]} passed"
+    return f"{SEATS[1 - game.to_move]} at {game.action_name(last)}" if last >= 0 else ""

@@ -1,0 +1,320 @@
+"""The rules of Go, compiled: one game is one record, a batch is an array of them.
+
+Each size of the board has a record type of its own, and another one where superko must know all earlier boards; the
+compiler sees the size in it. All functions trust their arguments (`is_legal` tells) and draw no random numbers.
+
+Stones of a chain form a ring (`after`) and know its *head*, one of them, in whose place the numbers of the chain are
+kept. `liberties` are counted once for each stone beside them, so a chain that has an empty point on two sides counts it
+twice: that costs one addition to keep up, and still is 0 just when the chain has none ("pseudo-liberties", as in
+libEGO, the library of L. Lew). Empty points, and what is off the board, belong to a chain that nobody looks at, whose
+head is off the board: loops over neighbours then need no questions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit, lowest
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.go.geometry import LARGEST, NEIGHBOURS, SMALLEST, WALL, first_row, wide
+from ninetka_env.games.go.repetition import (
+    MAX_PLIES,
+    SKETCH_WORDS,
+    forget_boards,
+    has_superko,
+    hash_after,
+    hash_after_pass,
+    repeats,
+    see,
+    touching,
+)
+
+KO_RULES = ("simple", "positional", "situational")
+SCORINGS = ("area", "document", "territory")
+PLANE_SETS = ("standard", "alphazero")
+"""Options of the game; a record holds the index of its own in each of these tuples."""
+
+NOBODY = -1
+"""Stands for a point where there is none."""
+
+
+def _record_type(size: int, superko: bool) -> np.dtype[Any]:
+    """Make the record type of a size of the board."""
+    points = size * size
+    number = np.uint8 if points + 1 < 256 else np.uint16
+    fields: list[Any] = [
+        ("seen", np.uint64, (MAX_PLIES + 1 if superko else 1,)),  # hashes of all boards so far: see `repetition`
+        ("sketch", np.uint64, (SKETCH_WORDS if superko else 1,)),
+        ("trail", np.uint16, (points,)),  # the cell 1 to 7 turns ago, two bits each, for the planes "alphazero" only
+        ("liberties", np.int16, (points + 1,)),  # by head, counted once for each stone beside them
+        ("captured", np.int16, (2,)),  # opposing stones that each seat took
+        ("komi", np.int16),  # in half points
+        ("plies", np.int16),
+        ("max_plies", np.int16),
+        ("num_empty", np.int16),
+        ("num_seen", np.int16),
+        ("ko_point", np.int16),  # where the seat to move may not take back by the simple ko rule, or -1
+        ("last", np.int16),  # the points of the last two turns, -1 for a pass or none
+        ("before_last", np.int16),
+        ("chain", number, (points + 1,)),  # the head of each stone's chain; off the board for empty points
+        ("after", number, (points,)),  # the next stone of the ring
+        ("stones", number, (points,)),  # by head
+        ("empty", number, (points,)),  # the first `num_empty` are the empty points, in any order
+        ("place", number, (points,)),  # where in `empty` an empty point is
+        ("board", np.int8, (points + 1,)),  # cell codes: 0 empty, seat + 1; the last one is `WALL`
+        ("crowd", np.int8, (points + 1,)),  # how many neighbours are stones or off the board
+        ("num_players", np.int8),
+        ("to_move", np.int8),
+        ("passes", np.int8),  # turns passed in a row
+        ("resigned", np.int8),  # the seat that has resigned by an action, plus 1; else 0
+        ("ko", np.int8),
+        ("scoring", np.int8),
+        ("planes", np.int8),
+        ("handicap", np.int8),
+        ("allow_resign", np.int8),
+    ]
+    bytes_used = np.dtype(fields).itemsize
+    fields.append(("spare", np.int8, (-bytes_used % 8 or 8,)))  # always 0, so that equal games are equal byte for byte
+    return np.dtype((np.record, np.dtype(fields, align=True)))
+
+
+_SIZES = range(SMALLEST, LARGEST + 1)
+_TYPES = {(size, superko): _record_type(size, superko) for size in _SIZES for superko in (False, True)}
+
+
+def record_type(size: int, superko: bool = False) -> np.dtype[Any]:
+    """Return the type of the records of games on a board of this size, with or without room for earlier boards."""
+    return _TYPES[size, superko]
+
+
+@jit
+def clear(game: Record) -> None:
+    """Make `game` an empty board with seat 0 to move; its options stay as they are."""
+    points = len(game.empty)
+    row = first_row(points)
+    for point in range(points):
+        game.trail[point] = game.board[point] = 0
+        game.after[point] = game.stones[point] = game.liberties[point] = game.crowd[point] = 0
+        game.empty[point] = game.place[point] = point
+        game.chain[point] = points
+        for k in range(4):
+            game.crowd[point] += NEIGHBOURS[row + point, k] == points
+    game.board[points], game.chain[points] = WALL, points
+    game.liberties[points] = game.crowd[points] = 0
+    game.captured[0] = game.captured[1] = 0
+    game.plies = game.to_move = game.passes = game.resigned = 0
+    game.num_players = 2
+    game.num_empty = points
+    game.ko_point = game.last = game.before_last = NOBODY
+    for place in range(len(game.spare)):
+        game.spare[place] = 0
+    forget_boards(game)
+
+
+# What is legal
+
+
+@jit
+def is_over(game: Record) -> bool:
+    """Tell whether two passes in a row, the limit of plies or a resignation have ended the game."""
+    return game.passes >= 2 or game.plies >= game.max_plies or game.resigned != 0
+
+
+@jit
+def num_actions(game: Record) -> int:
+    """Return the number of points, and one more for the pass, and one for resigning where that is an action."""
+    return len(game.empty) + 1 + int(game.allow_resign)
+
+
+@jit
+def is_legal(game: Record, action: int) -> bool:
+    """Tell whether the seat to move may play `action`; any int is a fair question."""
+    if action < 0 or action >= num_actions(game) or is_over(game):
+        return False
+    return action >= len(game.empty) or (game.board[action] == 0 and may_place(game, action))
+
+
+@jit
+def may_place(game: Record, point: int) -> bool:
+    """Tell whether the seat to move may place a stone on an empty point of a game that is on."""
+    if point == game.ko_point or is_suicide(game, point):
+        return False
+    return not (has_superko(game) and repeats(game, point))
+
+
+@jit
+def is_suicide(game: Record, point: int) -> bool:
+    """Tell whether a stone that the seat to move places on an empty point captures nothing and has no liberty there."""
+    if game.crowd[point] < 4:
+        return False
+    row, own = first_row(len(game.empty)) + point, game.to_move + 1
+    for k in range(4):
+        cell = game.board[NEIGHBOURS[row, k]]
+        if cell != WALL:
+            head = game.chain[NEIGHBOURS[row, k]]
+            last_liberty = game.liberties[head] == touching(game, row, head)
+            if last_liberty != (cell == own):
+                return False
+    return True
+
+
+@jit
+def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
+    """Write the legal actions of the seat to move into `mask`, (num_actions,) int8; all zero when the game is over."""
+    points = len(game.empty)
+    if is_over(game):
+        mask[:] = 0
+        return
+    for point in range(points):
+        mask[point] = game.board[point] == 0
+    for action in range(points, len(mask)):
+        mask[action] = 1
+    if has_superko(game):
+        for place in range(game.num_empty):
+            point = wide(game.empty[place])
+            mask[point] = may_place(game, point)
+        return
+    for place in range(game.num_empty):
+        point = wide(game.empty[place])
+        if game.crowd[point] == 4:
+            mask[point] = not is_suicide(game, point)
+    if game.ko_point >= 0:
+        mask[game.ko_point] = 0
+
+
+# Turns
+
+
+@jit
+def play(game: Record, action: int) -> int:
+    """Play a legal action and hand the turn on; returns 0, nobody is passed over in Go."""
+    if action > len(game.empty):
+        game.resigned = game.to_move + 1
+        return 0
+    if game.planes:
+        _remember(game)
+    take_turn(game, action)
+    return 0
+
+
+@jit
+def _remember(game: Record) -> None:
+    """Add the board to the trail of the last seven."""
+    for point in range(len(game.trail)):
+        game.trail[point] = ((game.trail[point] << 2) | game.board[point]) & 0x3FFF
+
+
+@jit
+def take_turn(game: Record, action: int) -> None:
+    """Place a stone or pass, and hand the turn on; unlike `play` it leaves the trail of earlier boards as it is."""
+    game.ko_point = NOBODY
+    game.before_last = game.last
+    if action == len(game.empty):
+        if has_superko(game):
+            see(game, hash_after_pass(game))
+        game.last = NOBODY
+        game.passes += 1
+    else:
+        if has_superko(game):
+            see(game, hash_after(game, action))
+        game.last = action
+        game.passes = 0
+        place_stone(game, action)
+    game.plies += 1
+    game.to_move = 1 - game.to_move
+
+
+@jit
+def place_stone(game: Record, point: int) -> None:
+    """Place a stone of the seat to move, take what it captures, and note the ko that this makes."""
+    put(game, point, game.to_move + 1)
+    captured = _capture_around(game, point)
+    if captured:
+        game.captured[game.to_move] += captured
+        if captured == 1 and game.stones[game.chain[point]] == 1 and game.liberties[point] == 1:
+            game.ko_point = game.empty[game.num_empty - 1]  # the stone just taken
+
+
+@jit
+def put(game: Record, point: int, colour: int) -> None:
+    """Put a stone on an empty point, nothing more: chains without a liberty stay."""
+    points = len(game.empty)
+    row = first_row(points) + point
+    _fill(game, point)
+    game.board[point] = colour
+    game.chain[point] = game.after[point] = point
+    game.stones[point] = 1
+    game.liberties[point] = 4 - game.crowd[point]
+    friends = 0  # as bits: four questions at once are cheaper than four that chance answers
+    for k in range(4):
+        neighbour = NEIGHBOURS[row, k]
+        game.crowd[neighbour] += 1
+        game.liberties[game.chain[neighbour]] -= 1
+        friends |= (game.board[neighbour] == colour) << k
+    game.crowd[points] = game.liberties[points] = 0
+    while friends:
+        neighbour = NEIGHBOURS[row, lowest(friends)]
+        friends &= friends - 1
+        if game.chain[neighbour] != game.chain[point]:
+            _join(game, game.chain[neighbour], game.chain[point])
+
+
+@jit
+def _fill(game: Record, point: int) -> None:
+    """Take a point from the list of the empty ones; the last of the list takes its place."""
+    game.num_empty -= 1
+    moved, place = game.empty[game.num_empty], game.place[point]
+    game.empty[place] = moved
+    game.place[moved] = place
+
+
+@jit
+def _join(game: Record, one: int, other: int) -> None:
+    """Make one chain of two, given by their heads; the one with more stones keeps its head."""
+    if game.stones[one] < game.stones[other]:
+        one, other = other, one
+    game.stones[one] += game.stones[other]
+    game.liberties[one] += game.liberties[other]
+    stone = other
+    for _ in range(game.stones[other]):
+        game.chain[stone] = one
+        stone = game.after[stone]
+    game.after[one], game.after[other] = game.after[other], game.after[one]
+
+
+@jit
+def _capture_around(game: Record, point: int) -> int:
+    """Remove the opposing chains next to a point that have no liberty; return how many stones that are."""
+    row, captured, dead = first_row(len(game.empty)) + point, 0, 0
+    for k in range(4):
+        neighbour = NEIGHBOURS[row, k]
+        dead |= ((game.board[neighbour] == 2 - game.to_move) & (game.liberties[game.chain[neighbour]] == 0)) << k
+    while dead:
+        neighbour = NEIGHBOURS[row, lowest(dead)]
+        dead &= dead - 1
+        if game.board[neighbour]:  # a chain that is next to the point twice is taken once
+            captured += _remove(game, game.chain[neighbour])
+    return captured
+
+
+@jit
+def _remove(game: Record, head: int) -> int:
+    """Remove a chain from the board; return the number of its stones."""
+    points, stone = len(game.empty), head
+    first = first_row(points)
+    for _ in range(game.stones[head]):
+        game.board[stone] = 0
+        game.chain[stone] = points
+        game.place[stone] = game.num_empty
+        game.empty[game.num_empty] = stone
+        game.num_empty += 1
+        for k in range(4):
+            neighbour = NEIGHBOURS[first + wide(stone), k]
+            game.crowd[neighbour] -= 1
+            game.liberties[game.chain[neighbour]] += 1
+        stone = game.after[stone]
+    game.crowd[points] = game.liberties[points] = 0
+    return game.stones[head]

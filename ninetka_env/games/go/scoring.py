@@ -1,0 +1,132 @@
+"""What a game of Go is worth: points by the three ways of counting, the winner, rewards, and who owns which point.
+
+Nothing is removed as dead: the board counts as it stands (J. Tromp and B. Taylor, "The logical rules of Go"). An empty
+region is the territory of a seat if only its stones are next to it; else it is nobody's, as the empty board is.
+
+    "area"       stones + territory                the Chinese way
+    "document"   stones + territory + captured     as the description of the game adds up
+    "territory"  territory + captured              the Japanese way, without agreement about the dead
+
+White has the komi on top. With an integer komi scores may be equal: the game is drawn, a *jigo*.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.go.geometry import BLACK, NOT_LEFT, NOT_RIGHT, WHITE, first_row
+from ninetka_env.games.go.scratch import LENGTH, Bytes, scratch
+
+AREA, DOCUMENT, TERRITORY = 0, 1, 2
+"""Places in `rules.SCORINGS`."""
+
+_OFFSET = 32
+"""Where the board begins in scratch room, so that one can look a rank below it."""
+
+
+@jit
+def winner_of(game: Record) -> int:
+    """Return the seat with more points as the board stands, or `DRAWN`; after a resignation, the other seat."""
+    if game.resigned:
+        return 2 - game.resigned
+    black, white = points_of(game)
+    if 2 * black == 2 * white + game.komi:
+        return DRAWN
+    return int(2 * black < 2 * white + game.komi)
+
+
+@jit
+def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
+    """Write the points of Black, and those of White with the komi, into `scores`, (2,) of floats."""
+    black, white = points_of(game)
+    scores[0] = black
+    scores[1] = white + game.komi / 2
+
+
+@jit
+def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
+    """Write (own score - other score) / points of the board, at most 1, (2,) float32; all after a resignation."""
+    black, white = points_of(game)
+    lead = min(max((black - white - game.komi / 2) / len(game.empty), -1.0), 1.0)
+    if game.resigned:
+        lead = 1.0 if game.resigned == 2 else -1.0
+    rewards[0] = lead
+    rewards[1] = -lead
+
+
+@jit
+def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
+    """Write the seat whose stone or territory each point is, (points,) int8; -1 where nobody's."""
+    reach = scratch()
+    _write_reach(game, reach)
+    for point in range(len(game.empty)):
+        who = reach[_OFFSET + point]
+        targets[point] = 0 if who == BLACK else 1 if who == WHITE else -1
+
+
+@jit
+def points_of(game: Record) -> tuple[int, int]:
+    """Return the points of Black and of White, without komi, by the way of counting that the game has."""
+    reach = scratch()
+    _write_reach(game, reach)
+    here = reach[_OFFSET : _OFFSET + len(game.empty)]
+    black, white = np.uint16(0), np.uint16(0)  # of 16 bits, for the sake of wide instructions
+    for point in range(len(here)):
+        black = np.uint16(black + (here[point] == BLACK))
+        white = np.uint16(white + (here[point] == WHITE))
+    if game.scoring == AREA:
+        return int(black), int(white)
+    return int(black) + _besides(game, 0), int(white) + _besides(game, 1)
+
+
+@jit
+def _besides(game: Record, seat: int) -> int:
+    """Return what a way of counting other than by area adds to the area of a seat."""
+    stones = 0
+    if game.scoring == TERRITORY:
+        for point in range(len(game.empty)):
+            stones += game.board[point] == seat + 1
+    return game.captured[seat] - stones
+
+
+@jit
+def _write_reach(game: Record, reach: Bytes) -> None:
+    """Write the colours of the stones on or around each point: codes of cells, 3 for both, from `_OFFSET` on.
+
+    Colours spread over empty points from neighbour to neighbour, everywhere at once, until nothing changes.
+    """
+    points = len(game.empty)
+    empty, spread = scratch(), scratch()
+    for place in range(LENGTH):
+        reach[place] = spread[place] = empty[place] = 0
+    here = reach[_OFFSET : _OFFSET + points]
+    for point in range(points):
+        here[point] = game.board[point]
+        empty[point] = 255 if game.board[point] == 0 else 0
+    while _spread(points, empty, reach, spread):
+        _spread(points, empty, spread, reach)
+
+
+@jit
+def _spread(points: int, empty: Bytes, old: Bytes, new: Bytes) -> int:
+    """Let colours spread to neighbouring empty points; return 0 if nothing changes.
+
+    What lies behind the board in the last vector register is not empty, so it stays 0.
+    """
+    size, first, changed = int(np.sqrt(points)), first_row(points), np.uint8(0)
+    room = (points + 31) // 32 * 32
+    here, target = old[_OFFSET : _OFFSET + room], new[_OFFSET : _OFFSET + room]
+    left, right = old[_OFFSET - 1 : _OFFSET - 1 + room], old[_OFFSET + 1 : _OFFSET + 1 + room]
+    below, above = old[_OFFSET - size : _OFFSET - size + room], old[_OFFSET + size : _OFFSET + size + room]
+    not_left, not_right = NOT_LEFT[first : first + room], NOT_RIGHT[first : first + room]
+    for place in range(room):
+        around = (left[place] & not_left[place]) | (right[place] & not_right[place]) | below[place] | above[place]
+        target[place] = here[place] | (around & empty[place])
+        changed = np.uint8(changed | (target[place] ^ here[place]))
+    return int(changed)

@@ -1,0 +1,192 @@
+"""Positions of Go as text: a line for programs, a drawing for people.
+
+`str(game)` gives both, and `Game.from_text` reads both or the line alone:
+
+    go5 ...../.XO../X.XO./.XO../..... W ko=- komi=7 caps=0,1 ply=7 rules=simple,area
+
+    5 . . . . .
+    4 . X O . .
+    3 X . X O .
+    2 . X O . .
+    1 . . . . .
+      A B C D E
+
+`X` is a black stone, `O` a white one. The line has the size of the board, its ranks from the highest down, who is to
+move, the point that the simple ko rule forbids now, komi, the stones that Black and White took, the plies played, and
+the rules: ko, scoring. What is not as usual follows, in this order: the limit of plies (`max=100`), the turns passed in
+a row (`passes=1`), the other options (`handicap=2`, `planes=alphazero`, `resign`), and in place of `resign` `resigned`
+if the player to move has done it. What came before is not written: superko and the planes of earlier turns start anew.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.text import quote
+from ninetka_env.games.go.geometry import FILE_NAMES, LARGEST, SMALLEST, point_index, point_name
+from ninetka_env.games.go.repetition import MAX_PLIES
+from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS
+
+if TYPE_CHECKING:
+    from ninetka_env.games.go.game import Game
+
+SEATS = ("Black", "White")
+"""What people call the seats, after the colours of their stones."""
+SIGNS = ".XO"
+"""The sign of each cell code."""
+MOST_CAPTURED = 9999
+
+
+def write_line(game: Game) -> str:
+    """Return a position in one line."""
+    ranks = "/".join("".join(SIGNS[cell] for cell in rank) for rank in game.board[::-1])
+    point = int(game.records["ko_point"][0])
+    ko = "-" if point < 0 else point_name(point, game.size)
+    black, white = game.captured().tolist()
+    line = f"go{game.size} {ranks} {SEATS[game.to_move][0]} ko={ko} komi={game.komi:g} caps={black},{white}"
+    line += f" ply={game.ply} rules={game.ko},{game.scoring}"
+    more = {
+        "max": game.max_plies if game.max_plies != 2 * game.size**2 else None,
+        "passes": game.passes or None,
+        "handicap": game.handicap or None,
+        "planes": game.planes if game.planes != PLANE_SETS[0] else None,
+    }
+    line += "".join(f" {name}={value}" for name, value in more.items() if value is not None)
+    resigned = bool(game.records["resigned"][0])
+    return line + (" resigned" if resigned else " resign" if game.allow_resign else "")
+
+
+def draw(board: npt.NDArray[np.int8]) -> str:
+    """Draw a board of cell codes, rank 1 first, as people see it: rank 1 at the bottom."""
+    size = len(board)
+    width = len(str(size))
+    ranks = [f"{rank + 1:{width}} {' '.join(SIGNS[cell] for cell in board[rank])}" for rank in range(size)]
+    return "\n".join([*ranks[::-1], f"{'':{width}} {' '.join(FILE_NAMES[:size])}"])
+
+
+def read_drawing(text: str) -> npt.NDArray[np.int8]:
+    """Return the (size, size) board of cell codes, rank 1 first, that `draw` has drawn; spaces are free.
+
+    Raises:
+        ValueError: naming the line that is wrong and what is expected there.
+    """
+    lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    size = len(lines) - 1
+    if not SMALLEST <= size <= LARGEST:
+        raise ValueError(f"a board of {max(size, 0)} ranks: expected {SMALLEST} to {LARGEST}, and a line of file names")
+    board = np.zeros((size, size), np.int8)
+    for rank, (number, words) in zip(range(size - 1, -1, -1), lines, strict=False):
+        if len(words) != size + 1 or words[0] != str(rank + 1) or not {*words[1:]} <= {*SIGNS}:
+            raise ValueError(
+                f"line {number}: expected {rank + 1} and {size} of {' '.join(SIGNS)}, found {quote(' '.join(words))}"
+            )
+        board[rank] = [SIGNS.index(sign) for sign in words[1:]]
+    number, words = lines[-1]
+    if words != [*FILE_NAMES[:size]]:
+        raise ValueError(f"line {number}: expected {' '.join(FILE_NAMES[:size])!r}, found {quote(' '.join(words))}")
+    return board
+
+
+class Position(NamedTuple):
+    """What the line of a position says."""
+
+    board: npt.NDArray[np.int8]
+    """(size, size) cell codes, rank 1 first."""
+    to_move: int
+    ko_point: int
+    """-1 for none."""
+    komi: float
+    captured: tuple[int, int]
+    plies: int
+    ko: str
+    scoring: str
+    max_plies: int | None
+    passes: int
+    handicap: int
+    planes: str
+    allow_resign: bool
+    resigned: bool
+
+
+_NUMBER = r"(0|[1-9][0-9]{0,3})"
+_WORDS = (
+    ("go9, or another size", r"go([1-9][0-9]?)"),
+    ("the ranks, highest first, with / between them", r"([.XO/]+)"),
+    ("B or W", r"([BW])"),
+    ("ko=- or a point", r"ko=(-|[A-HJ-T][1-9][0-9]?)"),
+    ("komi=7 or another number", r"komi=(-?[0-9]{1,3}(?:\.[05])?)"),
+    ("caps=0,0 or other numbers", rf"caps={_NUMBER},{_NUMBER}"),
+    ("ply=0 or another number", rf"ply={_NUMBER}"),
+    ("rules=simple,area or others", rf"rules=({'|'.join(KO_RULES)}),({'|'.join(SCORINGS)})"),
+)
+"""Each word of the line: what it is called, and its pattern."""
+_MORE = re.compile(
+    rf"(?: max={_NUMBER})?(?: passes=([12]))?(?: handicap=([2-5]))?(?: planes=({PLANE_SETS[1]}))?(?: (resign(?:ed)?))?"
+)
+
+
+def read_position(text: str) -> Position:
+    """Return what `str(game)` or `write_line` wrote.
+
+    Raises:
+        ValueError: if the text is no such position, naming what is wrong and what was expected.
+    """
+    line, _, drawing = text.strip().partition("\n")
+    words = line.split()
+    found: list[str] = []
+    for place, (expected, pattern) in enumerate(_WORDS):
+        word = words[place] if place < len(words) else ""
+        match = re.fullmatch(pattern, word)
+        if not match:
+            raise ValueError(f"word {place + 1} of the position: expected {expected}, found {quote(word)}")
+        found.extend(match.groups())
+    more = _MORE.fullmatch("".join(f" {word}" for word in words[len(_WORDS) :]))
+    if not more:
+        raise ValueError(
+            "after the rules: expected some of max=.. passes=.. handicap=.. planes=.. resign, in this order, "
+            f"found {quote(' '.join(words[len(_WORDS) :]))}"
+        )
+    size, ranks, colour, point, komi, black, white, plies, ko, scoring = found
+    board = _read_ranks(ranks, int(size))
+    _check_drawing(drawing, board)
+    return Position(
+        board,
+        "BW".index(colour),
+        -1 if point == "-" else point_index(point, int(size)),
+        float(komi),
+        (int(black), int(white)),
+        _check_plies("ply", int(plies)),
+        ko,
+        scoring,
+        None if more[1] is None else _check_plies("max", int(more[1])),
+        int(more[2] or 0),
+        int(more[3] or 0),
+        more[4] or PLANE_SETS[0],
+        more[5] is not None,
+        more[5] == "resigned",
+    )
+
+
+def _check_plies(name: str, number: int) -> int:
+    if number > MAX_PLIES:
+        raise ValueError(f"{name}={number}: expected at most {MAX_PLIES}")
+    return number
+
+
+def _read_ranks(text: str, size: int) -> npt.NDArray[np.int8]:
+    """Return the board of ranks from the highest down."""
+    if not SMALLEST <= size <= LARGEST:
+        raise ValueError(f"go{size}: expected a size of {SMALLEST} to {LARGEST}")
+    ranks = text.split("/")
+    if len(ranks) != size or any(len(rank) != size for rank in ranks):
+        raise ValueError(f"expected {size} ranks of {size} signs, found {quote(text)}")
+    return np.array([[SIGNS.index(sign) for sign in rank] for rank in ranks[::-1]], np.int8)
+
+
+def _check_drawing(drawing: str, board: npt.NDArray[np.int8]) -> None:
+    if drawing.strip() and not np.array_equal(read_drawing(f"\n{drawing}"), board):
+        raise ValueError("the board is drawn otherwise than the line above it says")

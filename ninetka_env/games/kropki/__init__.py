@@ -1,0 +1,1 @@
+"""Kropki: dots that enclose dots."""

@@ -1,0 +1,122 @@
+"""What searches ask of Kropki: the legal actions as choices, and random playouts.
+
+A choice is a node: to place a point there, or, when the seat is drawing, to draw the core told by that node; N ends
+the turn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ninetka_env.core.chance import Streams, draw_below
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import WORD, Record, Words
+from ninetka_env.games.kropki.geometry import LIVE
+from ninetka_env.games.kropki.rules import (
+    forget_drawable,
+    is_over,
+    mark_drawable,
+    next_drawable,
+    num_nodes,
+    place_point,
+    play,
+)
+
+
+@jit(counted=False)
+def write_choices(game: Record, choices: Words) -> None:
+    """Write the free nodes, or the drawable cores and the end of the turn."""
+    for word in range(len(choices)):
+        choices[word] = 0
+    if game.placed:
+        _add(choices, num_nodes(game))
+        point, left = -1, int(game.held[game.to_move])
+        while left:
+            point = next_drawable(game, point)
+            left -= mark_drawable(game, point)
+            _add(choices, point)
+        forget_drawable(game)
+        return
+    nodes, place = num_nodes(game), int(game.width) + 1
+    for word in range((nodes + WORD - 1) // WORD):
+        bits = np.int64(0)
+        for bit in range(min(WORD, nodes - word * WORD)):
+            bits |= np.int64(game.cell[place] & LIVE == 0) << bit
+            place += 1
+        choices[word] = bits
+
+
+@jit(counted=False)
+def _add(choices: Words, choice: int) -> None:
+    choices[choice // WORD] |= np.int64(1) << (choice % WORD)
+
+
+@jit(counted=False)
+def choice_action(game: Record, choice: int) -> int:
+    """Return the action that a choice stands for."""
+    return choice + num_nodes(game) if game.placed else choice
+
+
+@jit(counted=False)
+def random_action(game: Record, streams: Streams, index: int) -> int:
+    """Draw a uniformly random legal action from stream `index`."""
+    return _random_drawing(game, streams, index) if game.placed else _random_node(game, streams, index)
+
+
+@jit(counted=False)
+def _random_node(game: Record, streams: Streams, index: int) -> int:
+    """Draw a free node: by trying while that is quick, else by counting."""
+    nodes, place = num_nodes(game), int(game.width) + 1
+    if int(game.free) * 8 > nodes:
+        while True:
+            node = draw_below(streams, index, nodes)
+            if game.cell[place + node] & LIVE == 0:
+                return node
+    left = draw_below(streams, index, int(game.free))
+    while left >= 0:
+        left -= game.cell[place] & LIVE == 0
+        place += 1
+    return place - int(game.width) - 2
+
+
+@jit(counted=False)
+def _random_drawing(game: Record, streams: Streams, index: int) -> int:
+    """Draw one of the cores that may be drawn, or the end of the turn."""
+    drawn, count = 2 * num_nodes(game), 1
+    point, left = -1, int(game.held[game.to_move])
+    while left:
+        point = next_drawable(game, point)
+        left -= mark_drawable(game, point)
+        count += 1
+        if draw_below(streams, index, count) == 0:  # so each of them stays with the same chance
+            drawn = num_nodes(game) + point
+    forget_drawable(game)
+    return drawn
+
+
+@jit
+def playout(game: Record, streams: Streams, index: int) -> None:
+    """Play `game` to its end with uniformly random actions.
+
+    Nodes never become free again. So the free ones are tried in a random order, and those no longer free left out:
+    that draws from the free nodes uniformly at each turn.
+    """
+    _finish_turn(game, streams, index)
+    nodes, left = np.empty(num_nodes(game), np.int16), 0
+    for place in range(int(game.width) + 1, int(game.width) + 1 + num_nodes(game)):
+        nodes[left] = place
+        left += game.cell[place] & LIVE == 0
+    while not is_over(game):
+        chosen = draw_below(streams, index, left)
+        place, left = int(nodes[chosen]), left - 1
+        nodes[chosen] = nodes[left]
+        if game.cell[place] & LIVE == 0:
+            place_point(game, place)
+            _finish_turn(game, streams, index)
+
+
+@jit(counted=False)
+def _finish_turn(game: Record, streams: Streams, index: int) -> None:
+    """Draw or end the turn at random, as long as the seat to move is drawing."""
+    while game.placed:
+        play(game, _random_drawing(game, streams, index))

@@ -1,0 +1,64 @@
+"""Kropki for the register of games."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
+from ninetka_env.games.kropki import choices, observation, rules, scoring, start
+from ninetka_env.games.kropki.geometry import node_symmetries
+from ninetka_env.games.kropki.rules import RECORDS, SIDES, record_type
+from ninetka_env.games.kropki.text import SEATS
+
+
+def _sizes(options: Values) -> Sizes:
+    """A game has N places; with `"declared"` also, per turn, one end at most, and drawings.
+
+    Each drawing makes a live point inert, so that there are no more of them than points.
+    """
+    width, height = options["width"], options["height"]
+    nodes, declared = width * height, options["territory"] == "declared"
+    return Sizes(
+        dtype=record_type(width, height),
+        num_players=2,
+        num_actions=2 * nodes + 1 if declared else nodes,
+        planes=(observation.NUM_PLANES, height, width),
+        most_plies=3 * nodes if declared else nodes,
+    )
+
+
+def _limits(nodes: int) -> Limits:
+    return Limits(players=2, actions=2 * nodes + 1, choices=nodes + 1, targets=nodes)
+
+
+def _symmetries(options: Values) -> np.ndarray:
+    """Where the symmetries take the actions.
+
+    A drawing is told by the lowest point of a core, and a symmetry may make another one the lowest: no table can tell.
+    So with `"declared"` there is only the one that changes nothing.
+    """
+    nodes = node_symmetries(options["width"], options["height"])
+    return nodes if options["territory"] == "immediate" else np.arange(2 * nodes.shape[1] + 1)[None]
+
+
+KROPKI = register(
+    Definition(
+        name="kropki",
+        title="Kropki",
+        version="kropki_v0",
+        options=start.OPTIONS,
+        sizes=_sizes,
+        dtypes={record: _limits(width * height) for record, (width, height) in zip(RECORDS, SIDES, strict=True)},
+        compiled=(
+            start.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
+            rules.plies, rules.num_actions,
+            scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
+            observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
+            choices.write_choices, choices.choice_action, choices.random_action, choices.playout,
+        ),
+        game="ninetka_env.games.kropki.game:Game",
+        seats=SEATS,
+        score_dtype=np.int16,
+        symmetries=_symmetries,
+    )
+)  # fmt: skip

@@ -1,0 +1,211 @@
+"""`Game`: the readable Python face of one position of Kropki."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core import game
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.kropki import position, rules, text
+from ninetka_env.games.kropki.geometry import node_index, node_name
+from ninetka_env.games.kropki.rules import TERRITORIES
+from ninetka_env.games.kropki.start import STARTS
+
+
+class Game(game.Game):
+    """One position of Kropki, and the game that goes on from it.
+
+    Seat 0 is Black and opens, seat 1 is White. Node n is row * width + column, row 0 on top. Action n places a point on
+    node n. With `territory="declared"` action N + m then draws the core whose lowest opposing point is on node m, and
+    2N ends the turn; if there is nothing to draw, the turn ends by itself.
+
+    >>> game = Game.new(5, 4)
+    >>> for name in ("B3", "B4", "C3", "A3", "C4", "B2", "D4", "D3", "E4", "C2"):
+    ...     game.play(game.action_index(name))
+    >>> [game.action_name(action) for action in game.legal_actions()]
+    ['A4', 'E3', 'A2', 'D2', 'E2', 'A1', 'B1', 'C1', 'D1', 'E1']
+    """
+
+    __slots__ = ()
+
+    name = "kropki"
+
+    @classmethod
+    def new(cls, width: int = 10, height: int = 10, *, territory: str = "declared", start: str = "empty") -> Self:
+        """Start a game.
+
+        Args:
+            width: columns, 3 to 39.
+            height: rows, 3 to 32.
+            territory: `"declared"`: the players draw regions, after they have placed a point; `"immediate"`: the rules
+                draw all at once.
+            start: `"empty"`, or `"cross"`: two points of each seat stand in the middle.
+
+        Raises:
+            ValueError: naming the option that is wrong and the values it may have.
+        """
+        return cls.start(cls.definition().variant(width=width, height=height, territory=territory, start=start))
+
+    @classmethod
+    def from_board(
+        cls,
+        board: npt.ArrayLike,
+        region: npt.ArrayLike | None = None,
+        to_move: int = 0,
+        *,
+        drawing: bool = False,
+        last: int | None = None,
+        territory: str = "declared",
+        start: str = "empty",
+    ) -> Self:
+        """Set up a position.
+
+        Args:
+            board: (H, W) points: 0 none, seat + 1.
+            region: (H, W), in whose region each node lies: 0 nobody's, seat + 1; None for no regions.
+            to_move: the seat that acts next.
+            drawing: it has placed its point, and may draw now.
+            last: the node of the point placed last, None for none.
+            territory: as in `new`.
+            start: how the game began; it changes nothing but the count of plies.
+
+        Raises:
+            ValueError: naming what is wrong; see `position.read_board`.
+        """
+        points = np.asarray(board)
+        if points.ndim != 2:
+            raise ValueError(f"board: expected (H, W) integers 0, 1 or 2, got shape {points.shape}")
+        height, width = points.shape
+        variant = cls.definition().variant(width=width, height=height, territory=territory, start=start)
+        regions = np.zeros(points.shape, np.int8) if region is None else region
+        return cls(position.read_board(points, regions, to_move, drawing, last, variant))
+
+    @classmethod
+    def from_text(cls, text_: str) -> Self:
+        """Read what `str(game)` wrote; raises `ValueError` naming what is wrong."""
+        found = text.read_position(text_)
+        return cls.from_board(
+            found.board, found.region, found.to_move, drawing=found.drawing, last=found.last,
+            territory=found.territory, start=found.start,
+        )  # fmt: skip
+
+    # What can be asked
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return int(self.records["width"][0])
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return int(self.records["height"][0])
+
+    @property
+    def territory(self) -> str:
+        """`"declared"` or `"immediate"`."""
+        return TERRITORIES[self.records["territory"][0]]
+
+    @property
+    def start_option(self) -> str:
+        """`"empty"` or `"cross"`: how the game began."""
+        return STARTS[self.records["crossed"][0]]
+
+    @property
+    def drawing(self) -> bool:
+        """Whether the seat to move has placed its point, and may draw regions or end its turn."""
+        return bool(self.records["placed"][0])
+
+    @property
+    def last_point(self) -> int | None:
+        """The node of the point placed last in a turn, None at the start."""
+        last = int(self.records["last"][0])
+        return None if last < 0 else last
+
+    @property
+    def board(self) -> npt.NDArray[np.int8]:
+        """(H, W) int8: whose point stands on each node, 0 nobody's, seat + 1. A copy."""
+        return self._cells() & 3
+
+    @property
+    def region(self) -> npt.NDArray[np.int8]:
+        """(H, W) int8: in whose region each node lies, 0 nobody's, seat + 1; chains lie in none. A copy."""
+        return self._cells() >> 2 & 3
+
+    def drawable(self) -> npt.NDArray[np.int64]:
+        """Return the action by which the seat to move may draw the core of each node, (H, W) int64; -1 where none."""
+        actions = np.full(self.width * self.height, -1, np.int64)
+        if self.drawing and self.event is None:
+            _write_drawable(self.records, 0, actions)
+        return actions.reshape(self.height, self.width)
+
+    def _cells(self) -> npt.NDArray[np.int8]:
+        """Return the bits of point and region, (H, W)."""
+        first, nodes = self.width + 1, self.width * self.height
+        cells = self.records["cell"][0, first : first + nodes] & 15
+        return cells.astype(np.int8).reshape(self.height, self.width)
+
+    # What people read
+
+    def action_name(self, action: int) -> str:
+        """Name an action: the node, such as `"C4"`; `"*C4"` to draw the core of that node; `"end"`."""
+        nodes = self.width * self.height
+        if action == 2 * nodes:
+            return "end"
+        drawing, node = divmod(action, nodes)
+        return "*" * drawing + node_name(node, self.width, self.height)
+
+    def action_index(self, name: str) -> int:
+        """Return the action of a name; raises `ValueError` for other text.
+
+        A drawing may be told by any node of a core that may be drawn now.
+        """
+        nodes = self.width * self.height
+        if name == "end" and self.num_actions > nodes:
+            return 2 * nodes
+        if not name.startswith("*") or self.num_actions == nodes:
+            return node_index(name, self.width, self.height)
+        node = node_index(name[1:], self.width, self.height)
+        drawable = int(self.drawable().flat[node])
+        return drawable if drawable >= 0 else nodes + node
+
+    def describe_illegal(self, action: int) -> str:
+        """Say why an action is illegal: what it is, and what is in the way."""
+        if not 0 <= action < self.num_actions:
+            return f"action {action} is illegal: expected 0..{self.num_actions - 1}"
+        what = f"action {action} ({self.action_name(action)}) is illegal for seat {self.to_move}"
+        return f"{what}: {'the game is over' if self.is_over else self._reason(action)}"
+
+    def _reason(self, action: int) -> str:
+        """Say what is in the way of an action."""
+        nodes = self.width * self.height
+        if action >= nodes and not self.drawing:
+            return "a turn begins with a point: place it first"
+        if action < nodes and self.drawing:
+            legal = " or ".join(self.action_name(int(one)) for one in self.legal_actions())
+            return f"its point is placed: play {legal}"
+        board, region = int(self.board.flat[action % nodes]), int(self.region.flat[action % nodes])
+        if action < nodes:
+            name = text.SEATS[(board or region) - 1]
+            return f"the node is taken by {name}" if board else f"the node is inside a region of {name}"
+        drawable = int(self.drawable().flat[action - nodes])
+        if drawable >= 0:
+            return f"that core is drawn by its lowest point, {self.action_name(drawable)}"
+        return "nothing can be drawn there"
+
+    def __str__(self) -> str:
+        """Return the position as text that `from_text` reads back."""
+        return text.write_position(self)
+
+
+@jit
+def _write_drawable(games: Records, index: int, actions: npt.NDArray[np.int64]) -> None:
+    """Write the action that draws the core of each node; -1 where none does."""
+    nodes = rules.num_nodes(games[index])
+    for node in range(nodes):
+        point = rules.first_point(games[index], node)
+        actions[node] = nodes + point if point >= 0 else -1

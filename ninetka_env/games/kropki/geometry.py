@@ -1,0 +1,153 @@
+"""The board of Kropki: sizes, how nodes are numbered and named, symmetries, and the tables of a node's ring.
+
+Node n = row * width + column, row 0 on top. A record keeps what lies on the nodes in a flat array of *cells*: cell
+n + width + 1 holds node n, with a row and a node of nothing before the first and after the last one, so that all eight
+neighbours of a node are in the array:
+
+    NW -w-1   N -w   NE -w+1        7  0  1
+     W -1      .      E +1          6  .  2      steps and numbers of the *directions*, clockwise
+    SW +w-1   S +w   SE +w+1        5  4  3
+
+Rows follow one another without a gap. So the west neighbour of a node in the first column is the last node of the row
+above: whoever looks round a node of the edge must leave such directions out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.tables import frozen
+
+LEAST_SIDE, MOST_WIDTH, MOST_HEIGHT = 3, 39, 32
+"""Bounds of width and height: 39 x 32 is the sheet that the game is played on in matches."""
+
+# Cells: the bits of one byte
+
+POINT = 3
+"""Bits of whose point stands on a node: 0 nobody's, 1 Black's, 2 White's."""
+REGION = 3 << 2
+"""Bits of whose region a node lies in: 0 nobody's, 1 << 2 Black's, 2 << 2 White's."""
+LIVE = POINT | REGION
+"""Bits that tell live points: they are seat + 1 for a live point of that seat, 0 for a free node."""
+ENCLOSED = 1 << 4
+"""Set where Black encloses a node; `ENCLOSED << 1` for White."""
+EDGE = 1 << 6
+"""Set on the nodes of the edge, and on the cells beyond them."""
+MARK = 1 << 7
+"""Set for a while on nodes that were visited; not set between the plies."""
+
+# Directions
+
+SOUTH = 4
+STEP_ROWS = frozen([-1, -1, 0, 1, 1, 1, 0, -1], np.int64)
+STEP_COLUMNS = frozen([0, 1, 1, 1, 0, -1, -1, -1], np.int64)
+"""(8,) int64: the step in each direction is `STEP_ROWS * width + STEP_COLUMNS`."""
+NOT_WEST, NOT_EAST = 0b00011111, 0b11110001
+"""The directions, as bits, that do not lead west, or east."""
+
+
+# Rings: which of the eight neighbours of a node are own points, as bits by direction
+
+
+class _Sector(NamedTuple):
+    """A run of neighbours, not own points, at least one of them orthogonal: a way by which a core may leave."""
+
+    entry: int
+    """An orthogonal direction in it."""
+    after: int
+    """The direction of the own point that ends it, clockwise."""
+
+
+def _sectors(ring: int) -> list[_Sector]:
+    """Return the sectors of a ring; without own points there is none, as nothing bounds it."""
+    found = []
+    for before in range(8):
+        if not ring >> before & 1 or ring >> (before + 1) % 8 & 1:
+            continue
+        run = [before + 1]
+        while not ring >> (run[-1] + 1) % 8 & 1:
+            run.append(run[-1] + 1)
+        orthogonal = [d % 8 for d in run if d % 2 == 0]
+        if orthogonal:
+            found.append(_Sector(orthogonal[len(orthogonal) // 2], (run[-1] + 1) % 8))
+    return found
+
+
+def _arcs(ring: int) -> list[int]:
+    """Return a direction for each set of own points in the ring that are joined beside the node."""
+    sectors = _sectors(ring)
+    return [one.after for one in sectors] if sectors else [d for d in range(8) if ring >> d & 1][:1]
+
+
+def _filled_up(rows: list[list[int]]) -> list[list[int]]:
+    return [[*row, *[0] * (4 - len(row))] for row in rows]
+
+
+NUM_SECTORS = frozen([len(_sectors(ring)) for ring in range(256)], np.int64)
+"""(256,) int64: sectors of each ring, at most 4."""
+SECTOR_ENTRY = frozen(_filled_up([[s.entry for s in _sectors(ring)] for ring in range(256)]), np.int64)
+"""(256, 4) int64: an orthogonal direction in each sector."""
+NUM_ARCS = frozen([len(_arcs(ring)) for ring in range(256)], np.int64)
+ARC = frozen(_filled_up([_arcs(ring) for ring in range(256)]), np.int64)
+"""(256,) and (256, 4) int64: the sets of own points in a ring that are joined beside the node, a direction of each."""
+
+
+# Symmetries
+
+
+def node_symmetries(width: int, height: int) -> npt.NDArray[np.int64]:
+    """Return where the symmetries of the board take each node: (8, N) int64 on squares, else (4, N).
+
+    Symmetry k: transpose if `k & 4`, then mirror rows if `k & 2`, then columns if `k & 1`; the first one takes none.
+    """
+    rows, columns = np.divmod(np.arange(width * height), width)
+    found = []
+    for k in range(8 if width == height else 4):
+        row, column = (columns, rows) if k & 4 else (rows, columns)
+        row = height - 1 - row if k & 2 else row
+        column = width - 1 - column if k & 1 else column
+        found.append(row * width + column)
+    return np.array(found, np.int64)
+
+
+# Names
+
+
+def column_name(column: int) -> str:
+    """Name a column: A..Z, then AA, AB and so on."""
+    letters = ""
+    while column >= 0:
+        column, letter = column // 26 - 1, column % 26
+        letters = chr(ord("A") + letter) + letters
+    return letters
+
+
+def node_name(node: int, width: int, height: int) -> str:
+    """Name a node as people do: its column, then the row counted from the bottom, such as `"C4"`."""
+    row, column = divmod(int(node), width)
+    return f"{column_name(column)}{height - row}"
+
+
+def node_index(name: str, width: int, height: int) -> int:
+    """Return the node of a name, whose letters may be small.
+
+    Raises:
+        ValueError: if the board has no such node.
+    """
+    match = re.fullmatch(r"([A-Z]{1,2})([1-9][0-9]?)", name.upper()) if name.isascii() else None
+    column = _column_index(match[1]) if match else width
+    if match is None or column >= width or int(match[2]) > height:
+        last = node_name(width - 1, width, height)
+        raise ValueError(f"no node {name!r}: expected a column and a row, from A1 to {last}")
+    return (height - int(match[2])) * width + column
+
+
+def _column_index(letters: str) -> int:
+    column = -1
+    for letter in letters:
+        column = (column + 1) * 26 + ord(letter) - ord("A")
+    return column

@@ -1,0 +1,93 @@
+"""Setting up a position of Kropki from points and regions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import check_count
+from ninetka_env.core.registry import Variant
+from ninetka_env.core.verbs import Codes, Records
+from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, REGION, node_name
+from ninetka_env.games.kropki.regions import find_enclosed, join_groups
+from ninetka_env.games.kropki.rules import IMMEDIATE, clear, num_nodes
+from ninetka_env.games.kropki.start import CROSS_POINTS
+
+
+def read_board(
+    board: npt.ArrayLike, region: npt.ArrayLike, to_move: int, drawing: bool, last: int | None, variant: Variant
+) -> Records:
+    """Return (1,) records of the position with these points and regions, (H, W) each: 0 none, seat + 1.
+
+    Points need not be as many as turns would have placed. With `drawing` the seat has placed its point already.
+
+    Raises:
+        ValueError: if a number is wrong, live points do not enclose a region, no point stands where one was placed
+            last, there is nothing to draw, or something that would have been drawn is not.
+    """
+    check_count("to_move", to_move, 0, 1)
+    width, height = variant.options["width"], variant.options["height"]
+    points, regions = _codes("board", board, height, width), _codes("region", region, height, width)
+    records = np.zeros(1, variant.dtype)
+    _set_up(records, np.array(variant.codes, np.int64), points, regions, int(to_move))
+    node = int(_first_astray(records))
+    if node >= 0:
+        name = node_name(node, width, height)
+        raise ValueError(f"region at {name}: live points of its seat must enclose it")
+    game = records[0]
+    if last is not None and points[check_count("last", last, 0, len(points) - 1)] == 0:
+        raise ValueError(f"last={node_name(last, width, height)}: no point stands there")
+    if drawing and (game.territory == IMMEDIATE or game.held[game.to_move] == 0):
+        raise ValueError(f"seat {to_move} cannot be drawing: there is nothing that it may draw")
+    if game.territory == IMMEDIATE and game.held.any():
+        raise ValueError("territory='immediate': what can be drawn must be drawn")
+    if game.free == 0 and not drawing and game.held.any():
+        raise ValueError("the board is full: what can be drawn must be drawn")
+    game.placed, game.last = int(drawing), -1 if last is None else last
+    return records
+
+
+def _codes(name: str, codes: npt.ArrayLike, height: int, width: int) -> npt.NDArray[np.int8]:
+    found = np.asarray(codes)
+    if found.shape != (height, width) or found.dtype.kind not in "iu" or not np.isin(found, (0, 1, 2)).all():
+        raise ValueError(f"{name}: expected ({height}, {width}) integers 0, 1 or 2")
+    return np.ascontiguousarray(found, np.int8).ravel()
+
+
+@jit
+def _set_up(
+    records: Records, options: Codes, points: npt.NDArray[np.int8], regions: npt.NDArray[np.int8], to_move: int
+) -> None:
+    game = records[0]
+    clear(game, options[0], options[1], options[2])
+    game.crossed, game.to_move = options[3], to_move
+    game.plies = -CROSS_POINTS * options[3]
+    for node in range(num_nodes(game)):
+        place, point, region = node + int(game.width) + 1, int(points[node]), int(regions[node])
+        game.cell[place] = int(game.cell[place]) | point | region << 2
+        game.free -= point | region != 0
+        if point:
+            game.plies += 1
+            game.score[max(region, 1) - 1] += region == 3 - point
+            join_groups(game, place)
+    game.plies = max(0, int(game.plies))
+    find_enclosed(game, 0)
+    find_enclosed(game, 1)
+
+
+@jit
+def _first_astray(records: Records) -> int:
+    """Return the first node of a region that its seat's live points do not enclose, or that ends beside it; or -1."""
+    game = records[0]
+    cell, w = game.cell, int(game.width)
+    for node in range(num_nodes(game)):
+        place = node + w + 1
+        seat = ((int(cell[place]) & REGION) >> 2) - 1
+        if seat >= 0:
+            if int(cell[place]) & (ENCLOSED << seat) == 0:
+                return node
+            for there in (place - w, place + 1, place + w, place - 1):
+                if cell[there] & LIVE != seat + 1 and cell[there] & REGION != seat + 1 << 2:
+                    return node
+    return -1

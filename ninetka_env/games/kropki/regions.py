@@ -1,0 +1,345 @@
+"""Regions: what a point encloses, the least chain round a core, and what drawing it changes.
+
+The *core* of a node for a seat is what is reached from it by orthogonal steps through nodes that are no live points of
+that seat; a core without a node of the edge is *enclosed*. An enclosed core that holds opposing points, and is not
+drawn yet, may be drawn: then its *inside* becomes a region of the seat, that is all that the least simple closed chain
+round the core encloses.
+
+The bits `ENCLOSED` of a record are exact at every time, and `held` counts the opposing points in cores that a seat
+encloses and has not drawn. Both follow from points and regions alone, so that equal positions are equal records.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.kropki.geometry import (
+    ARC,
+    EDGE,
+    ENCLOSED,
+    LIVE,
+    MARK,
+    NOT_EAST,
+    NOT_WEST,
+    NUM_ARCS,
+    NUM_SECTORS,
+    POINT,
+    REGION,
+    SECTOR_ENTRY,
+    SOUTH,
+    STEP_COLUMNS,
+    STEP_ROWS,
+)
+
+UNMARKED = MARK - 1
+"""All bits but `MARK`."""
+
+
+@jit(counted=False)
+def step(game: Record, direction: int) -> int:
+    """Return the step from a cell to its neighbour in a direction."""
+    return int(STEP_ROWS[direction]) * int(game.width) + int(STEP_COLUMNS[direction])
+
+
+@jit(counted=False)
+def ring_of(game: Record, place: int, bits: int, value: int) -> int:
+    """Return the directions, as bits, of the neighbours of cell `place` whose `bits` are `value`."""
+    cell, w = game.cell, int(game.width)
+    ring = (
+        int(cell[place - w] & bits == value)
+        | int(cell[place - w + 1] & bits == value) << 1
+        | int(cell[place + 1] & bits == value) << 2
+        | int(cell[place + w + 1] & bits == value) << 3
+        | int(cell[place + w] & bits == value) << 4
+        | int(cell[place + w - 1] & bits == value) << 5
+        | int(cell[place - 1] & bits == value) << 6
+        | int(cell[place - w - 1] & bits == value) << 7
+    )
+    return ring & _on_board(game, place) if cell[place] & EDGE else ring
+
+
+@jit(counted=False)
+def _on_board(game: Record, place: int) -> int:
+    """Return the directions, as bits, whose neighbour of a cell of the edge is no cell of another row's end.
+
+    Above the first and below the last row there are no points, so that they need no care.
+    """
+    width = np.uint32(game.width)
+    column = np.uint32(place - 1) % width  # 32 bits divide in less time
+    if column == 0:
+        return NOT_WEST
+    return NOT_EAST if column == width - 1 else 255
+
+
+# Groups: the points of a seat that king's steps join, live or not. A group's label is its lowest cell. Points never go
+# away, so groups never split.
+
+
+@jit(counted=False)
+def join_groups(game: Record, place: int) -> bool:
+    """Label a new point, and make one group of all that it joins.
+
+    Returns:
+        Whether two arcs of its ring were in one group already: only then can it close a chain. (Beside a node without
+        a region an inert point joins no arcs: it is met across a corner, between two links of its region's chain.)
+    """
+    label = game.label
+    ring, closing = ring_of(game, place, POINT, int(game.cell[place]) & POINT), False
+    label[place] = place
+    for arc in range(NUM_ARCS[ring]):
+        there = place + step(game, ARC[ring, arc])
+        if label[there] == label[place]:
+            closing = True
+        elif label[there] > label[place]:
+            _relabel(game, there, place)
+        elif arc == 0:  # still alone
+            label[place] = label[there]
+        else:
+            _relabel(game, place, there)
+    return closing
+
+
+@jit(counted=False)
+def _relabel(game: Record, there: int, place: int) -> None:
+    """Give the group of one cell the label of another one."""
+    label = game.label
+    old, change = label[there], label[there] ^ label[place]
+    for i in range(len(label)):  # a store in every turn, and no branch, is what lets this loop vectorise
+        label[i] ^= change * (label[i] == old)
+
+
+# Enclosing
+
+ENTRY = 11
+"""Bits for a cell."""
+
+
+@jit(counted=False)
+def enclose(game: Record, seat: int, place: int) -> int:
+    """Mark what a new live point of `seat` on cell `place` newly encloses.
+
+    The point itself must not lie in a core that the seat encloses already: then nothing is new.
+
+    Returns:
+        Where newly enclosed cores with opposing points are entered: at most 3 cells, `ENTRY` bits each; 0 if none.
+    """
+    ring = ring_of(game, place, LIVE, seat + 1)
+    sectors, closed, entries = int(NUM_SECTORS[ring]), 0, 0
+    for sector in range(sectors):
+        if closed + 1 == sectors:  # the point was not enclosed, so one way leads out
+            break
+        entry = place + step(game, SECTOR_ENTRY[ring, sector])
+        value = int(game.cell[entry])
+        if value & (ENCLOSED << seat):  # two sectors may lead into one core
+            closed += 1
+        elif value & EDGE == 0:
+            size = flood(game, seat, entry)
+            closed += size > 0
+            if size and _mark_enclosed(game, seat, size):
+                entries = entries << ENTRY | entry
+    return entries
+
+
+@jit(counted=False)
+def flood(game: Record, seat: int, start: int) -> int:
+    """Visit the core of cell `start`, which is no node of the edge, for `seat`.
+
+    Returns:
+        The number of its cells; they are marked, and stand at the front of `walk`. 0 if the core has a node of the
+        edge; then nothing has changed.
+    """
+    cell, walk, w = game.cell, game.walk, int(game.width)
+    live, size, top = seat + 1, 0, len(walk)
+    waiting = top - 1  # who waits stands at the back: both together are never more than the nodes
+    cell[start] |= MARK
+    walk[waiting] = start
+    while waiting < top:
+        here = int(walk[waiting])
+        walk[waiting] = 0
+        waiting += 1
+        walk[size] = here
+        size += 1
+        for there in (here - w, here + 1, here + w, here - 1):
+            value = int(cell[there])
+            if value & MARK or value & LIVE == live:
+                continue
+            if value & EDGE:
+                unmark(game, 0, size)
+                unmark(game, waiting, top)
+                return 0
+            cell[there] = value | MARK
+            waiting -= 1
+            walk[waiting] = there
+    return size
+
+
+@jit(counted=False)
+def unmark(game: Record, first: int, stop: int) -> None:
+    """Forget the cells `walk[first:stop]`."""
+    for i in range(first, stop):
+        game.cell[int(game.walk[i])] &= UNMARKED
+        game.walk[i] = 0
+
+
+@jit(counted=False)
+def _mark_enclosed(game: Record, seat: int, size: int) -> int:
+    """Note that the seat encloses the first cells of `walk`, forget them, and return the opposing points there."""
+    cell, walk, enclosed, points = game.cell, game.walk, ENCLOSED << seat, 0
+    for i in range(size):
+        value = int(cell[int(walk[i])])
+        points += value & POINT == 2 - seat
+        cell[int(walk[i])] = (value | enclosed) & UNMARKED
+        walk[i] = 0
+    game.held[seat] += points
+    return points
+
+
+@jit(counted=False)
+def find_enclosed(game: Record, seat: int) -> None:
+    """Find anew what a seat encloses, and the opposing points there, by a flood from the edge.
+
+    A step over the left or right end of a row leads to another node of the edge, which does no harm here.
+    """
+    cell, walk, w, enclosed, waiting = game.cell, game.walk, int(game.width), ENCLOSED << seat, 0
+    for place in range(w + 1, w + 1 + w * int(game.height)):
+        value = int(cell[place]) & ~enclosed
+        if value & LIVE != seat + 1:
+            if value & EDGE:
+                walk[waiting] = place
+                waiting += 1
+            else:
+                value |= enclosed
+        cell[place] = value
+    while waiting:
+        waiting -= 1
+        here = int(walk[waiting])
+        walk[waiting] = 0
+        for there in (here - w, here + 1, here + w, here - 1):
+            if cell[there] & enclosed:
+                cell[there] = int(cell[there]) & ~enclosed
+                walk[waiting] = there
+                waiting += 1
+    _count_held(game, seat)
+
+
+@jit(counted=False)
+def _count_held(game: Record, seat: int) -> None:
+    held = 0
+    for place in range(int(game.width) + 1, int(game.width) + 1 + int(game.width) * int(game.height)):
+        held += is_held(int(game.cell[place]), seat)
+    game.held[seat] = held
+
+
+@jit(counted=False)
+def is_held(value: int, seat: int) -> bool:
+    """Tell whether a cell's value is that of an opposing point in a core that `seat` encloses and has not drawn."""
+    return value & (POINT | ENCLOSED << seat) == (2 - seat | ENCLOSED << seat) and value & REGION != seat + 1 << 2
+
+
+# Drawing
+
+
+@jit(counted=False)
+def draw_region(game: Record, seat: int, start: int) -> None:
+    """Draw the least chain of `seat` round the drawable core of cell `start`; its inside becomes a region."""
+    core = flood(game, seat, start)
+    chain, stop = core, core
+    if core > 1:  # round a single node the chain is its four neighbours, and nothing else lies inside
+        chain = trace_chain(game, seat, core)
+        stop = _fill_inside(game, core, chain)
+    broken = _take(game, seat, 0, core) | _take(game, seat, chain, stop)
+    unmark(game, 0, stop)
+    if broken:
+        find_enclosed(game, 1 - seat)
+
+
+@jit(counted=False)
+def trace_chain(game: Record, seat: int, core: int) -> int:
+    """Append the least simple closed chain round the core `walk[:core]` to `walk`, marked; return where it ends.
+
+    It goes round the core along its live points, the core on the right, and whenever a node comes up again it cuts the
+    loop off: what hangs on a single node is no part of the chain. It starts above a highest node of the core, which
+    cannot hang on anything: up from there no core is in the way.
+    """
+    cell, walk = game.cell, game.walk
+    here = int(walk[0])
+    for i in range(1, core):
+        here = min(here, int(walk[i]))
+    here -= int(game.width)
+    start, stop = here, core
+    direction = _next_link(game, seat, here, SOUTH)
+    first = direction
+    while True:
+        if cell[here] & MARK:
+            while walk[stop - 1] != here:
+                stop -= 1
+                cell[int(walk[stop])] &= UNMARKED
+                walk[stop] = 0
+        else:
+            cell[here] |= MARK
+            walk[stop] = here
+            stop += 1
+        here += step(game, direction)
+        core_side = direction + 2 + direction % 2 & 7  # where the last node of the core that was seen lies from here
+        direction = _next_link(game, seat, here, core_side)
+        if here == start and direction == first:
+            return stop
+
+
+@jit(counted=False)
+def _next_link(game: Record, seat: int, here: int, direction: int) -> int:
+    """Turn left from a direction that leads into the core, until the next link of the chain is ahead."""
+    while game.cell[here + step(game, direction)] & LIVE != seat + 1:
+        direction = direction - 1 & 7
+    return direction
+
+
+@jit(counted=False)
+def _fill_inside(game: Record, core: int, chain: int) -> int:
+    """Append to `walk` what is reached from the core `walk[:core]` before the chain, marked; return where it ends."""
+    cell, walk, w = game.cell, game.walk, int(game.width)
+    i, stop = 0, chain
+    while i < stop:
+        if i == core:
+            i = chain
+            continue
+        here = int(walk[i])
+        i += 1
+        for there in (here - w, here + 1, here + w, here - 1):
+            if cell[there] & MARK == 0:
+                cell[there] |= MARK
+                walk[stop] = there
+                stop += 1
+    return stop
+
+
+@jit(counted=False)
+def _take(game: Record, seat: int, first: int, stop: int) -> bool:
+    """Put the cells `walk[first:stop]` into a region of `seat`, and count.
+
+    Returns:
+        Whether the opponent may enclose less than before, as one of its points beside what it encloses is inert now.
+    """
+    cell, own, opposing, broken = game.cell, seat + 1, 2 - seat, False
+    for i in range(first, stop):
+        place = int(game.walk[i])
+        value = int(cell[place])
+        point, region = value & POINT, (value & REGION) >> 2
+        game.held[seat] -= is_held(value, seat)
+        game.free -= value & LIVE == 0
+        if point == opposing and region != own:
+            game.score[seat] += 1
+            broken |= region == 0 and _beside(game, place, ENCLOSED << 1 - seat)
+        if point == own and region == opposing:
+            game.score[1 - seat] -= 1
+        cell[place] = value & ~REGION | own << 2 | ENCLOSED << seat
+    return broken
+
+
+@jit(counted=False)
+def _beside(game: Record, place: int, bit: int) -> bool:
+    """Tell whether a bit is set on one of the four orthogonal neighbours."""
+    cell, w = game.cell, int(game.width)
+    return (int(cell[place - w]) | int(cell[place + 1]) | int(cell[place + w]) | int(cell[place - 1])) & bit != 0

@@ -1,0 +1,297 @@
+"""The rules of Kropki, compiled: one game is one record, a batch is an array of them.
+
+Whoever plays calls the functions of this file; they trust their arguments (`is_legal` tells). A record has room for
+boards up to a size, and holds the size of its own: so a few record types, `RECORDS`, serve boards of every size, and
+a new size costs no compilation. A copy of a game is an assignment: `games[1] = games[0]`.
+
+Seat 0 is Black and opens, seat 1 is White. A turn places one point on a free node. With the rule `"declared"` the seat
+may then draw regions, one by one, and ends its turn; with `"immediate"` the rules draw all that can be drawn at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, MARK, MOST_HEIGHT, MOST_WIDTH, POINT
+from ninetka_env.games.kropki.regions import (
+    ENTRY,
+    UNMARKED,
+    draw_region,
+    enclose,
+    flood,
+    is_held,
+    join_groups,
+    unmark,
+)
+
+TERRITORIES = ("declared", "immediate")
+"""When regions are drawn: by the players, after they have placed a point; or at once, by the rules."""
+DECLARED, IMMEDIATE = range(2)
+
+
+def _record_type(width: int, height: int) -> np.dtype[Any]:
+    """Return the type of records with room for boards up to this size."""
+    nodes = width * height
+    cells = -(-(nodes + 2 * (width + 1)) // 32) * 32
+    index = np.uint8 if cells <= 256 else np.uint16
+    fields = np.dtype(
+        [
+            ("cell", np.uint8, (cells,)),  # what lies on each node, see `geometry`; those beyond the board are edge
+            ("label", index, (cells,)),  # the lowest cell of the group that a point belongs to; 0 without a point
+            ("walk", index, (nodes,)),  # where visited cells are noted; all 0 between the plies
+            ("score", np.int16, (2,)),  # per seat, the opposing points in its regions
+            ("held", np.int16, (2,)),  # per seat, the opposing points in cores that it encloses and has not drawn
+            ("free", np.int16),  # free nodes
+            ("plies", np.int16),  # points placed in turns
+            ("last", np.int16),  # the node of the last of them, -1 if there is none
+            ("num_players", np.int8),  # always 2
+            ("to_move", np.int8),
+            ("placed", np.int8),  # 1: the seat to move has placed its point, and may draw or end its turn
+            ("width", np.int8),
+            ("height", np.int8),
+            ("territory", np.int8),  # index in TERRITORIES
+            ("crossed", np.int8),  # 1: the game began with a cross
+            ("spare", np.int8, (1,)),  # always 0: it fills the record up, so that equal games are equal byte for byte
+        ],
+        align=True,
+    )
+    return np.dtype((np.record, fields))
+
+
+SIDES = ((12, 12), (20, 20), (MOST_WIDTH, MOST_HEIGHT))
+"""The largest board, (width, height), of each record type."""
+RECORDS = tuple(_record_type(*sides) for sides in SIDES)
+"""The record types. All but the options, `last` and `placed` follows from points and regions."""
+
+
+def record_type(width: int, height: int) -> np.dtype[Any]:
+    """Return the smallest record type that has room for a board."""
+    return next(
+        record for record, sides in zip(RECORDS, SIDES, strict=True) if width <= sides[0] and height <= sides[1]
+    )
+
+
+@jit(counted=False)
+def clear(game: Record, width: int, height: int, territory: int) -> None:
+    """Make `game` an empty board with Black to place the first point."""
+    game.num_players, game.to_move, game.placed = 2, 0, 0
+    game.width, game.height, game.territory, game.crossed = width, height, territory, 0
+    game.free, game.plies, game.last = width * height, 0, -1
+    for seat in range(2):
+        game.score[seat] = game.held[seat] = 0
+    for place in range(len(game.cell)):
+        game.cell[place] = EDGE
+        game.label[place] = 0
+    for i in range(len(game.walk)):
+        game.walk[i] = 0
+    for i in range(len(game.spare)):
+        game.spare[i] = 0
+    for row in range(1, height - 1):
+        for column in range(1, width - 1):
+            game.cell[(row + 1) * width + column + 1] = 0
+
+
+@jit(counted=False)
+def num_nodes(game: Record) -> int:
+    """Return N, the number of nodes."""
+    return int(game.width) * int(game.height)
+
+
+@jit(counted=False)
+def num_actions(game: Record) -> int:
+    """Return 2N + 1, or N if the rules draw.
+
+    Action n places on node n; N + m draws the core whose lowest opposing point is on node m; 2N ends the turn.
+    """
+    return num_nodes(game) if game.territory == IMMEDIATE else 2 * num_nodes(game) + 1
+
+
+@jit(counted=False)
+def is_over(game: Record) -> bool:
+    """Tell whether no node is free, and the last turn has ended."""
+    return game.free == 0 and game.placed == 0
+
+
+@jit(counted=False)
+def is_legal(game: Record, action: int) -> bool:
+    """Tell whether the seat to move may play `action`; any int is a fair question."""
+    nodes = num_nodes(game)
+    if game.placed:
+        return action == 2 * nodes or (
+            nodes <= action < 2 * nodes and first_point(game, action - nodes) == action - nodes
+        )
+    return 0 <= action < nodes and game.cell[action + int(game.width) + 1] & LIVE == 0
+
+
+@jit(counted=False)
+def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
+    """Write the legal actions of the seat to move into `mask`, (num_actions,) int8; all zero when the game is over."""
+    nodes, first = num_nodes(game), int(game.width) + 1
+    if game.placed:
+        mask[:] = 0
+        mask[2 * nodes] = 1
+        point, left = -1, int(game.held[game.to_move])
+        while left:
+            point = next_drawable(game, point)
+            left -= mark_drawable(game, point)
+            mask[nodes + point] = 1
+        forget_drawable(game)
+        return
+    cell = game.cell[first : first + nodes]
+    for node in range(nodes):
+        mask[node] = cell[node] & LIVE == 0
+    for action in range(nodes, len(mask)):
+        mask[action] = 0
+
+
+@jit(counted=False)
+def play(game: Record, action: int) -> int:
+    """Play a legal action and hand the turn on, if it ends; returns 0, as nobody is ever passed over."""
+    nodes = num_nodes(game)
+    if action < nodes:
+        place_point(game, action + int(game.width) + 1)
+    elif action < 2 * nodes:
+        draw_region(game, int(game.to_move), action - nodes + int(game.width) + 1)
+        if game.held[game.to_move] == 0:
+            end_turn(game)
+    else:
+        end_turn(game)
+    return 0
+
+
+@jit(counted=False)
+def place_point(game: Record, place: int) -> None:
+    """Place a point of the seat to move on the free cell `place`; its turn ends unless it may draw now."""
+    seat = int(game.to_move)
+    game.last = place - int(game.width) - 1
+    game.plies += 1
+    entries = put_point(game, seat, place)
+    if game.territory == IMMEDIATE:
+        if entries or game.held[1 - seat]:
+            _draw_at_once(game, seat, place, entries)
+    elif game.held[seat]:
+        game.placed = 1
+        return
+    end_turn(game)
+
+
+@jit(counted=False)
+def put_point(game: Record, seat: int, place: int) -> int:
+    """Put a live point of `seat` on the free cell `place`, and mark what it encloses; returns what `enclose` does."""
+    value = int(game.cell[place])
+    own, opposing = value & (ENCLOSED << seat), value & (ENCLOSED << (1 - seat))
+    game.cell[place] = (value | seat + 1) & ~own
+    game.free -= 1
+    game.held[1 - seat] += opposing != 0
+    closing = join_groups(game, place)
+    return enclose(game, seat, place) if closing and own == 0 else 0
+
+
+@jit(counted=False)
+def _draw_at_once(game: Record, seat: int, place: int, entries: int) -> None:
+    """Draw what the point on cell `place` of `seat` has made drawable: its own cores, then that of the opponent.
+
+    "The mover captures before he is captured". The opponent's core can only be one that the point was put into, and
+    only if it is still enclosed then.
+    """
+    while entries:
+        entry = entries & ((1 << ENTRY) - 1)
+        if game.cell[entry] >> 2 & POINT != seat + 1:  # it may lie inside a chain just drawn
+            draw_region(game, seat, entry)
+        entries >>= ENTRY
+    if is_held(int(game.cell[place]), 1 - seat):
+        draw_region(game, 1 - seat, place)
+
+
+@jit(counted=False)
+def end_turn(game: Record) -> None:
+    """Hand the turn to the other seat; when the board is full, draw the last lines instead.
+
+    A point played last into a house could be taken on no later turn. So all that can be drawn is drawn: first by the
+    seat that would be to move, then by the other.
+    """
+    game.placed = 0
+    game.to_move = 1 - game.to_move
+    if game.free == 0:
+        draw_all(game, int(game.to_move))
+        draw_all(game, 1 - int(game.to_move))
+
+
+@jit(counted=False)
+def draw_all(game: Record, seat: int) -> None:
+    """Draw all drawable cores of a seat; their order does not matter."""
+    place = int(game.width) + 1
+    while game.held[seat]:
+        if is_held(int(game.cell[place]), seat):
+            draw_region(game, seat, place)
+        place += 1
+
+
+# What may be drawn
+
+
+@jit(counted=False)
+def first_point(game: Record, node: int) -> int:
+    """Return the lowest opposing point in the core of a node that the seat to move may draw, -1 if it is none.
+
+    Any node of the core will do, also one without a point.
+    """
+    seat, place, first = int(game.to_move), node + int(game.width) + 1, -1
+    value = int(game.cell[place])
+    if game.held[seat] and value & (ENCLOSED << seat) and value & LIVE != seat + 1:
+        size = flood(game, seat, place)
+        for i in range(size):
+            visited = int(game.walk[i])
+            if is_held(int(game.cell[visited]), seat) and (first < 0 or visited < first):
+                first = visited
+        unmark(game, 0, size)
+    return first - int(game.width) - 1 if first >= 0 else -1
+
+
+@jit(counted=False)
+def next_drawable(game: Record, node: int) -> int:
+    """Return the next node after `node` that tells a drawable core of the seat to move; there must be one.
+
+    Mark each core by `mark_drawable`, until the points found are all that are held; then call `forget_drawable`.
+    """
+    seat, place = int(game.to_move), int(game.width) + 2 + node
+    while game.cell[place] & MARK or not is_held(int(game.cell[place]), seat):
+        place += 1
+    return place - int(game.width) - 1
+
+
+@jit(counted=False)
+def mark_drawable(game: Record, node: int) -> int:
+    """Mark the drawable core that a node tells, and count the points that the seat to move would take with it."""
+    seat, points = int(game.to_move), 0
+    for i in range(flood(game, seat, node + int(game.width) + 1)):
+        points += is_held(int(game.cell[int(game.walk[i])]), seat)
+        game.walk[i] = 0
+    return points
+
+
+@jit(counted=False)
+def forget_drawable(game: Record) -> None:
+    """Remove all marks."""
+    for place in range(len(game.cell)):
+        game.cell[place] &= UNMARKED
+
+
+@jit(counted=False)
+def winner_of(game: Record) -> int:
+    """Return the seat with more points in its regions, or `DRAWN`."""
+    if game.score[0] == game.score[1]:
+        return DRAWN
+    return int(game.score[1] > game.score[0])
+
+
+@jit(counted=False)
+def plies(game: Record) -> int:
+    """Count the points placed in turns: drawing and ending a turn are not plies of their own."""
+    return int(game.plies)

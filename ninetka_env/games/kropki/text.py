@@ -1,0 +1,139 @@
+"""Positions of Kropki as text that a person can read.
+
+`str(game)` gives, and `Game.from_text` reads:
+
+    Kropki  width=5  height=4  territory=declared  start=empty  to_move=white  drawing=no  last=C3
+
+         A B C D E
+     4   . X X . .
+     3   X o b X .
+     2   . X X . O
+     1   . . . . .
+
+`X` and `O` are live points of Black and White, `x` and `o` points that the other one has captured, `#` and `@` points
+of Black and of White in an own region; `b` and `w` are empty nodes in a region of Black and of White, `.` free nodes.
+Spaces between the signs and blank lines are free. How many actions were played is not written.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.text import quote
+from ninetka_env.games.kropki.geometry import (
+    LEAST_SIDE,
+    MOST_HEIGHT,
+    MOST_WIDTH,
+    column_name,
+    node_index,
+    node_name,
+)
+from ninetka_env.games.kropki.rules import TERRITORIES
+from ninetka_env.games.kropki.start import STARTS
+
+if TYPE_CHECKING:
+    from ninetka_env.games.kropki.game import Game
+
+SEATS = ("black", "white")
+"""What people call the seats."""
+
+SIGNS = {".": (0, 0), "X": (1, 0), "O": (2, 0), "x": (1, 2), "o": (2, 1), "#": (1, 1), "@": (2, 2), "b": (0, 1),
+         "w": (0, 2)}  # fmt: skip
+"""The sign of each (point, region): 0 none, seat + 1."""
+_SIGN_OF = {codes: sign for sign, codes in SIGNS.items()}
+
+_HEADER = re.compile(
+    rf"Kropki width=(\d\d?) height=(\d\d?) territory=({'|'.join(TERRITORIES)}) start=({'|'.join(STARTS)}) "
+    rf"to_move=({'|'.join(SEATS)}) drawing=(yes|no) last=(-|[A-Z]+\d+)"
+)
+_HEADER_HELP = (
+    f"Kropki  width=10  height=10  territory={'|'.join(TERRITORIES)}  start={'|'.join(STARTS)}  "
+    f"to_move={'|'.join(SEATS)}  drawing=yes|no  last=C4"
+)
+
+
+class Position(NamedTuple):
+    """What the text of a position says."""
+
+    board: npt.NDArray[np.int8]
+    region: npt.NDArray[np.int8]
+    """(H, W): 0 none, seat + 1."""
+    to_move: int
+    drawing: bool
+    last: int | None
+    territory: str
+    start: str
+
+
+def write_position(game: Game) -> str:
+    """Return a position as text that `read_position` reads back; the format is described at the top of this module."""
+    height, width = game.board.shape
+    last = game.last_point
+    header = (
+        f"Kropki  width={width}  height={height}  territory={game.territory}  start={game.start_option}  "
+        f"to_move={SEATS[game.to_move]}  drawing={'yes' if game.drawing else 'no'}  "
+        f"last={'-' if last is None else node_name(last, width, height)}"
+    )
+    lines = [header, "", _columns(width)]
+    for row in range(height):
+        codes = zip(game.board[row].tolist(), game.region[row].tolist(), strict=True)
+        lines.append(f"{height - row:2}   " + " ".join(f"{_SIGN_OF[code]:>2}"[-_wide(width) :] for code in codes))
+    return "\n".join(lines)
+
+
+def _columns(width: int) -> str:
+    return "     " + " ".join(f"{column_name(column):>2}"[-_wide(width) :] for column in range(width))
+
+
+def _wide(width: int) -> int:
+    """Return how many letters a column of the drawing has."""
+    return len(column_name(width - 1))
+
+
+def read_position(text: str) -> Position:
+    """Return what `write_position` wrote.
+
+    Raises:
+        ValueError: if the text is no such position, naming the line and what was expected there.
+    """
+    lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    number, words = lines[0] if lines else (1, [])
+    match = _HEADER.fullmatch(" ".join(words))
+    if not match:
+        raise ValueError(f"line {number}: expected {_HEADER_HELP!r}, found {quote(' '.join(words))}")
+    width, height = int(match[1]), int(match[2])
+    if not (LEAST_SIDE <= width <= MOST_WIDTH and LEAST_SIDE <= height <= MOST_HEIGHT):
+        most = f"{MOST_WIDTH} x {MOST_HEIGHT}"
+        raise ValueError(f"line {number}: {width} x {height}: expected {LEAST_SIDE} x {LEAST_SIDE} to {most}")
+    try:
+        last = None if match[7] == "-" else node_index(match[7], width, height)
+    except ValueError as error:
+        raise ValueError(f"line {number}: last={match[7]}: {error}") from None
+    board, region = _read_board(lines[1:], number, width, height)
+    return Position(board, region, SEATS.index(match[5]), match[6] == "yes", last, match[3], match[4])
+
+
+def _read_board(
+    lines: list[tuple[int, list[str]]], number: int, width: int, height: int
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+    """Return points and regions, (H, W) each, of numbered lines that follow line `number`."""
+    expected = [[column_name(column) for column in range(width)], *([str(height - row)] for row in range(height))]
+    codes = []
+    for index, wanted in enumerate(expected):
+        if index == len(lines):
+            raise ValueError(f"line {number + 1}: expected a line {' '.join(wanted)}, found the end of the text")
+        number, words = lines[index]
+        signs = words[1:] if index else []
+        length = len(wanted) + (width if index else 0)
+        if words[: len(wanted)] != wanted or len(words) != length or any(sign not in SIGNS for sign in signs):
+            each = f" and {width} signs of {' '.join(SIGNS)}" if index else ""
+            raise ValueError(f"line {number}: expected {' '.join(wanted)}{each}, found {quote(' '.join(words))}")
+        codes += [SIGNS[sign] for sign in signs]
+    for number, words in lines[len(expected) :]:
+        raise ValueError(f"line {number}: expected the end of the text, found {quote(' '.join(words))}")
+    cells = np.array(codes, np.int8).reshape(height, width, 2)
+    return cells[..., 0], cells[..., 1]

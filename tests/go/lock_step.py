@@ -1,0 +1,153 @@
+"""Thousands of random games in lock-step with others who play Go: `PYTHONPATH=tests python -m go.lock_step`.
+
+At every ply the legal actions must be the same, at the end of a game the result. OpenSpiel and pgx end a game whose
+board comes back, each in its own way; such a game is compared up to there. The slow reference plays all options. A peer
+that is not installed is left out, which is said. Any difference ends the command with an error that names it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from go.some_games import assert_equal, play_in_lock_step
+
+from ninetka_env import go_v0
+from ninetka_env.games.go.rules import KO_RULES, SCORINGS
+
+KOMI = 7.5
+BATCH = 64
+UPSIDE_DOWN = np.append(np.arange(81).reshape(9, 9)[::-1].ravel(), 81)
+"""The number of each of our actions in pgx, which counts points from the upper left."""
+
+
+class Count(NamedTuple):
+    """What was compared."""
+
+    games: int
+    plies: int
+    cut_short: int
+
+
+class Batch:
+    """Games of ours that are played at random, and compared with a peer's."""
+
+    def __init__(self, size: int = BATCH) -> None:
+        self.env = go_v0.vector_env(size, komi=KOMI, num_threads=1)
+        self.env.reset(seed=0)
+        self.rng = np.random.default_rng(0)
+        self.left = np.zeros(size, bool)
+        self.games = self.plies = self.cut_short = 0
+
+    def draw(self) -> Any:
+        """Draw a legal action in every game; now and then a pass, which is one of many."""
+        keys = self.rng.random(self.env.action_mask.shape) * self.env.action_mask
+        return keys.argmax(axis=1)
+
+    def compare_masks(self, masks: Any) -> None:
+        on = ~self.left
+        differ = np.flatnonzero((masks != self.env.action_mask)[on].any(axis=1))
+        assert not len(differ), f"legal actions differ in game {np.flatnonzero(on)[differ[0]]}, ply {self.plies}"
+
+    def step(self, actions: Any, is_over: Callable[[], Any], returns: Callable[[], Any]) -> None:
+        """Play, and compare who has ended and how, but in games that are left; those that end are on again."""
+        self.plies += int((~self.left).sum())
+        _, rewards, terminated = self.env.step(actions)
+        ended, on = np.asarray(is_over(), bool), ~self.left
+        assert not (terminated & ~ended & on).any(), "our game is over, the peer's is not"
+        both = terminated & on
+        wrong = both & (rewards != np.asarray(returns(), np.float32)).any(axis=1)
+        assert (actions[wrong] < 81).all(), "results differ"  # but where the last placing made a board come back
+        self.cut_short += int(wrong.sum())
+        self.games += int(both.sum())
+        cut = ended & ~terminated & on
+        self.cut_short += int(cut.sum())
+        self.left = (self.left | cut) & ~terminated
+
+
+def openspiel(games: int) -> Count:
+    import pyspiel
+
+    batch, game = Batch(), pyspiel.load_game(f"go(board_size=9,komi={KOMI})")
+    states = [game.new_initial_state() for _ in range(BATCH)]
+    while batch.games < games:
+        masks = [[0] * 82 if state.is_terminal() else state.legal_actions_mask() for state in states]
+        batch.compare_masks(np.array(masks, np.int8))
+        actions = batch.draw()
+        for i, state in enumerate(states):
+            if not batch.left[i]:
+                state.apply_action(int(actions[i]))
+        batch.step(actions, lambda: [one.is_terminal() for one in states], lambda: [one.returns() for one in states])
+        for i in np.flatnonzero(batch.env.terminated):
+            states[i] = game.new_initial_state()
+    return Count(batch.games, batch.plies, batch.cut_short)
+
+
+def pgx(games: int) -> Count:
+    import jax
+    import pgx
+
+    env = pgx.make("go_9x9")
+    assert env.observation_shape[:2] == (9, 9)
+    batch, init, step = Batch(), jax.jit(jax.vmap(env.init)), jax.jit(jax.vmap(env.step))
+    keys = jax.random.split(jax.random.PRNGKey(0), BATCH)
+    fresh = state = init(keys)
+    renew = jax.jit(lambda ended, new, old: jax.tree.map(lambda a, b: jax.vmap(jax.numpy.where)(ended, a, b), new, old))
+    while batch.games < games:
+        mask = np.asarray(state.legal_action_mask)[:, UPSIDE_DOWN].astype(np.int8)
+        batch.compare_masks(mask)
+        actions = batch.draw()
+        state = step(state, jax.numpy.asarray(UPSIDE_DOWN[actions]))
+        batch.step(actions, lambda state=state: state.terminated, lambda state=state: _by_seat(state))
+        state = renew(jax.numpy.asarray(batch.env.terminated), fresh, state)
+    return Count(batch.games, batch.plies, batch.cut_short)
+
+
+def _by_seat(state: Any) -> Any:
+    """Return pgx's rewards with Black's first; which of its players is Black is drawn."""
+    return np.take_along_axis(np.asarray(state.rewards), np.asarray(state._player_order), axis=1)
+
+
+def reference(games: int) -> Count:
+    """Play all options by turns, few plies of which are compared on large boards: the reference is slow."""
+    plies = 0
+    options = _all_options()
+    for seed in range(games):
+        chosen = next(options)
+        plies += play_in_lock_step(chosen, seed, assert_equal, every=1 + chosen["size"] // 2).ply
+    return Count(games, plies, 0)
+
+
+def _all_options() -> Iterator[dict[str, Any]]:
+    numbers = itertools.cycle(itertools.product((3, 5, 9), KO_RULES, SCORINGS, (0, 3, 5), (False, True)))
+    for size, ko, scoring, handicap, resign in numbers:
+        if handicap == 0 or size == 9:
+            komi = 0.5 * handicap - 1
+            yield {"size": size, "ko": ko, "scoring": scoring, "handicap": handicap, "allow_resign": resign,
+                   "komi": komi, "max_plies": min(4 * size * size, 200)}  # fmt: skip
+
+
+PEERS = {"reference": (reference, "go"), "openspiel": (openspiel, "pyspiel"), "pgx": (pgx, "pgx")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("peers", nargs="*", choices=[*PEERS, []], help="all unless told")
+    parser.add_argument("--games", type=int, default=2000, help="with each peer, a tenth as many with the reference")
+    chosen = parser.parse_args()
+    for name in chosen.peers or PEERS:
+        play, module = PEERS[name]
+        if importlib.util.find_spec(module) is None:
+            print(f"{name}: not installed, left out", flush=True)
+            continue
+        count = play(chosen.games // 10 if name == "reference" else chosen.games)
+        print(f"{name}: {count.games} games, {count.plies} plies, {count.cut_short} ended there by a board that came "
+              "back, 0 differences", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

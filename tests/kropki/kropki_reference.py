@@ -1,0 +1,185 @@
+"""A slow Kropki that is obviously right: the definitions as sets of nodes, nothing kept but the position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+Node = tuple[int, int]
+ORTHOGONAL = ((-1, 0), (0, 1), (1, 0), (0, -1))
+KING = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
+
+
+class Core(NamedTuple):
+    """All that is reached from a node by orthogonal steps through nodes that are no live points of a seat."""
+
+    nodes: frozenset[Node]
+    enclosed: bool
+
+
+class ReferenceGame:
+    """A game of Kropki on sets and dictionaries; actions are numbered as in the fast one."""
+
+    def __init__(self, width: int, height: int, territory: str = "declared", start: str = "empty") -> None:
+        self.width, self.height, self.territory = width, height, territory
+        self.nodes = [(row, column) for row in range(height) for column in range(width)]
+        self.board = dict.fromkeys(self.nodes, 0)
+        self.region = dict.fromkeys(self.nodes, 0)
+        self.to_move, self.placed, self.last, self.plies = 0, False, None, 0
+        if start == "cross":
+            row, column = height // 2 - 1, width // 2 - 1
+            self.board[row, column] = self.board[row + 1, column + 1] = 1
+            self.board[row, column + 1] = self.board[row + 1, column] = 2
+
+    # Sets
+
+    def on_board(self, node: Node) -> bool:
+        return 0 <= node[0] < self.height and 0 <= node[1] < self.width
+
+    def on_edge(self, node: Node) -> bool:
+        return node[0] in (0, self.height - 1) or node[1] in (0, self.width - 1)
+
+    def live(self, seat: int) -> set[Node]:
+        return {node for node in self.nodes if self.board[node] == seat + 1 and self.region[node] == 0}
+
+    def free(self) -> list[Node]:
+        return [node for node in self.nodes if self.board[node] == 0 and self.region[node] == 0]
+
+    def core(self, start: Node, seat: int) -> Core:
+        live = self.live(seat)
+        found, waiting = {start}, [start]
+        while waiting:
+            row, column = waiting.pop()
+            for rows, columns in ORTHOGONAL:
+                there = row + rows, column + columns
+                if self.on_board(there) and there not in live and there not in found:
+                    found.add(there)
+                    waiting.append(there)
+        return Core(frozenset(found), not any(self.on_edge(node) for node in found))
+
+    def cores(self, seat: int) -> Iterator[Core]:
+        """All enclosed cores of a seat, in the order of their first nodes."""
+        live, seen = self.live(seat), set()
+        for node in self.nodes:
+            if node not in live and node not in seen:
+                core = self.core(node, seat)
+                seen |= core.nodes
+                if core.enclosed:
+                    yield core
+
+    def points_to_take(self, core: Core, seat: int) -> list[Node]:
+        return sorted(n for n in core.nodes if self.board[n] == 2 - seat and self.region[n] != seat + 1)
+
+    def drawable_cores(self, seat: int) -> list[Core]:
+        return [core for core in self.cores(seat) if self.points_to_take(core, seat)]
+
+    # The inside, by its definition
+
+    def inside(self, core: frozenset[Node]) -> set[Node]:
+        """The core, and every node from which all king's paths that avoid the core run through one same other node."""
+        return set(core) | {x for x in self.nodes if x not in core and not self.gets_out(x, core)}
+
+    def gets_out(self, start: Node, core: frozenset[Node]) -> bool:
+        """Whether no single node stops all paths from `start` to beyond the edge: that is, if two paths share none."""
+        path = self.path_out(start, core, frozenset())
+        return path is not None and all(
+            self.path_out(start, core, frozenset([node])) is not None for node in path if node != start
+        )
+
+    def path_out(self, start: Node, core: frozenset[Node], closed: frozenset[Node]) -> list[Node] | None:
+        """Some king's path to beyond the edge through neither the core nor what is closed."""
+        came: dict[Node, Node | None] = {start: None}
+        waiting = [start]
+        while waiting:
+            here = waiting.pop(0)
+            if self.on_edge(here):
+                path: list[Node] = []
+                step: Node | None = here
+                while step is not None:
+                    path.append(step)
+                    step = came[step]
+                return path
+            for rows, columns in KING:
+                there = here[0] + rows, here[1] + columns
+                if there not in core and there not in closed and there not in came:
+                    came[there] = here
+                    waiting.append(there)
+        return None
+
+    # Rules
+
+    def draw(self, core: Core, seat: int) -> None:
+        for node in self.inside(core.nodes):
+            self.region[node] = seat + 1
+
+    def draw_all(self, seat: int) -> None:
+        while cores := self.drawable_cores(seat):
+            self.draw(cores[0], seat)
+
+    def num_actions(self) -> int:
+        nodes = len(self.nodes)
+        return nodes if self.territory == "immediate" else 2 * nodes + 1
+
+    def legal_actions(self) -> list[int]:
+        if not self.placed:
+            return [self.nodes.index(node) for node in self.free()]
+        firsts = [self.points_to_take(core, self.to_move)[0] for core in self.drawable_cores(self.to_move)]
+        return [*sorted(len(self.nodes) + self.nodes.index(node) for node in firsts), 2 * len(self.nodes)]
+
+    def play(self, action: int) -> None:
+        assert action in self.legal_actions()
+        nodes, seat = len(self.nodes), self.to_move
+        if action < nodes:
+            self.last = self.nodes[action]
+            self.board[self.last] = seat + 1
+            self.plies += 1
+            if self.territory == "immediate":
+                self.draw_all(seat)
+                self.draw_all(1 - seat)
+            self.placed = True
+        elif action < 2 * nodes:
+            self.draw(self.core(self.nodes[action - nodes], seat), seat)
+        if action == 2 * nodes or not self.drawable_cores(seat):
+            self.end_turn()
+
+    def end_turn(self) -> None:
+        self.placed, self.to_move = False, 1 - self.to_move
+        if not self.free():
+            self.draw_all(self.to_move)
+            self.draw_all(1 - self.to_move)
+
+    def is_over(self) -> bool:
+        return not self.placed and not self.free()
+
+    def scores(self) -> list[int]:
+        return [
+            sum(self.board[node] == 2 - seat and self.region[node] == seat + 1 for node in self.nodes)
+            for seat in range(2)
+        ]
+
+    def planes(self, viewer: int) -> list[list[bool]]:
+        """The 14 planes as lists over the nodes, from the words of their table."""
+        own, other, mover = viewer + 1, 2 - viewer, self.to_move
+        own_live, other_live = self.live(viewer), self.live(1 - viewer)
+        may_draw = self.drawable_cores(mover) if self.placed else []
+
+        def undrawn(seat: int) -> set[Node]:
+            return {node for core in self.cores(seat) for node in core.nodes if self.region[node] != seat + 1}
+
+        sets = [
+            own_live,
+            other_live,
+            {n for n in self.nodes if self.board[n] == own} - own_live,
+            {n for n in self.nodes if self.board[n] == other} - other_live,
+            {n for n in self.nodes if self.region[n] == own},
+            {n for n in self.nodes if self.region[n] == other},
+            set(self.free()),
+            undrawn(viewer),
+            undrawn(1 - viewer),
+            {node for core in may_draw for node in core.nodes},
+            set() if self.last is None else {self.last},
+            set(self.nodes) if self.placed else set(),
+            set(self.nodes) if viewer == 0 else set(),
+            set(self.nodes) if viewer == mover else set(),
+        ]
+        return [[node in one for node in self.nodes] for one in sets]
