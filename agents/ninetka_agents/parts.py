@@ -60,7 +60,7 @@ _PARTS: dict[str, Parts] = {
         guided_stages=(2,),
         network="ninetka_agents.ninetka.network",
     ),
-    #"go": Parts(knowledge="ninetka_agents.go.knowledge"),
+    "go": Parts(knowledge="ninetka_agents.go.knowledge"),
 }
 
 
