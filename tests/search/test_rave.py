@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -153,8 +154,8 @@ def undecided(spec, plies, seeds):
     [
         ("go:size=3,komi=0,max_plies=9", 5, False),
         ("go:size=3,komi=0,max_plies=9", 5, True),
-        ("kropki:width=4,height=4,territory=immediate", 10, False),
-        ("kropki:width=4,height=4,territory=declared", 11, False),
+        ("kropki:width=5,height=4,territory=immediate", 13, False),
+        ("kropki:width=5,height=4,territory=declared", 14, False),
     ],
 )
 def test_it_finds_a_best_action_on_tiny_boards(spec, plies, heavy):
@@ -180,7 +181,8 @@ def test_on_five_lines_go_opens_in_the_centre(playouts):
 @pytest.mark.parametrize("spec", ["mcts:seconds=1", "mcts:seconds=1,rave"])
 def test_it_thinks_until_the_clock_says_so(spec, monkeypatch):
     looks = []
-    monkeypatch.setattr(mcts.time, "monotonic", lambda: looks.append(None) or len(looks) * 0.3)
+    clock = SimpleNamespace(monotonic=lambda: looks.append(None) or len(looks) * 0.3)
+    monkeypatch.setattr(mcts, "time", clock)
     game = start("kropki:width=4,height=4")
     grown, tree = [], mcts.UctTree if spec == "mcts:seconds=1" else RaveTree
     grow = tree.grow
@@ -211,9 +213,9 @@ def test_the_tree_is_kept_from_move_to_move():
     assert kept > 3
 
 
-def _children(player):
-    """Return what the player's tree holds, by all actions that lead there."""
-    return [(((*path, action), None), numbers) for (path, action), numbers in held(player._tree)]
+def _below_root(player):
+    """Return what the player's tree holds, by all the actions that lead there."""
+    return [((*path, action), numbers) for (path, action), numbers in held(player._tree)]
 
 
 # Specs
