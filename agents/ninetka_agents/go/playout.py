@@ -18,7 +18,7 @@ from ninetka_agents.go.board import (
     place,
     point_of,
 )
-from ninetka_agents.go.patterns import EYE_OF, IS_PATTERN, TERRITORY_OF
+from ninetka_agents.go.patterns import TERRITORY_OF, is_eye, is_pattern
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
@@ -80,10 +80,11 @@ def choose(b: Record, streams: Streams, index: int) -> int:
             if b.num_found:
                 return _draw_found(b, streams, index)
         if draw_below(streams, index, 1024) < PATTERNS:
-            _gather_patterns(b, int(b.last), colour)
-            if b.before_last:
-                _gather_patterns(b, int(b.before_last), colour)
+            _gather_patterns(b, int(b.last))
             cell = _draw_shy(b, colour, streams, index)
+            if cell == 0 and b.before_last:
+                _gather_patterns(b, int(b.before_last))
+                cell = _draw_shy(b, colour, streams, index)
             if cell:
                 return cell
     return anywhere(b, colour, streams, index)
@@ -115,11 +116,14 @@ def _draw_shy(b: Record, colour: int, streams: Streams, index: int) -> int:
 
 
 @jit(counted=False)
-def _gather_patterns(b: Record, around: int, colour: int) -> None:
+def _gather_patterns(b: Record, around: int) -> None:
+    """Gather the neighbours of a point where there is a pattern; without branches that chance would mislead."""
+    count = int(b.num_found)
     for k in range(8):
         cell = around + STEPS[k]
-        if b.colour[cell] == 0 and IS_PATTERN[b.code[cell]] and cell != b.ko:
-            gather(b, cell)
+        b.found[count] = cell
+        count += (b.colour[cell] == 0) & is_pattern(int(b.code[cell])) & (cell != b.ko)
+    b.num_found = count
 
 
 @jit(counted=False)
@@ -171,7 +175,7 @@ def anywhere(b: Record, colour: int, streams: Streams, index: int) -> int:
     while left:
         chosen = draw_below(streams, index, left)
         cell = int(b.empty[chosen])
-        if EYE_OF[b.code[cell]] != colour and cell != b.ko:
+        if not is_eye(int(b.code[cell]), colour) and cell != b.ko:
             liberties = 2 if _has_two(b, cell) else liberties_after(b, cell, colour)
             if liberties > 1 or (liberties == 1 and draw_below(streams, index, 1024) >= SHY):
                 return cell
