@@ -74,7 +74,6 @@ def point_of(cell: int, size: int) -> int:
 @jit(counted=False)
 def load(b: Record, game: Record, size: int) -> None:
     """Set the board up as a game stands."""
-    points = size * size
     b.size, b.num_empty, b.passes, b.lead = size, 0, game.passes, 0
     b.to_move, b.captured[1], b.captured[2] = game.to_move + 1, game.captured[0], game.captured[1]
     b.ko = 0 if game.ko_point < 0 else cell_of(np.int64(game.ko_point), size)

@@ -13,7 +13,6 @@ from ninetka_agents.go.board import (
     in_atari,
     last_liberty,
     liberties_after,
-    may_place,
     pass_turn,
     place,
     point_of,

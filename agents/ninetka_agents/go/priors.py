@@ -12,8 +12,8 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Record
 
 ONE, MANY, SELF_ATARI, PATTERN, EYE, PASS, LINE = 15.0, 30.0, 10.0, 10.0, 40.0, 20.0, 10.0
-"""Virtual visits: to take or save one stone, or several; to put oneself in atari; 3 x 3 patterns; to fill an own eye; to
-pass; and to play far from all stones, on the third line or below it. Most are those of P. Baudis's Michi."""
+"""Virtual visits: to take or save one stone, or several; self-atari; 3 x 3 patterns; to fill an own eye;
+to pass; and to play far from all stones, on the third line or below it. Most are those of P. Baudis's Michi."""
 NEAR = (24.0, 22.0, 8.0)
 """Virtual wins one, two and three steps from the last move."""
 
