@@ -13,7 +13,8 @@ import pytest
 from ninetka_agents import make_agent
 from ninetka_agents.agent import game_streams
 from ninetka_agents.search import mcts
-from ninetka_agents.search.rave import RaveTree, Rules, search
+from ninetka_agents.search.rave import RaveTree, search
+from ninetka_agents.search.rave_tree import Rules
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import load_variant
 
