@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_agents.go.patterns import HAS_LIBERTY
 from ninetka_env.core.jit import jit
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
-from ninetka_env.games.go.geometry import LARGEST, WALL
+from ninetka_env.games.go.geometry import LARGEST, WALL, wide
 
 STRIDE = LARGEST + 1
 CELLS = STRIDE * (LARGEST + 2) + 1
@@ -76,9 +75,9 @@ def load(b: Record, game: Record, size: int) -> None:
     """Set the board up as a game stands."""
     b.size, b.num_empty, b.passes, b.lead = size, 0, game.passes, 0
     b.to_move, b.captured[1], b.captured[2] = game.to_move + 1, game.captured[0], game.captured[1]
-    b.ko = 0 if game.ko_point < 0 else cell_of(np.int64(game.ko_point), size)
-    b.last = 0 if game.last < 0 else cell_of(np.int64(game.last), size)
-    b.before_last = 0 if game.before_last < 0 else cell_of(np.int64(game.before_last), size)
+    b.ko = 0 if game.ko_point < 0 else cell_of(wide(game.ko_point), size)
+    b.last = 0 if game.last < 0 else cell_of(wide(game.last), size)
+    b.before_last = 0 if game.before_last < 0 else cell_of(wide(game.before_last), size)
     for cell in range((size + 2) * STRIDE + 1):
         b.colour[cell] = WALL
         b.chain[cell] = 0
@@ -89,8 +88,8 @@ def load(b: Record, game: Record, size: int) -> None:
             b.colour[cell] = colour
             b.liberties[cell] = 0
             if colour:
-                b.chain[cell] = cell_of(np.int64(game.chain[point]), size)
-                b.after[cell] = cell_of(np.int64(game.after[point]), size)
+                b.chain[cell] = cell_of(wide(game.chain[point]), size)
+                b.after[cell] = cell_of(wide(game.after[point]), size)
                 b.stones[cell] = game.stones[point]
                 b.lead += 3 - 2 * colour
             else:
@@ -102,10 +101,10 @@ def load(b: Record, game: Record, size: int) -> None:
         for cell in range(row * STRIDE + 1, row * STRIDE + 1 + size):
             code = 0
             for k in range(8):
-                code |= np.int64(b.colour[cell + STEPS[k]]) << (2 * k)
+                code |= wide(b.colour[cell + STEPS[k]]) << (2 * k)
             b.code[cell] = code
     for place in range(b.num_empty):
-        cell = np.int64(b.empty[place])
+        cell = wide(b.empty[place])
         for k in range(4):
             b.liberties[b.chain[cell + STEPS[k]]] += LIBERTY[cell]
 
@@ -137,7 +136,7 @@ def last_liberty(b: Record, head: int) -> int:
 @jit(counted=False)
 def place(b: Record, cell: int) -> None:
     """Place a stone of the colour to move on a legal cell, take what it captures, and hand the turn on."""
-    colour = np.int64(b.to_move)
+    colour = wide(b.to_move)
     other, head = 3 - colour, cell
     _put(b, cell, colour)
     single, taken = 0, 0
@@ -145,14 +144,14 @@ def place(b: Record, cell: int) -> None:
         b.liberties[b.chain[cell + STEPS[k]]] -= LIBERTY[cell]
     for k in range(4):
         neighbour = cell + STEPS[k]
-        found = np.int64(b.colour[neighbour])
+        found = wide(b.colour[neighbour])
         if found == colour:
             if b.chain[neighbour] != head:
-                head = _join(b, np.int64(b.chain[neighbour]), head)
+                head = _join(b, wide(b.chain[neighbour]), head)
         elif found == other and b.liberties[b.chain[neighbour]] == 0:
             taken += b.stones[b.chain[neighbour]]
             single = neighbour
-            _remove(b, np.int64(b.chain[neighbour]), other)
+            _remove(b, wide(b.chain[neighbour]), other)
     b.ko = single if taken == 1 and b.stones[head] == 1 and in_atari(b, head) else 0
     b.captured[colour] += taken
     b.lead += (taken + 1) * (3 - 2 * colour)
@@ -170,7 +169,7 @@ def pass_turn(b: Record) -> None:
 def _put(b: Record, cell: int, colour: int) -> None:
     """Put a stone on an empty cell as a chain of its own, and count its liberties."""
     b.num_empty -= 1
-    moved, hole = np.int64(b.empty[b.num_empty]), np.int64(b.place[cell])
+    moved, hole = wide(b.empty[b.num_empty]), wide(b.place[cell])
     b.empty[hole] = moved
     b.place[moved] = hole
     b.colour[cell] = colour
@@ -195,7 +194,7 @@ def _join(b: Record, one: int, other: int) -> int:
     stone = other
     for _ in range(b.stones[other]):
         b.chain[stone] = one
-        stone = np.int64(b.after[stone])
+        stone = wide(b.after[stone])
     b.after[one], b.after[other] = b.after[other], b.after[one]
     return one
 
@@ -214,7 +213,7 @@ def _remove(b: Record, head: int, colour: int) -> None:
             b.code[stone + STEPS[k]] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
         for k in range(4):
             b.liberties[b.chain[stone + STEPS[k]]] += LIBERTY[stone]
-        stone = np.int64(b.after[stone])
+        stone = wide(b.after[stone])
 
 
 @jit(counted=False)
@@ -226,16 +225,16 @@ def liberties_after(b: Record, cell: int, colour: int) -> int:
     only = 0
     for k in range(4):
         neighbour = cell + STEPS[k]
-        found = np.int64(b.colour[neighbour])
+        found = wide(b.colour[neighbour])
         if found == 0:
             if only and only != neighbour:
                 return 2
             only = neighbour
         elif found == 3 - colour:
-            if in_atari(b, np.int64(b.chain[neighbour])):
+            if in_atari(b, wide(b.chain[neighbour])):
                 return 2
         elif found == colour:
-            other = _other_liberty(b, np.int64(b.chain[neighbour]), cell)
+            other = _other_liberty(b, wide(b.chain[neighbour]), cell)
             if other < 0 or (other and only and only != other):
                 return 2
             only = max(only, other)
@@ -252,11 +251,3 @@ def _other_liberty(b: Record, head: int, cell: int) -> int:
     if liberties == 0:
         return 0
     return only_liberty(liberties) or -1
-
-
-@jit(counted=False)
-def may_place(b: Record, cell: int, colour: int) -> bool:
-    """Tell whether the colour to move may place on an empty cell, superko aside."""
-    if cell == b.ko:
-        return False
-    return HAS_LIBERTY[b.code[cell] & 255] or liberties_after(b, cell, colour) > 0
