@@ -1,9 +1,9 @@
 """Heavy playouts of Go: what a quick player would answer to the last move, else at random.
 
 In order: take the last move's chain if it is in atari, or save own chains that it put in atari; a 3 x 3 pattern beside
-the last move, or the one before; anywhere. Own eyes are never filled, and few moves put themselves
-in atari. The order is that of MoGo (Gelly, Wang, Munos and Teytaud, INRIA report 6062, 2006) as later programs have it,
-such as Fuego (Enzenberger and others, IEEE TCIAIG 2010) and P. Baudis's Michi and Pachi (Baudis and Gailly, ACG 2011).
+the last move, or the one before; anywhere. Own eyes are never filled, and few moves put themselves in atari. The order
+is that of MoGo (Gelly, Wang, Munos and Teytaud, INRIA report 6062, 2006) as later programs have it, such as Fuego
+(Enzenberger and others, IEEE TCIAIG 2010) and P. Baudis's Michi and Pachi (Baudis and Gailly, ACG 2011).
 """
 
 from __future__ import annotations

@@ -40,8 +40,6 @@ from ninetka_env.core.verbs import Record, Records, forced_action, is_over, play
 
 EQUIVALENCE = 1000.0
 """Simulations after which a child's own wins count as much as its AMAF value, once that is known well: k."""
-
-
 MEMORY = 1 << 29
 """Bytes of the nodes of a tree, at most; when they are used up, the tree stays as it is, and its counts go on."""
 

@@ -37,8 +37,6 @@ from ninetka_env.core.verbs import Record, Records, choice_action, forced_action
 
 EXPLORATION = 0.7
 """The usual exploration constant c: see `ninetka_agents.search.mcts.MctsAgent`."""
-
-
 MEMORY = 1 << 29
 """Bytes of the nodes of a search by the clock, at most: as it goes on, it takes as much as it needs."""
 
