@@ -42,11 +42,22 @@ class Agent(Protocol):
         ...
 
 
+class Forfeit(Exception):  # noqa: N818  # no error if a player resigns
+    """A player ends its game, to the loss of its seat."""
+
+    def __init__(self, kind: str, failure: str = "") -> None:
+        """Say which of `ninetka_env.core.game.EVENTS` it is, and what went wrong if something did."""
+        super().__init__(failure)
+        self.kind = kind
+
+
 class Player(Protocol):
     """An agent in one game, with a memory of it: a kept tree, a thinking engine.
 
     An agent that has such players offers `start(game) -> Player`, given the position at the start; whoever plays whole
     games, such as the arena, then asks them instead of `Agent.act`.
+
+    A player that resigns or cannot go on raises `Forfeit`, from `act` or `observe`, and so may `start`.
     """
 
     def act(self, rng: np.random.Generator) -> int:
@@ -76,6 +87,27 @@ def make_agent(spec: str, game: str = DEFAULT) -> Agent:
     Raises:
         ValueError: naming the agents that play the game, or the options of the agent named.
     """
+    constructor, options = _read_spec(spec, game)
+    if "game" in inspect.signature(constructor).parameters:
+        options["game"] = load_variant(game).definition.name
+    agent: Agent = constructor(**options)
+    agent.name = spec
+    return agent
+
+
+def agent_options(spec: str, game: str = DEFAULT) -> dict[str, Any]:
+    """Return all options of the agent that a text names, by name, those that it leaves out as they are usual.
+
+    Raises:
+        ValueError: as `make_agent`, unless it is the agent itself that refuses a value.
+    """
+    constructor, options = _read_spec(spec, game)
+    parameters = inspect.signature(constructor).parameters
+    return {key: one.default for key, one in parameters.items() if key != "game"} | options
+
+
+def _read_spec(spec: str, game: str) -> tuple[Callable[..., Agent], dict[str, Any]]:
+    """Return the constructor that a text names, and the options that it gives."""
     if not isinstance(spec, str) or len(spec) > MAX_SPEC:
         raise ValueError(f"agent {shortened(spec)}: expected text of at most {MAX_SPEC} characters, such as 'random'")
     game_name, (name, _, text) = load_variant(game).definition.name, spec.partition(":")
@@ -86,12 +118,7 @@ def make_agent(spec: str, game: str = DEFAULT) -> Agent:
         constructor = load(known[name])
     except ImportError as error:
         raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
-    options = _parse_options(spec, text, constructor)
-    if "game" in inspect.signature(constructor).parameters:
-        options["game"] = game_name
-    agent: Agent = constructor(**options)
-    agent.name = spec
-    return agent
+    return constructor, _parse_options(spec, text, constructor)
 
 
 def _unknown(name: str, game: str, known: list[str]) -> str:
@@ -106,7 +133,7 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
     options: dict[str, Any] = {}
     for item in filter(None, re.split(r",(?![^\[]*\])", text)):  # commas in brackets belong to the spec there
         key, equals, value = item.partition("=")
-        if not equals:
+        if not equals or " " in key or key.startswith("["):
             key, value = next(iter(parameters), ""), item
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"

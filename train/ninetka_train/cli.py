@@ -314,6 +314,23 @@ class _SavedGames:
 
 
 @app.command()
+def gtp(
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="SPEC", help="Who plays, such as mcts:simulations=10000.")
+    ] = "mcts:simulations=10000",
+    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as go:komi=6.5,ko=positional.")] = "go",
+    seed: Annotated[int | None, _integer_option("--seed", help="Of the agent's random numbers.")] = None,
+    log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Add what is said to this file.")] = None,
+) -> None:
+    """Play Go for a program that speaks the Go Text Protocol, such as Sabaki: an engine on stdin and stdout."""
+    with _failing("engines"):
+        from ninetka_agents.go.gtp.engine import serve
+        from ninetka_train import package_version
+
+        serve(agent, game, package_version(), seed, log)
+
+
+@app.command()
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Games as `evaluate --save-games` writes them.")],
     game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,

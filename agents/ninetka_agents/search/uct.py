@@ -140,16 +140,36 @@ def search_tree(
     prover: Prover,
 ) -> None:
     """Search by `len(nodes) - 1` simulations from `root`, fewer if it is proven, drawing from stream `index`."""
-    failures = 0
     clear_prover(root, prover)
     init_root(root, nodes, scratch)
-    for new in range(1, len(nodes)):
+    grow_tree(root, streams, index, exploration, nodes, scratch, prover, 1, len(nodes), 0)
+
+
+@jit
+def grow_tree(
+    root: Record,
+    streams: Streams,
+    index: int,
+    exploration: float,
+    nodes: Records,
+    scratch: Records,
+    prover: Prover,
+    first: int,
+    stop: int,
+    failures: int,
+) -> tuple[int, int]:
+    """Search on by the simulations that make the nodes from `first` up to `stop`, fewer if the root is proven.
+
+    Return the node that would be next, and the failures counted on: see `tree.simulate`.
+    """
+    for new in range(first, stop):
         game = copy_root(root, scratch)
         leaf = _select(game, nodes, exploration)
         choice = -1 if is_empty(nodes[leaf].untried) else draw_choice(nodes[leaf].untried, streams, index)
         failures = simulate(game, streams, index, nodes, leaf, choice, new, failures, prover)
         if nodes[0].winner >= 0:
-            return
+            return new + 1, failures
+    return stop, failures
 
 
 @jit
