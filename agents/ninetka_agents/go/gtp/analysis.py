@@ -120,14 +120,12 @@ def analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
     """Think about a position, and show what is found, until another command comes."""
     request = read_request(session, arguments)
     game, start, shown = session.turn_of(request.seat), time.monotonic(), -1.0
-    for tree in session.thinker.watch(game):
+    for tree in session.thinker.watch(game, lambda: session.pending() or session.interrupted()):
         spent = time.monotonic() - start
         if shown < 0 or spent - shown >= request.interval:
             yield info_line(game, tree.candidates(), request, form)
             shown = spent
-        if session.pending() or session.interrupted():
-            return
-    while not session.pending():  # the search is done, but the controller has not heard enough
+    while not (session.pending() or session.interrupted()):  # the search is done, but nobody has ended the analysis
         time.sleep(IDLE)
 
 
@@ -135,13 +133,12 @@ def genmove_analyze(form: Form, session: Session, arguments: Words) -> Iterator[
     """Choose and play a move like `genmove`, and show what is thought meanwhile."""
     request = read_request(session, arguments)
     game, start, shown = session.turn_of(request.seat), time.monotonic(), 0.0
-    for tree in session.thinker.watch(game, session.thinker.simulations, session.seconds_for(request.seat)):
+    options = session.thinker.simulations, session.seconds_for(request.seat)
+    for tree in session.thinker.watch(game, session.interrupted, *options):
         spent = time.monotonic() - start
         if spent - shown >= request.interval:
             yield info_line(game, tree.candidates(), request, form)
             shown = spent
-        if session.interrupted():
-            break
     yield info_line(game, tree.candidates(), request, form)
     session.clock.spend(request.seat, time.monotonic() - start)
     session.play(request.seat, tree.best())

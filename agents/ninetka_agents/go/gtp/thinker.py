@@ -7,6 +7,7 @@ asked as it is; one that remembers games keeps its memory as long as turns follo
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -54,8 +55,7 @@ class Thinker:
     def warm_up(self, game: Game) -> None:
         """Compile what games of this kind need, before clocks run."""
         if self.can_analyse:
-            for _ in self.watch(game, 2):
-                pass
+            deque(self.watch(game, lambda: False, 2), maxlen=0)
 
     def choose(self, game: Game, seconds: float | None, interrupted: Callable[[], bool]) -> int:
         """Return an action for the seat to move.
@@ -67,18 +67,21 @@ class Thinker:
         """
         if not self.can_analyse:
             return self._ask(game)
-        return next(tree for tree in self.watch(game, self.simulations, seconds) if tree.is_done or interrupted()).best()
+        return deque(self.watch(game, interrupted, self.simulations, seconds), maxlen=1).pop().best()
 
     @property
     def simulations(self) -> int:
         """How many the search takes for a move."""
         return int(self._options["simulations"])
 
-    def watch(self, game: Game, most: int = MOST_WATCHED, seconds: float | None = None) -> Iterator[WatchedTree]:
+    def watch(
+        self, game: Game, stop: Callable[[], bool], most: int = MOST_WATCHED, seconds: float | None = None
+    ) -> Iterator[WatchedTree]:
         """Think about a position and yield the tree again and again while it grows, at least once.
 
         Args:
             game: not over; not changed.
+            stop: tells whether to end at once.
             most: simulations.
             seconds: how long; None for as long as there are simulations left.
         """
@@ -89,7 +92,7 @@ class Thinker:
             spent = time.monotonic() - start
             self.explanation = f"{tree.simulations} simulations in {spent:.1f} s"
             yield tree
-            if seconds is not None and spent >= seconds:
+            if stop() or (seconds is not None and spent >= seconds):
                 return
 
     def _ask(self, game: Game) -> int:
