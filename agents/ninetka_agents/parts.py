@@ -58,6 +58,7 @@ _PARTS: dict[str, Parts] = {
         guided_stages=(2,),
         network="ninetka_agents.ninetka.network",
     ),
+    "go": Parts(agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent"}),
 }
 
 

@@ -233,8 +233,12 @@ def evaluate(
             write_json(evaluation, json_file)
     except OSError as error:
         failures.append(error)
+    for failure in evaluation.failures:
+        typer.echo(f"lost by a failure: {failure}", err=True)
     if failures:
         _fail("; ".join(map(_explain, failures)))
+    if evaluation.failures:
+        _fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
 
 
 def _prepare(
