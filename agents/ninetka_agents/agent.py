@@ -73,21 +73,24 @@ class Player(Protocol):
         ...
 
 
-def make_agent(spec: str, game: str = DEFAULT) -> Agent:
+def make_agent(spec: str, game: str = DEFAULT, **options: Any) -> Agent:
     """Make an agent from text: a name, then options, such as `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
 
     Options are `key=value` with commas between them; they are the keyword arguments of the agent's constructor. A value
-    without a key goes to the first argument (a path, for agents that load one). The spec of an agent inside another's
+    without a key goes to the first argument (a path, for agents that load one); the name of one that is true or false
+    alone makes it true, as in `"mcts:simulations=1000,rave"`. The spec of an agent inside another's
     stands in brackets if it has commas: `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
 
     Args:
         spec: the text.
         game: the name or spec of the game that it is to play.
+        options: of the agent, in place of what the text says of them.
 
     Raises:
         ValueError: naming the agents that play the game, or the options of the agent named.
     """
-    constructor, options = _read_spec(spec, game)
+    constructor, told = _read_spec(spec, game)
+    options = {**told, **options}
     if "game" in inspect.signature(constructor).parameters:
         options["game"] = load_variant(game).definition.name
     agent: Agent = constructor(**options)
@@ -133,7 +136,9 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
     options: dict[str, Any] = {}
     for item in filter(None, re.split(r",(?![^\[]*\])", text)):  # commas in brackets belong to the spec there
         key, equals, value = item.partition("=")
-        if not equals or " " in key or key.startswith("["):
+        if not equals and isinstance(getattr(parameters.get(item), "default", None), bool):
+            key, value = item, "true"
+        elif not equals or " " in key or key.startswith("["):
             key, value = next(iter(parameters), ""), item
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"
@@ -154,7 +159,7 @@ def _convert(spec: str, key: str, value: str, default: Any) -> Any:
         raise ValueError(f"agent {spec!r}: option {key}={value!r} must be true or false")
     if isinstance(default, str):
         return value[1:-1] if value.startswith("[") and value.endswith("]") else value
-    kind = float if isinstance(default, float) else int
+    kind = int if isinstance(default, int) else float
     try:
         return kind(value)
     except ValueError:

@@ -1,1 +1,1 @@
-"""What only Go brings to agents."""
+"""What only Go's players need."""

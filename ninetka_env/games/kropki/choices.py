@@ -10,6 +10,7 @@ import numpy as np
 
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
+from ninetka_env.core.trace import Trace, note
 from ninetka_env.core.verbs import WORD, Record, Words
 from ninetka_env.games.kropki.geometry import LIVE
 from ninetka_env.games.kropki.rules import (
@@ -96,14 +97,20 @@ def _random_drawing(game: Record, streams: Streams, index: int) -> int:
 
 @jit
 def playout(game: Record, streams: Streams, index: int) -> None:
-    """Play `game` to its end with uniformly random actions.
+    """Play `game` to its end with uniformly random actions."""
+    traced_playout(game, streams, index, np.zeros(1, np.int32))
+
+
+@jit
+def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
+    """Play `game` to its end with uniformly random actions, and note each turn.
 
     Nodes never become free again. So the free ones are tried in a random order, and those no longer free left out:
     that draws from the free nodes uniformly at each turn.
     """
-    _finish_turn(game, streams, index)
-    nodes, left = np.empty(num_nodes(game), np.int16), 0
-    for place in range(int(game.width) + 1, int(game.width) + 1 + num_nodes(game)):
+    _finish_turn(game, streams, index, trace)
+    nodes, left, first = np.empty(num_nodes(game), np.int16), 0, int(game.width) + 1
+    for place in range(first, first + num_nodes(game)):
         nodes[left] = place
         left += game.cell[place] & LIVE == 0
     while not is_over(game):
@@ -111,12 +118,15 @@ def playout(game: Record, streams: Streams, index: int) -> None:
         place, left = int(nodes[chosen]), left - 1
         nodes[chosen] = nodes[left]
         if game.cell[place] & LIVE == 0:
+            note(trace, int(game.to_move), place - first)
             place_point(game, place)
-            _finish_turn(game, streams, index)
+            _finish_turn(game, streams, index, trace)
 
 
 @jit(counted=False)
-def _finish_turn(game: Record, streams: Streams, index: int) -> None:
+def _finish_turn(game: Record, streams: Streams, index: int, trace: Trace) -> None:
     """Draw or end the turn at random, as long as the seat to move is drawing."""
     while game.placed:
-        play(game, _random_drawing(game, streams, index))
+        action = _random_drawing(game, streams, index)
+        note(trace, int(game.to_move), action)
+        play(game, action)

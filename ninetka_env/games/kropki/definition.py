@@ -55,6 +55,7 @@ KROPKI = register(
             scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
             observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
             choices.write_choices, choices.choice_action, choices.random_action, choices.playout,
+            choices.traced_playout,
         ),
         game="ninetka_env.games.kropki.game:Game",
         seats=SEATS,

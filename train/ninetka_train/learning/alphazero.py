@@ -25,7 +25,7 @@ from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
-from ninetka_agents.search.uct import MctsAgent
+from ninetka_agents.search.mcts import MctsAgent
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer
 from ninetka_train.learning.selfplay import (

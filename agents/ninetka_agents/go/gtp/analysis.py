@@ -18,7 +18,7 @@ from ninetka_agents.go.gtp.protocol import COLOURS, GtpError, read_colour, read_
 from ninetka_agents.go.gtp.register import Words, command
 from ninetka_agents.go.gtp.session import Session
 from ninetka_agents.go.status import owner_shares
-from ninetka_agents.search.watched import Candidate
+from ninetka_agents.search.candidates import Candidate, find_candidates
 from ninetka_env.games.go.game import Game
 
 MOST_SHOWN = 400
@@ -123,7 +123,7 @@ def analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
     for tree in session.thinker.watch(game, lambda: session.pending() or session.interrupted()):
         spent = time.monotonic() - start
         if shown < 0 or spent - shown >= request.interval:
-            yield info_line(game, tree.candidates(), request, form)
+            yield info_line(game, find_candidates(tree), request, form)
             shown = spent
     while not (session.pending() or session.interrupted()):  # the search is done, but nobody has ended the analysis
         time.sleep(IDLE)
@@ -133,13 +133,12 @@ def genmove_analyze(form: Form, session: Session, arguments: Words) -> Iterator[
     """Choose and play a move like `genmove`, and show what is thought meanwhile."""
     request = read_request(session, arguments)
     game, start, shown = session.turn_of(request.seat), time.monotonic(), 0.0
-    options = session.thinker.simulations, session.seconds_for(request.seat)
-    for tree in session.thinker.watch(game, session.interrupted, *options):
+    for tree in session.thinker.think(game, session.interrupted, session.seconds_for(request.seat)):
         spent = time.monotonic() - start
         if spent - shown >= request.interval:
-            yield info_line(game, tree.candidates(), request, form)
+            yield info_line(game, find_candidates(tree), request, form)
             shown = spent
-    yield info_line(game, tree.candidates(), request, form)
+    yield info_line(game, find_candidates(tree), request, form)
     session.clock.spend(request.seat, time.monotonic() - start)
     session.play(request.seat, tree.best())
     yield f"play {write_move(tree.best(), session.size)}"

@@ -12,16 +12,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ninetka_agents.agent import Agent, Forfeit, Player, agent_options, make_agent
+from ninetka_agents.agent import Forfeit, Player, agent_options, game_streams, make_agent
 from ninetka_agents.go.gtp.protocol import GtpError
-from ninetka_agents.search.uct import MctsAgent
-from ninetka_agents.search.watched import WatchedTree
+from ninetka_agents.search.mcts import CHUNK, MctsAgent, Tree
 from ninetka_env.games.go.game import Game
 
-CHUNK = 100
-"""Simulations between two looks at the clock."""
-MOST_WATCHED = 1 << 20
-"""Simulations of an analysis, which has no other end than the next command: the tree then takes about 100 MB."""
+ENDLESS = 1e6
+"""Seconds of an analysis, which has no other end than the next command."""
 
 
 class Thinker:
@@ -40,7 +37,7 @@ class Thinker:
         self.name = spec
         self.explanation = ""
         """What was thought about the last move, in a line."""
-        self._agent: Agent = make_agent(spec, Game.name)
+        self._agent = make_agent(spec, Game.name)
         self._options = agent_options(spec, Game.name)
         self._rng = np.random.default_rng(seed)
         self._player: Player | None = None
@@ -55,10 +52,10 @@ class Thinker:
     def warm_up(self, game: Game) -> None:
         """Compile what games of this kind need, before clocks run."""
         if self.can_analyse:
-            deque(self.watch(game, lambda: False, 2), maxlen=0)
+            next(self.watch(game, lambda: True, 1.0))
 
     def choose(self, game: Game, seconds: float | None, interrupted: Callable[[], bool]) -> int:
-        """Return an action for the seat to move.
+        """Return an action for the seat to move, or the one after the pass to resign.
 
         Args:
             game: not over; not changed.
@@ -67,32 +64,37 @@ class Thinker:
         """
         if not self.can_analyse:
             return self._ask(game)
-        return deque(self.watch(game, interrupted, self.simulations, seconds), maxlen=1).pop().best()
+        return deque(self.think(game, interrupted, seconds), maxlen=1).pop().best()
 
-    @property
-    def simulations(self) -> int:
-        """How many the search takes for a move."""
-        return int(self._options["simulations"])
+    def think(self, game: Game, stop: Callable[[], bool], seconds: float | None) -> Iterator[Tree]:
+        """Think about a move; as `watch`, but no longer than the agent's options say."""
+        limit = self._options["seconds"] or np.inf
+        most = None if self._options["seconds"] else self._options["simulations"]
+        return self.watch(game, stop, min(limit, np.inf if seconds is None else seconds), most)
 
     def watch(
-        self, game: Game, stop: Callable[[], bool], most: int = MOST_WATCHED, seconds: float | None = None
-    ) -> Iterator[WatchedTree]:
-        """Think about a position and yield the tree again and again while it grows, at least once.
+        self, game: Game, stop: Callable[[], bool], seconds: float = ENDLESS, most: int | None = None
+    ) -> Iterator[Tree]:
+        """Search and yield the tree again and again while it grows, at least once.
 
         Args:
             game: not over; not changed.
             stop: tells whether to end at once.
-            most: simulations.
-            seconds: how long; None for as long as there are simulations left.
+            seconds: how long to search.
+            most: simulations; None for any number.
         """
-        start = time.monotonic()
-        tree = WatchedTree(game, most, self._rng, self._options["exploration"], self._options["exact"])
-        while not tree.is_done:
-            tree.grow(CHUNK)
-            spent = time.monotonic() - start
-            self.explanation = f"{tree.simulations} simulations in {spent:.1f} s"
+        start, spent, count, is_growing = time.monotonic(), 0.0, 0, True
+        agent = make_agent(self.name, Game.name, seconds=ENDLESS if most is None else 0.0)
+        assert isinstance(agent, MctsAgent)
+        tree, streams = agent.make_tree(game.records), game_streams(game.records, self._rng)
+        tree.begin(game.records)
+        while is_growing and spent < seconds and (most is None or count < most):
+            chunk = CHUNK if most is None else min(CHUNK, most - count)
+            is_growing = tree.grow(streams, 0, chunk)
+            count, spent = count + chunk, time.monotonic() - start
+            self.explanation = f"{count} simulations in {spent:.1f} s"
             yield tree
-            if stop() or (seconds is not None and spent >= seconds):
+            if stop():
                 return
 
     def _ask(self, game: Game) -> int:
