@@ -83,18 +83,19 @@ class Thinker:
             seconds: how long to search.
             most: simulations; None for any number.
         """
-        start, spent, count, is_growing = time.monotonic(), 0.0, 0, True
+        start, count = time.monotonic(), 0
         agent = make_agent(self.name, Game.name, seconds=ENDLESS if most is None else 0.0)
         assert isinstance(agent, MctsAgent)
         tree, streams = agent.make_tree(game.records), game_streams(game.records, self._rng)
         tree.begin(game.records)
-        while is_growing and spent < seconds and (most is None or count < most):
+        while True:
             chunk = CHUNK if most is None else min(CHUNK, most - count)
             is_growing = tree.grow(streams, 0, chunk)
-            count, spent = count + chunk, time.monotonic() - start
+            spent = time.monotonic() - start
+            count += chunk
             self.explanation = f"{count} simulations in {spent:.1f} s"
             yield tree
-            if stop():
+            if not is_growing or spent >= seconds or count == most or stop():
                 return
 
     def _ask(self, game: Game) -> int:
