@@ -73,7 +73,7 @@ class Player(Protocol):
         ...
 
 
-def make_agent(spec: str, game: str = DEFAULT, **options: Any) -> Agent:
+def make_agent(spec: str, game: str = DEFAULT) -> Agent:
     """Make an agent from text: a name, then options, such as `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
 
     Options are `key=value` with commas between them; they are the keyword arguments of the agent's constructor. A value
@@ -84,33 +84,10 @@ def make_agent(spec: str, game: str = DEFAULT, **options: Any) -> Agent:
     Args:
         spec: the text.
         game: the name or spec of the game that it is to play.
-        options: of the agent, in place of what the text says of them.
 
     Raises:
         ValueError: naming the agents that play the game, or the options of the agent named.
     """
-    constructor, told = _read_spec(spec, game)
-    options = {**told, **options}
-    if "game" in inspect.signature(constructor).parameters:
-        options["game"] = load_variant(game).definition.name
-    agent: Agent = constructor(**options)
-    agent.name = spec
-    return agent
-
-
-def agent_options(spec: str, game: str = DEFAULT) -> dict[str, Any]:
-    """Return all options of the agent that a text names, by name, those that it leaves out as they are usual.
-
-    Raises:
-        ValueError: as `make_agent`, unless it is the agent itself that refuses a value.
-    """
-    constructor, options = _read_spec(spec, game)
-    parameters = inspect.signature(constructor).parameters
-    return {key: one.default for key, one in parameters.items() if key != "game"} | options
-
-
-def _read_spec(spec: str, game: str) -> tuple[Callable[..., Agent], dict[str, Any]]:
-    """Return the constructor that a text names, and the options that it gives."""
     if not isinstance(spec, str) or len(spec) > MAX_SPEC:
         raise ValueError(f"agent {shortened(spec)}: expected text of at most {MAX_SPEC} characters, such as 'random'")
     game_name, (name, _, text) = load_variant(game).definition.name, spec.partition(":")
@@ -121,7 +98,12 @@ def _read_spec(spec: str, game: str) -> tuple[Callable[..., Agent], dict[str, An
         constructor = load(known[name])
     except ImportError as error:
         raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
-    return constructor, _parse_options(spec, text, constructor)
+    options = _parse_options(spec, text, constructor)
+    if "game" in inspect.signature(constructor).parameters:
+        options["game"] = game_name
+    agent: Agent = constructor(**options)
+    agent.name = spec
+    return agent
 
 
 def _unknown(name: str, game: str, known: list[str]) -> str:

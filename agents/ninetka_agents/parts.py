@@ -61,6 +61,7 @@ _PARTS: dict[str, Parts] = {
         network="ninetka_agents.ninetka.network",
     ),
     "go": Parts(agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent"}, knowledge="ninetka_agents.go.knowledge"),
+    "kropki": Parts(knowledge="ninetka_agents.kropki.knowledge"),
 }
 
 
@@ -76,7 +77,8 @@ def register_parts(game: str, parts: Parts) -> None:
     if parts.prover:
         found_by_type(definition.dtypes, [importlib.import_module(parts.prover).proven_winner])
     if parts.knowledge:
-        found_by_type(definition.dtypes, [importlib.import_module(parts.knowledge).heavy_playout])
+        functions = vars(importlib.import_module(parts.knowledge)).values()
+        found_by_type(definition.dtypes, [one for one in functions if hasattr(one, "py_func")])
     _PARTS[game] = parts
 
 

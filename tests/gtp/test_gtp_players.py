@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
-from ninetka_agents.agent import Forfeit, agent_options
+from ninetka_agents.agent import Forfeit
 from ninetka_agents.go.gtp import process as processes
 from ninetka_agents.go.gtp.process import EngineError, EngineProcess, find_engine
 from ninetka_env.api.record_files import read_records
@@ -44,14 +44,14 @@ def gnugo() -> str:
 
 
 def test_a_spec_takes_brackets_options_and_plain_words():
-    assert agent_options("gtp:gnugo --mode gtp", "go") == {
-        "command": "gnugo --mode gtp",
-        "timeout": 60.0,
-        "keep": False,
-    }
-    told = agent_options("gtp:[engine -set a=b,c=d],timeout=2,keep", "go")
-    assert told == {"command": "engine -set a=b,c=d", "timeout": 2.0, "keep": True}
-    assert agent_options("gtp:engine --a=b", "go")["command"] == "engine --a=b"
+    for spec, words, timeout, keep in (
+        ("gtp:{} --mode gtp", ["--mode", "gtp"], 60, False),
+        ("gtp:{} --mode=gtp", ["--mode=gtp"], 60, False),
+        ("gtp:[{} -set a=b,c=d],timeout=2,keep", ["-set", "a=b,c=d"], 2, True),
+        ("gtp:timeout=0.5,command=[{} 'two words']", ["two words"], 0.5, False),
+    ):
+        agent = make_agent(spec.format(sys.executable), "go")
+        assert (agent._words, agent._timeout, agent._keep) == ([sys.executable, *words], timeout, keep)
 
 
 @pytest.mark.parametrize(

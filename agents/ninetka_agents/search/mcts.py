@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, GameRandom, check_threads, game_streams
+from ninetka_agents.agent import Actions, check_threads, game_streams
 from ninetka_agents.search import uct
 from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree, Rules
@@ -21,7 +21,7 @@ from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import check_choice, check_count, check_scale
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import Records, forced_action
 
 PLAYOUTS = ("random", "heavy")
 """How simulated games are played on below the tree: by the rules alone, or by what the game's knowledge says."""
@@ -101,7 +101,7 @@ class MctsAgent:
         self._plain = not (rave or heavy or local or reuse)
         self.rules = Rules(float(equivalence) if rave else 0.0, self._exploration, heavy, local)
         if reuse:
-            self.start = lambda game: _Player(self, game)
+            self.start = self._start
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
@@ -126,12 +126,21 @@ class MctsAgent:
             self.think(tree, streams, index)
             actions[index] = tree.best()
 
-    def make_tree(self, games: Records) -> Tree:
-        """Make room for a search in games like these."""
-        simulations = MOST_SIMULATIONS if self._seconds else self._simulations
+    def _start(self, game: Game) -> _Player:
+        """Sit down to one game; offered as `start` by an agent that keeps its tree."""
+        return _Player(self, game)
+
+    @property
+    def budget(self) -> tuple[int | None, float | None]:
+        """Simulations per move and seconds per move: one of them is None."""
+        return (None, self._seconds) if self._seconds else (self._simulations, None)
+
+    def make_tree(self, games: Records, most: int | None = None) -> Tree:
+        """Make room for a search in games like these: of so many simulations, None for what the agent takes."""
+        most = most or self.budget[0] or MOST_SIMULATIONS
         if self._plain:
-            return UctTree(games, simulations, self._exploration, self._exact)
-        return RaveTree(games, simulations, self.rules)
+            return UctTree(games, most, self._exploration, self._exact)
+        return RaveTree(games, most, self.rules)
 
     def think(self, tree: Tree, streams: Streams, index: int) -> None:
         """Search as long as the agent does about a move."""
@@ -148,8 +157,8 @@ class _Player:
 
     def __init__(self, agent: MctsAgent, game: Game) -> None:
         self._agent, self._game = agent, game.copy()
-        self._tree = agent.make_tree(game.records)
-        self._tree.begin(game.records)
+        self._tree = RaveTree(game.records, MOST_SIMULATIONS, agent.rules)
+        self._tree.begin(self._game.records)
 
     def act(self, rng: np.random.Generator) -> int:
         """Search on and choose an action; see `ninetka_agents.agent.Player.act`."""
@@ -161,7 +170,7 @@ class _Player:
         forced = forced_action(self._game.records[0]) >= 0  # the tree has played it already
         self._game.play(action)
         if not forced and not self._game.is_over:
-            self._tree.go_on(self._game.records, action)
+            self._tree.go_on(action)
 
     def close(self) -> None:
         """Nothing runs beside the game."""

@@ -25,21 +25,26 @@ from ninetka_agents.search.rave_tree import (
     copy_root,
     expand,
     init_root,
+    keep_subtree,
     make_desk,
     most_visited,
 )
+from ninetka_agents.search.tree import MOST_SIMULATIONS
+from ninetka_agents.search.uct import SearchResult
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.trace import note
+from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
+from ninetka_env.core.trace import note
 from ninetka_env.core.verbs import Record, Records, forced_action, is_over, play, traced_playout, winner_of
 
 EQUIVALENCE = 1000.0
 """Simulations after which a child's own wins count as much as its AMAF value, once that is known well: k."""
 
 
-MEMORY = 3 << 28
+MEMORY = 1 << 29
 """Bytes of the nodes of a tree, at most; when they are used up, the tree stays as it is, and its counts go on."""
 
 
@@ -98,6 +103,30 @@ def _finish(game: Record, streams: Streams, index: int, heavy: bool, desk: Desk,
     return winner_of(game)
 
 
+def search(
+    game: Game,
+    simulations: int,
+    rng: np.random.Generator,
+    equivalence: float = EQUIVALENCE,
+    exploration: float = 0.0,
+    heavy: bool = False,
+    local: bool = False,
+) -> SearchResult:
+    """Search a position that is not over and return what is known of each action; nothing is ever proven.
+
+    Raises:
+        ValueError: if the game is over or an option is out of range.
+    """
+    if game.is_over:
+        raise ValueError("the game is over: there is nothing to search")
+    count = check_count("simulations", simulations, most=MOST_SIMULATIONS)
+    rules = Rules(check_scale("equivalence", equivalence), check_scale("exploration", exploration), heavy, local)
+    tree = RaveTree(game.records, count, rules)
+    tree.begin(game.records)
+    tree.grow(game_streams(game.records, rng), 0, count)
+    return tree.result(game)
+
+
 class RaveTree:
     """One search, grown bit by bit; for `ninetka_agents.search.mcts`."""
 
@@ -105,6 +134,7 @@ class RaveTree:
         """Make room for so many simulations in games like these, or for as many as `MEMORY` holds."""
         most = 2 + (1 + simulations // (EXPAND_VISITS + 1)) * limits_of(games.dtype).choices
         self.nodes = np.empty(min(most, MEMORY // NODE.itemsize), NODE)
+        self._spare = self.nodes[:0]
         self.desk, self._rules, self._memory = make_desk(games), rules, make_memory(games[0])
 
     def begin(self, games: Records) -> None:
@@ -127,6 +157,29 @@ class RaveTree:
         first, count = int(self.nodes[node].first), int(self.nodes[node].count)
         tried = [(child, self.nodes[child]) for child in range(first, first + count) if self.nodes[child].visits]
         return [Child(child, int(one.action), int(one.visits), float(one.wins / one.visits)) for child, one in tried]
+
+    def go_on(self, action: int) -> None:
+        """Keep what is below an action that the game, which is at its next position now, went on with."""
+        if len(self._spare) == 0:
+            self._spare = np.empty_like(self.nodes)
+        used = keep_subtree(self.nodes, self._spare, action)
+        if used:
+            self.nodes, self._spare, self._used = self._spare, self.nodes, used
+            self.desk.root_wins[:] = 0.0
+        else:
+            self.begin(self._games)
+
+    def result(self, game: Game) -> SearchResult:
+        """Return what is known of each action of the game, which has been searched from where it stands."""
+        visits, sums = np.zeros(game.num_actions, np.int64), self.desk.root_wins[: game.num_actions, : game.num_players]
+        root, forced = self.nodes[0], forced_action(game.records[0])
+        children = self.nodes[root.first : root.first + root.count]
+        visits[children["action"]] = children["visits"]
+        if forced >= 0:
+            sums = np.where(np.arange(len(visits))[:, None] == forced, sums.sum(axis=0), 0.0)
+            visits = np.where(np.arange(len(visits)) == forced, visits.sum(), 0)
+        with np.errstate(invalid="ignore"):
+            return SearchResult(visits, sums / visits[:, None], np.full(len(visits), UNFINISHED, np.int8))
 
 
 @jit

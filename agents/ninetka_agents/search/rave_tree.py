@@ -185,6 +185,30 @@ def _count_amaf(nodes: Records, index: int, owner: npt.NDArray[np.int8], seat: i
 
 
 @jit
+def keep_subtree(nodes: Records, spare: Records, action: int) -> int:
+    """Copy what is below the root's child of an action into `spare`, that child as node 0; return how many nodes.
+
+    It is 0 if there is no such child, or it has none itself.
+    """
+    child, last = nodes[0].first, nodes[0].first + nodes[0].count
+    while child < last and nodes[child].action != action:
+        child += 1
+    if child == last or nodes[child].count == 0:
+        return 0
+    spare[0] = nodes[child]
+    used, index = 1, 0
+    while index < used:
+        node = spare[index]
+        if node.count:
+            for offset in range(node.count):
+                spare[used + offset] = nodes[node.first + offset]
+            node.first = used
+            used += node.count
+        index += 1
+    return used
+
+
+@jit
 def most_visited(nodes: Records) -> int:
     """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest."""
     first = nodes[0].first

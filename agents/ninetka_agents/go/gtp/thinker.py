@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ninetka_agents.agent import Forfeit, Player, agent_options, game_streams, make_agent
+from ninetka_agents.agent import Forfeit, Player, game_streams, make_agent
 from ninetka_agents.go.gtp.protocol import GtpError
 from ninetka_agents.search.mcts import CHUNK, MctsAgent, Tree
+from ninetka_agents.search.rave import RaveTree
+from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_env.games.go.game import Game
 
 ENDLESS = 1e6
@@ -38,11 +40,13 @@ class Thinker:
         self.explanation = ""
         """What was thought about the last move, in a line."""
         self._agent = make_agent(spec, Game.name)
-        self._options = agent_options(spec, Game.name)
         self._rng = np.random.default_rng(seed)
         self._player: Player | None = None
+        self._tree: Tree | None = None
+        """The tree that is kept from move to move, if the agent wants that, of the position `_root`."""
+        self._root: Game | None = None
         self._followed: Game | None = None
-        """The position that the player knows."""
+        """The position that the player, or the tree, is at."""
 
     @property
     def can_analyse(self) -> bool:
@@ -68,9 +72,8 @@ class Thinker:
 
     def think(self, game: Game, stop: Callable[[], bool], seconds: float | None) -> Iterator[Tree]:
         """Think about a move; as `watch`, but no longer than the agent's options say."""
-        limit = self._options["seconds"] or np.inf
-        most = None if self._options["seconds"] else self._options["simulations"]
-        return self.watch(game, stop, min(limit, np.inf if seconds is None else seconds), most)
+        most, own = self._searcher.budget
+        return self.watch(game, stop, min(one for one in (own, seconds, ENDLESS) if one is not None), most)
 
     def watch(
         self, game: Game, stop: Callable[[], bool], seconds: float = ENDLESS, most: int | None = None
@@ -84,10 +87,7 @@ class Thinker:
             most: simulations; None for any number.
         """
         start, count = time.monotonic(), 0
-        agent = make_agent(self.name, Game.name, seconds=ENDLESS if most is None else 0.0)
-        assert isinstance(agent, MctsAgent)
-        tree, streams = agent.make_tree(game.records), game_streams(game.records, self._rng)
-        tree.begin(game.records)
+        tree, streams = self._tree_of(game, most), game_streams(game.records, self._rng)
         while True:
             chunk = CHUNK if most is None else min(CHUNK, most - count)
             is_growing = tree.grow(streams, 0, chunk)
@@ -97,6 +97,22 @@ class Thinker:
             yield tree
             if not is_growing or spent >= seconds or count == most or stop():
                 return
+
+    @property
+    def _searcher(self) -> MctsAgent:
+        assert isinstance(self._agent, MctsAgent)
+        return self._agent
+
+    def _tree_of(self, game: Game, most: int | None) -> Tree:
+        """Return the tree that is kept, if it is at this position, or a new one for so many simulations."""
+        if self._tree is not None and self._followed is game:
+            return self._tree
+        keeps, root = hasattr(self._agent, "start"), game.copy()
+        tree = self._searcher.make_tree(root.records, MOST_SIMULATIONS if keeps or most is None else most)
+        tree.begin(root.records)
+        if keeps:
+            self._tree, self._root, self._followed = tree, root, game
+        return tree
 
     def _ask(self, game: Game) -> int:
         """Ask the agent, or the player that remembers this game."""
@@ -121,15 +137,20 @@ class Thinker:
 
     def observe(self, before: Game, action: int, after: Game) -> None:
         """Take note that an action led from one position to another."""
-        if self._player is not None and self._followed is before:
-            try:
+        if self._followed is not before:
+            return
+        try:
+            if self._player is not None:
                 self._player.observe(action)
-                self._followed = after
-            except Forfeit:
-                self.close()
+            elif self._root is not None and isinstance(self._tree, RaveTree):
+                self._root.play(action)
+                self._tree.go_on(action)
+            self._followed = after
+        except Forfeit:
+            self.close()
 
     def close(self) -> None:
         """Forget the game that is played."""
         if self._player is not None:
             self._player.close()
-        self._player = self._followed = None
+        self._player = self._tree = self._root = self._followed = None
