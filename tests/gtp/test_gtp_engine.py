@@ -262,6 +262,19 @@ SHEET = (
 )
 
 
+def test_a_kept_tree_goes_on_from_move_to_move():
+    kept, fresh = Wire(f"{SEARCH},rave,reuse"), Wire(f"{SEARCH},rave")
+    visits = []
+    for wire in (kept, fresh):
+        lines = [wire.ask(f"genmove_analyze {colour}").split("\n") for colour in "bwb"]
+        visits.append(sum(int(one[1]) for one in infos(lines[-1][-2])))
+        wire.ask("undo")
+        wire.ask("play b pass")
+        wire.ask("play w pass")
+        wire.ask("genmove b")  # the game goes on
+    assert visits[0] > 200 >= visits[1]
+
+
 def test_final_score_and_status(wire):
     for ply, vertex in enumerate(SHEET.split()):
         wire.ask(f"play {'bw'[ply % 2]} {vertex}")
@@ -343,7 +356,7 @@ def infos(line: str) -> list[tuple[str, ...]]:
     return [INFO.fullmatch(part).groups() for part in re.split(r" (?=info )", line)]
 
 
-@pytest.mark.parametrize("agent", [SEARCH, f"{SEARCH},rave"])
+@pytest.mark.parametrize("agent", [SEARCH, f"{SEARCH},rave", f"{SEARCH},rave,reuse"])
 def test_genmove_analyze_shows_what_it_thinks_and_plays(agent):
     wire = Wire(agent)
     wire.session.pending = lambda: True
@@ -352,7 +365,7 @@ def test_genmove_analyze_shows_what_it_thinks_and_plays(agent):
         found = infos(lines[-2])
         assert lines[-1] == f"play {found[0][0]}"
         assert wire.session.game.last_action == wire.session.game.action_index(found[0][0])
-        assert sum(int(one[1]) for one in found) <= 200
+        assert ("reuse" in agent) or sum(int(one[1]) for one in found) <= 200
         assert [int(one[3]) for one in found] == list(range(len(found)))
         assert all(re.fullmatch(pattern, one[2]) for one in found)
         assert all(one[4].split()[0] == one[0] for one in found)

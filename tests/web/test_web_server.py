@@ -7,6 +7,7 @@ import json
 import string
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,10 @@ from web_helpers import Client, Server, running
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from ninetka_env.api.record_files import read_records
+from ninetka_env.api.records import format_record
 from ninetka_web.analysis import BUDGETS
+from ninetka_web.players import agent_of
 from ninetka_web.protocol import MAX_MESSAGE, RefusedError, read_message
 from ninetka_web.server import is_loopback, is_own_host, own_names
 
@@ -325,6 +329,27 @@ def test_every_text_is_read_or_refused_with_a_reason(text: str) -> None:
         reason = str(refusal)
         assert reason
     assert len(reason) < 400
+
+
+PROGRAMS = ("gtp:touch /tmp/x", "gtp:[gnugo --mode gtp]", "gtp", "gtp:command=gnugo", "phases:placement=[gtp:gnugo]")
+
+
+@pytest.mark.parametrize("spec", PROGRAMS)
+def test_no_browser_and_no_record_starts_a_program(ann: Client, spec: str, tmp_path: Path) -> None:
+    marker = tmp_path / "started"
+    program = spec.replace("/tmp/x", str(marker))
+    for message in ({"type": "create", "seats": ["me", program]}, {"type": "analyse", "ply": 0, "engine": program}):
+        with pytest.raises(RefusedError):
+            read_message(json.dumps(message))
+    for game in ("ninetka", "go"):
+        with pytest.raises(ValueError, match="no agent 'gtp|no agent 'phases"):
+            agent_of(program, game)
+    record = next(read_records(Path(__file__).parents[1] / "ninetka" / "games.txt"))
+    text = format_record(replace(record, tags=dict.fromkeys(record.seats, program)))
+    assert ann.ask("upload", text=text) == ""
+    shown = ann.until("state")
+    assert {seat["agent"] for seat in shown["seats"]} == {""}
+    assert not marker.exists()
 
 
 def test_agents_are_chosen_from_a_list() -> None:

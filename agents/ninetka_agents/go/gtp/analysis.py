@@ -140,8 +140,9 @@ def genmove_analyze(form: Form, session: Session, arguments: Words) -> Iterator[
             shown = spent
     yield info_line(game, find_candidates(tree), request, form)
     session.clock.spend(request.seat, time.monotonic() - start)
-    session.play(request.seat, tree.best())
-    yield f"play {write_move(tree.best(), session.size)}"
+    action = tree.best()
+    session.play(request.seat, action)
+    yield f"play {write_move(action, session.size)}"
 
 
 for _prefix, _form in FORMS.items():

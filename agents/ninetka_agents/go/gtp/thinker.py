@@ -139,6 +139,9 @@ class Thinker:
         """Take note that an action led from one position to another."""
         if self._followed is not before:
             return
+        if after.is_over:
+            self.close()
+            return
         try:
             if self._player is not None:
                 self._player.observe(action)
