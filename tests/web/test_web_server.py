@@ -342,7 +342,7 @@ def test_no_browser_and_no_record_starts_a_program(ann: Client, spec: str, tmp_p
         with pytest.raises(RefusedError):
             read_message(json.dumps(message))
     for game in ("ninetka", "go"):
-        with pytest.raises(ValueError, match="no agent 'gtp|no agent 'phases"):
+        with pytest.raises(ValueError, match=r"no agent '(gtp|phases)"):
             agent_of(program, game)
     record = next(read_records(Path(__file__).parents[1] / "ninetka" / "games.txt"))
     text = format_record(replace(record, tags=dict.fromkeys(record.seats, program)))
