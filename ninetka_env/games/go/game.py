@@ -104,8 +104,9 @@ class Game(game.Game):
         """Read what `str(game)` wrote, or its first line; raises `ValueError` naming the word that is wrong."""
         found = text.read_position(text_)
         variant = cls.definition().variant(
-            size=len(found.board), komi=found.komi, ko=found.ko, scoring=found.scoring, max_plies=found.max_plies
-        )
+            size=len(found.board), komi=found.komi, ko=found.ko, scoring=found.scoring, max_plies=found.max_plies,
+            handicap=found.handicap, planes=found.planes, allow_resign=found.allow_resign,
+        )  # fmt: skip
         return cls(read_records(variant, found))
 
     # The position
@@ -138,6 +139,11 @@ class Game(game.Game):
         if not self.is_over:
             _write_ko_points(self.records, 0, points)
         return np.flatnonzero(points)
+
+    @property
+    def scored(self) -> bool:
+        """Whether scores decide who wins: not where a seat resigned, by an event or an action."""
+        return super().scored and not self.records["resigned"][0]
 
     def result(self) -> str:
         """Return the result as records write it: `B+2`, `W+1.5`, `B+R` by resignation, `W+T` on time, `0` if drawn.

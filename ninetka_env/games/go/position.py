@@ -63,6 +63,7 @@ def read_records(variant: Variant, found: Position) -> Records:
         raise ValueError(f"ko={name}: no stone can have been taken there by the last turn in a ko")
     games["captured"][0] = found.captured
     games["plies"][0], games["passes"][0], games["ko_point"][0] = found.plies, found.passes, found.ko_point
+    games["handicap"][0], games["resigned"][0] = found.handicap, found.resigned * (found.to_move + 1)
     return games
 
 
