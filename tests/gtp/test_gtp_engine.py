@@ -177,6 +177,31 @@ def test_genmove_plays_for_either_colour_and_reg_genmove_does_not(wire):
         assert wire.session.game == before
 
 
+def test_loadsgf(wire, tmp_path):
+    file = tmp_path / "game.sgf"
+    file.write_text("(;GM[1]FF[4]SZ[9]KM[5.5]RE[B+R];B[ee];W[gc];W[cg](;B[];W[gg])(;B[aa]))")
+    wire.ask(f"loadsgf {file}")
+    assert (wire.session.game.komi, wire.session.game.ply) == (5.5, 5)
+    assert wire.board() == "........./........./......O../........./....X..../........./..O...O../........./........."
+    last = wire.session.game
+    for _ in range(5):
+        wire.ask("undo")
+    assert wire.fail("undo") == "cannot undo"
+    wire.ask(f"loadsgf {file} 3")
+    assert (wire.session.game.ply, wire.session.game.to_move) == (2, 0)
+    wire.ask("genmove w")
+    wire.ask(f"loadsgf {file} 99")
+    assert wire.session.game == last
+    file.write_text("(;GM[1]SZ[5]KM[0];B[aa];W[aa])")
+    assert wire.fail(f"loadsgf {file}").startswith("cannot load file: game 1: move 2")
+    for text in ("", "(;GM[2])", "(;SZ[99])", "nonsense"):
+        file.write_text(text)
+        assert wire.fail(f"loadsgf {file}").startswith("cannot load file")
+    for name in ("/nowhere.sgf", str(tmp_path), "/dev/zero", "x" * 5000, "\x00"):
+        assert wire.send(f"loadsgf {name}").startswith("? ")
+    assert wire.session.game == last
+
+
 # Handicap, time, the end
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ninetka_agents.go.gtp.protocol import (
     GtpError,
     read_colour,
@@ -14,6 +16,8 @@ from ninetka_agents.go.gtp.protocol import (
 from ninetka_agents.go.gtp.register import Words, command, known_commands
 from ninetka_agents.go.gtp.session import Session
 from ninetka_agents.go.status import agreed_result, find_statuses
+from ninetka_env.core.sgf import MOST_BYTES, read_sgf
+from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.text import draw
 
 NAME = "ninetka"
@@ -120,6 +124,30 @@ def showboard(session: Session, arguments: Words) -> str:
     """Draw the board."""
     black, white = session.game.captured().tolist()
     return f"\n{draw(session.game.board)}\nBlack (X) has captured {black}, White (O) has captured {white}"
+
+
+@command("loadsgf", needs=1)
+def loadsgf(session: Session, arguments: Words) -> str:
+    """Go on from a game in a file, its first, from the end or before the move of a number, counted from 1."""
+    positions = _positions(Path(arguments[0]))
+    if arguments[1:]:
+        positions = positions[: max(read_whole(arguments[1]), 1)]
+    session.load(positions)
+    return ""
+
+
+def _positions(path: Path) -> list[Game]:
+    """Return the positions of the first game of a file."""
+    try:
+        if not path.is_file():
+            raise GtpError("cannot load file: no such file")
+        with path.open("rb") as file:
+            record = next(read_sgf(file.read(MOST_BYTES + 1)))
+        if record.variant.definition.name != Game.name:
+            raise GtpError("cannot load file: no game of Go")
+        return [game for game in record.replay() if isinstance(game, Game)]
+    except (OSError, ValueError, StopIteration) as error:
+        raise GtpError(f"cannot load file: {error}") from None
 
 
 # Handicap

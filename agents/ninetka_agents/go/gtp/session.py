@@ -14,6 +14,7 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import BLACK
 from ninetka_env.games.go.repetition import MAX_PLIES
+from ninetka_env.games.go.rules import PLANE_SETS
 
 MOST_UNDONE = MAX_PLIES
 """Turns that can be taken back."""
@@ -97,13 +98,18 @@ class Session:
             raise GtpError("bad vertex list")
         self.set_up([(BLACK - 1, point) for point in points], 1)
 
-    def load(self, game: Game, before: Iterable[Game]) -> None:
-        """Go on from a game, with those that its turns can be taken back to."""
-        self._set_variant(
-            self._variant.replaced(size=game.size, komi=game.komi, ko=game.ko, scoring=game.scoring, handicap=0)
-        )
+    def load(self, games: list[Game]) -> None:
+        """Go on from the last of the positions of a game; its turns can be taken back to those before."""
+        game = games[-1]
+        self._change(size=game.size, komi=game.komi, ko=game.ko, scoring=game.scoring, handicap=0)
+        limit, planes = self._variant.options["max_plies"], PLANE_SETS.index(self._variant.options["planes"])
+        for game in games:
+            game.event = None
+            record = game.records
+            record["max_plies"], record["allow_resign"], record["planes"] = limit, 0, planes
         self._begin_with(game)
-        self._before.extend(before)
+        self._before.extend(games[:-1])
+        self.clock.reset()
 
     def _change(self, **options: object) -> None:
         try:
