@@ -501,9 +501,9 @@ COMMANDS = Wire(SEARCH).ask("list_commands").split("\n")
 SLOW = {"final_score", "final_status_list", "ninetka-ownership", "kata-analyze", "kata-genmove_analyze"}
 QUICK = [name for name in COMMANDS if name not in {*SLOW, "quit"}]
 WORDS = (
-    "b w black WHITE x E5 a1 j9 i5 z99 pass resign PASS D4,E5 0 1 2 5 9 -1 20 1e9 6.5 0.25 nan inf "
+    "b w black WHITE x E5 a1 j9 i5 z99 pass resign PASS D4,E5 0 1 2 3 9 -1 20 1e9 6.5 0.25 nan inf "
     "99999999999999999999 "
-    "alive dead seki chinese aga interval allow avoid ownership true maxmoves none byoyomi absolute canadian "
+    "alive dead seki chinese japanese interval allow avoid ownership true maxmoves none byoyomi absolute canadian "
     "/nowhere = ? \u00e9 \u2028 \U0001f600 (; %s {} \\ ' \" \x00 \x1b[2J"
 )
 
