@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -45,7 +46,7 @@ for line in sys.stdin:
             elif deed == "flood":
                 sys.stdout.write("= no end\n" * 200_000)
             elif deed == "close":
-                sys.stdout.close()
+                os.close(1)
                 time.sleep(60)
             answer = {"illegal": f"= {min(taken)}", "nonsense": "= Z99", "resign": "= resign", "fail": "? no"}.get(
                 deed, answer

@@ -138,7 +138,7 @@ class GtpPlayer:
             self._ask("set_free_handicap", *names)
             return
         for point, name in zip(stones, names, strict=True):
-            self._ask("play", write_colour(game.board.flat[point] - 1), name)
+            self._ask("play", write_colour(int(game.board.flat[point]) - 1), name)
 
     def _ask(self, name: str, *arguments: object) -> str:
         with self._failing():

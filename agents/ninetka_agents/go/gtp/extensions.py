@@ -129,7 +129,7 @@ def kgs_time_settings(session: Session, arguments: Words) -> str:
         raise GtpError("syntax error: expected none, absolute, canadian or byoyomi, and its times")
     times = [read_seconds(word) for word in numbers[:2]]
     if kind in ("none", "absolute"):
-        session.clock.set(*(times[:1] or [0.0]), 0.0, 0)
+        session.clock.set(times[0] if kind == "absolute" else 0.0, 0.0, 0)
     else:
         session.clock.set(times[0], times[1], 1 if kind == "byoyomi" else read_whole(numbers[2]))
     return ""

@@ -93,7 +93,7 @@ class EngineProcess:
             assert self._process.stdin is not None
             self._process.stdin.write(command.encode())
             self._process.stdin.flush()
-        except OSError:
+        except (OSError, ValueError):  # the latter if it has been closed
             raise EngineError(self._ending(told)) from None
         answer = self._read_answer(told)
         if answer.startswith("?"):
