@@ -205,7 +205,7 @@ def test_an_engine_is_asked_about_any_position():
 
 def test_gnu_go_plays_a_match(tmp_path):
     file = tmp_path / "games.txt"
-    command = ["evaluate", "random", gnugo(), "--game", "go", "--games", "4", "--seed", "3", "--save-games", str(file)]
+    command = ["evaluate", "random", gnugo(), "--game", "go", "--games", "2", "--seed", "3", "--save-games", str(file)]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
     records = list(read_records(file))

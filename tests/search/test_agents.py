@@ -16,7 +16,7 @@ from ninetka_agents.agent import GameRandom, game_streams
 from ninetka_agents.ninetka import maxn
 from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.ninetka.solver import solver
-from ninetka_agents.search import uct as mcts
+from ninetka_agents.search import uct
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import GAME, Phase
@@ -26,6 +26,7 @@ SPECS = [
     "maxn:depth=2",
     "maxn:depth=2,random_ties=true",
     "mcts:simulations=30",
+    "mcts:simulations=30,rave",
     "solver:nodes=50,simulations=30",
 ]
 PHASES = "phases:placement=random,movement=[mcts:30,exploration=0.5]"
@@ -249,8 +250,8 @@ KERNELS = [
     maxn._act,
     maxn._search_first,
     maxn._evaluate_first,
-    mcts._act,
-    mcts._search_first,
+    uct._act,
+    uct._search_first,
     solver._solve_all,
 ]
 
@@ -264,7 +265,7 @@ def test_every_entry_is_compiled_once():
         for one in (game, game.copy(), pickle.loads(pickle.dumps(game))):
             maxn.evaluate(one)
             maxn.search(one, 2)
-            mcts.search(one, 5, np.random.default_rng(0), exploration=1)
+            uct.search(one, 5, np.random.default_rng(0), exploration=1)
 
     batch = np.concatenate([random_position(Options(n), n, 50).records for n in (2, 3, 4)])
     use_all(batch[:1])

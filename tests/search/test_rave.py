@@ -1,4 +1,4 @@
-"""RAVE: what it counts, against a slow reference; that it finds what reading to the end proves; clocks and kept trees."""
+"""RAVE: what it counts, against a slow reference; that it finds what reading proves; clocks and kept trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from ninetka_agents import make_agent
 from ninetka_agents.agent import game_streams
 from ninetka_agents.search import mcts
-from ninetka_agents.search.rave import RaveTree, Rules, search
+from ninetka_agents.search.rave import RaveTree, search
+from ninetka_agents.search.rave_tree import Rules
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import load_variant
 
@@ -203,11 +204,11 @@ def test_the_tree_is_kept_from_move_to_move():
     while not game.is_over:
         action = player.act(rng)
         assert game.legal_mask()[action]
-        below = {path[1:]: numbers for (path, _), numbers in _children(player) if path[:1] == (action,)}
+        below = {path[1:]: numbers for path, numbers in _below_root(player) if path[:1] == (action,) and path[1:]}
         game.play(action)
         player.observe(action)
         if below and not game.is_over:
-            assert {path: numbers for (path, _), numbers in _children(player)} == below
+            assert dict(_below_root(player)) == below
             kept += 1
     player.close()
     assert kept > 3

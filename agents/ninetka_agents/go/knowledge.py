@@ -31,4 +31,4 @@ def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memo
 def add_priors(game: Record, priors: Priors, memory: Memory) -> None:
     """Add what `priors.add_all` says."""
     load(memory[0], game, int(np.sqrt(len(game.empty))))
-    add_all(memory[0], priors)
+    add_all(memory[0], game, priors)

@@ -10,6 +10,7 @@ import itertools
 
 import numpy as np
 
+from ninetka_env.core.jit import jit
 from ninetka_env.core.tables import frozen
 
 _PATTERNS = """
@@ -66,11 +67,23 @@ def _territory_table() -> np.ndarray:
     return np.where(black & ~white, 1, np.where(white & ~black, 2, 0))
 
 
-IS_PATTERN = frozen(_pattern_table(), np.bool_)
-"""(65536,) bool: whether there is a pattern, for either colour."""
+_PATTERN_BITS = frozen(np.packbits(_pattern_table(), bitorder="little").view("<u4"), np.uint32)
+"""(2048,) uint32: a bit for each code; small, so that it stays in the processor's cache."""
 EYE_OF = frozen(_eye_table(), np.int8)
 """(65536,) int8: 1 or 2 where the point is an eye of that colour, else 0."""
 HAS_LIBERTY = frozen([any(code >> k & 3 == 0 for k in (0, 2, 4, 6)) for code in range(256)], np.bool_)
 """(256,) bool: whether an orthogonal neighbour is empty."""
 TERRITORY_OF = frozen(_territory_table(), np.int8)
 """(256,) int8: 1 or 2 where stones of that colour alone are next to the point, else 0."""
+
+
+@jit(counted=False)
+def is_pattern(code: int) -> bool:
+    """Tell whether there is a pattern, for either colour, around a point of this code."""
+    return (_PATTERN_BITS[code >> 5] >> (code & 31)) & 1 == 1
+
+
+@jit(counted=False)
+def is_eye(code: int, colour: int) -> bool:
+    """Tell whether a point of this code is an eye of a colour."""
+    return not HAS_LIBERTY[code & 255] and EYE_OF[code] == colour

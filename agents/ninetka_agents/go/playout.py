@@ -1,7 +1,7 @@
 """Heavy playouts of Go: what a quick player would answer to the last move, else at random.
 
-In order: take or save what the last move put in atari; take it, if it can be taken; press or free chains of two
-liberties; a 3 x 3 pattern beside the last two moves; anywhere. Own eyes are never filled, and few moves put themselves
+In order: take the last move's chain if it is in atari, or save own chains that it put in atari; a 3 x 3 pattern beside
+the last move, or the one before; anywhere. Own eyes are never filled, and few moves put themselves
 in atari. The order is that of MoGo (Gelly, Wang, Munos and Teytaud, INRIA report 6062, 2006) as later programs have it,
 such as Fuego (Enzenberger and others, IEEE TCIAIG 2010) and P. Baudis's Michi and Pachi (Baudis and Gailly, ACG 2011).
 """
@@ -13,17 +13,17 @@ from ninetka_agents.go.board import (
     in_atari,
     last_liberty,
     liberties_after,
-    may_place,
     pass_turn,
     place,
     point_of,
 )
-from ninetka_agents.go.patterns import EYE_OF, IS_PATTERN, TERRITORY_OF
+from ninetka_agents.go.patterns import TERRITORY_OF, is_eye, is_pattern
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.trace import Trace, note
 from ninetka_env.core.verbs import Record
+from ninetka_env.games.go.geometry import wide
 from ninetka_env.games.go.scoring import AREA, TERRITORY
 
 MERCY = 25
@@ -36,7 +36,7 @@ TACTICS, PATTERNS, SHY = 922, 972, 922
 @jit
 def finish(b: Record, game: Record, streams: Streams, index: int, trace: Trace) -> int:
     """Play on to the end, note the turns, and return who wins; `game` tells how points count, and how long it lasts."""
-    points, turns = int(b.size) * int(b.size), int(game.max_plies) - int(game.plies)
+    points, turns = wide(b.size) * wide(b.size), wide(game.max_plies) - wide(game.plies)
     mercy = max(MERCY, points * 3 // 10)
     for _ in range(min(turns, 3 * points)):
         if b.passes >= 2:
@@ -69,21 +69,19 @@ def winner(b: Record, game: Record) -> int:
 @jit(counted=False)
 def choose(b: Record, streams: Streams, index: int) -> int:
     """Choose the cell to place on; 0 to pass."""
-    colour = int(b.to_move)
+    colour = wide(b.to_move)
     if b.last:
         b.num_found = 0
         if draw_below(streams, index, 1024) < TACTICS:
-            answer_atari(b, int(b.last), colour)
-            if b.num_found:
-                return _draw_found(b, streams, index)
-            press(b, int(b.last), colour)
+            answer_atari(b, wide(b.last), colour)
             if b.num_found:
                 return _draw_found(b, streams, index)
         if draw_below(streams, index, 1024) < PATTERNS:
-            _gather_patterns(b, int(b.last), colour)
-            if b.before_last:
-                _gather_patterns(b, int(b.before_last), colour)
+            _gather_patterns(b, wide(b.last))
             cell = _draw_shy(b, colour, streams, index)
+            if cell == 0 and b.before_last:
+                _gather_patterns(b, wide(b.before_last))
+                cell = _draw_shy(b, colour, streams, index)
             if cell:
                 return cell
     return anywhere(b, colour, streams, index)
@@ -98,7 +96,7 @@ def gather(b: Record, cell: int) -> None:
 
 @jit(counted=False)
 def _draw_found(b: Record, streams: Streams, index: int) -> int:
-    return int(b.found[draw_below(streams, index, b.num_found)])
+    return wide(b.found[draw_below(streams, index, b.num_found)])
 
 
 @jit(counted=False)
@@ -106,7 +104,7 @@ def _draw_shy(b: Record, colour: int, streams: Streams, index: int) -> int:
     """Draw candidates until one does not put itself in atari; 0 if there is none."""
     while b.num_found:
         chosen = draw_below(streams, index, b.num_found)
-        cell = int(b.found[chosen])
+        cell = wide(b.found[chosen])
         if liberties_after(b, cell, colour) > 1:
             return cell
         b.num_found -= 1
@@ -115,70 +113,60 @@ def _draw_shy(b: Record, colour: int, streams: Streams, index: int) -> int:
 
 
 @jit(counted=False)
-def _gather_patterns(b: Record, around: int, colour: int) -> None:
+def _gather_patterns(b: Record, around: int) -> None:
+    """Gather the neighbours of a point where there is a pattern; without branches that chance would mislead."""
+    count = wide(b.num_found)
     for k in range(8):
         cell = around + STEPS[k]
-        if b.colour[cell] == 0 and IS_PATTERN[b.code[cell]] and cell != b.ko:
-            gather(b, cell)
+        b.found[count] = cell
+        count += (b.colour[cell] == 0) & is_pattern(wide(b.code[cell])) & (cell != b.ko)
+    b.num_found = count
 
 
 @jit(counted=False)
 def answer_atari(b: Record, last: int, colour: int) -> None:
     """Gather moves that save own chains that the last move put in atari, and those that take its own chain."""
-    head = int(b.chain[last])
+    head = wide(b.chain[last])
     if head and in_atari(b, head):
         cell = last_liberty(b, head)
         if cell != b.ko:
             gather(b, cell)
     for k in range(4):
         neighbour = last + STEPS[k]
-        if b.colour[neighbour] == colour and in_atari(b, int(b.chain[neighbour])):
-            save(b, int(b.chain[neighbour]), colour)
+        if b.colour[neighbour] == colour and in_atari(b, wide(b.chain[neighbour])):
+            save(b, wide(b.chain[neighbour]), colour)
 
 
 @jit(counted=False)
 def save(b: Record, head: int, colour: int) -> None:
     """Gather moves that save a chain in atari: taking a chain beside it, or running where that gains liberties."""
     run = last_liberty(b, head)
-    if run != b.ko and gains(b, run, colour):
+    if run != b.ko and liberties_after(b, run, colour) > 1:
         gather(b, run)
     stone = head
-    for _ in range(min(int(b.stones[head]), 40)):
+    for _ in range(min(wide(b.stones[head]), 40)):
         for k in range(4):
             neighbour = stone + STEPS[k]
-            if b.colour[neighbour] == 3 - colour and in_atari(b, int(b.chain[neighbour])):
-                cell = last_liberty(b, int(b.chain[neighbour]))
+            if b.colour[neighbour] == 3 - colour and in_atari(b, wide(b.chain[neighbour])):
+                cell = last_liberty(b, wide(b.chain[neighbour]))
                 if cell != run and cell != b.ko and b.num_found < 30:
                     gather(b, cell)
-        stone = int(b.after[stone])
-
-
-@jit(counted=False)
-def gains(b: Record, cell: int, colour: int) -> bool:
-    """Tell whether a stone there has two liberties or more, or takes something."""
-    return liberties_after(b, cell, colour) > 1
-
-
-@jit(counted=False)
-def press(b: Record, last: int, colour: int) -> None:
-    """Gather moves about chains of two liberties; see the module."""
+        stone = wide(b.after[stone])
 
 
 @jit(counted=False)
 def anywhere(b: Record, colour: int, streams: Streams, index: int) -> int:
     """Choose any cell but own eyes, seldom one that puts itself in atari; 0 to pass."""
-    left, spare = int(b.num_empty), 0
+    left = wide(b.num_empty)
     while left:
         chosen = draw_below(streams, index, left)
-        cell = int(b.empty[chosen])
-        if EYE_OF[b.code[cell]] != colour and cell != b.ko:
+        cell = wide(b.empty[chosen])
+        if not is_eye(wide(b.code[cell]), colour) and cell != b.ko:
             liberties = 2 if _has_two(b, cell) else liberties_after(b, cell, colour)
             if liberties > 1 or (liberties == 1 and draw_below(streams, index, 1024) >= SHY):
                 return cell
-            if liberties == 1 and not spare:
-                spare = cell
         left -= 1
-        other = int(b.empty[left])
+        other = wide(b.empty[left])
         b.empty[chosen], b.empty[left] = other, cell
         b.place[other], b.place[cell] = chosen, left
     return 0

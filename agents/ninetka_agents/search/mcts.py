@@ -14,7 +14,8 @@ import numpy as np
 from ninetka_agents.agent import Actions, check_threads, game_streams
 from ninetka_agents.search import uct
 from ninetka_agents.search.candidates import Child
-from ninetka_agents.search.rave import EQUIVALENCE, RaveTree, Rules
+from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
+from ninetka_agents.search.rave_tree import Rules
 from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_agents.search.uct import UctTree
 from ninetka_env.core.chance import Streams

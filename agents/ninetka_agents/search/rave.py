@@ -8,8 +8,6 @@ priors: see `ninetka_agents.search.knowledge`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ninetka_agents.agent import game_streams
@@ -20,6 +18,7 @@ from ninetka_agents.search.rave_tree import (
     LONGEST_PATH,
     NODE,
     Desk,
+    Rules,
     back_up,
     best_child,
     copy_root,
@@ -48,16 +47,6 @@ MEMORY = 1 << 29
 """Bytes of the nodes of a tree, at most; when they are used up, the tree stays as it is, and its counts go on."""
 
 
-class Rules(NamedTuple):
-    """How a search goes about it; see `ninetka_agents.search.mcts.MctsAgent`."""
-
-    equivalence: float
-    """0 to leave AMAF values aside."""
-    exploration: float
-    heavy: bool
-    local: bool
-
-
 @jit
 def _simulate(
     root: Record,
@@ -76,10 +65,10 @@ def _simulate(
         if nodes[node].count == 0:
             if nodes[node].visits < EXPAND_VISITS:
                 break
-            used = expand(game, nodes, node, used, desk, rules.local, memory)
+            used = expand(game, nodes, node, used, desk, rules, memory)
             if nodes[node].count == 0:
                 break
-        node = best_child(nodes, node, rules.equivalence, rules.exploration)
+        node = best_child(nodes, node, rules)
         note(desk.trace, game.to_move, nodes[node].action)
         play(game, nodes[node].action)
         depth += 1
@@ -184,7 +173,7 @@ class RaveTree:
 
 @jit
 def _begin(games: Records, nodes: Records, desk: Desk, rules: Rules, memory: Memory) -> int:
-    return init_root(games[0], nodes, desk, rules.local, memory)
+    return init_root(games[0], nodes, desk, rules, memory)
 
 
 @jit

@@ -50,6 +50,16 @@ LONGEST_PATH = 512
 """No simulation goes further down; no game of ours has so many turns that matter."""
 
 
+class Rules(NamedTuple):
+    """How a search goes about it; see `ninetka_agents.search.mcts.MctsAgent`."""
+
+    equivalence: float
+    """0 to leave AMAF values aside."""
+    exploration: float
+    heavy: bool
+    local: bool
+
+
 class Desk(NamedTuple):
     """What one search works with, beside its tree."""
 
@@ -85,13 +95,13 @@ def make_desk(games: Records) -> Desk:
 
 
 @jit
-def init_root(root: Record, nodes: Records, desk: Desk, local: bool, memory: Memory) -> int:
+def init_root(root: Record, nodes: Records, desk: Desk, rules: Rules, memory: Memory) -> int:
     """Make node 0 that of a position after its forced turns, with its children; return how many nodes there are."""
     game = copy_root(root, desk)
     desk.root_wins[:] = 0.0
     node = nodes[0]
     node.first, node.count, node.action, node.visits = 0, 0, -1, 0
-    return expand(game, nodes, 0, 1, desk, local, memory)
+    return expand(game, nodes, 0, 1, desk, rules, memory)
 
 
 @jit
@@ -104,13 +114,13 @@ def copy_root(root: Record, desk: Desk) -> Record:
 
 
 @jit
-def expand(game: Record, nodes: Records, index: int, used: int, desk: Desk, local: bool, memory: Memory) -> int:
+def expand(game: Record, nodes: Records, index: int, used: int, desk: Desk, rules: Rules, memory: Memory) -> int:
     """Give a node its children, if there is room for them; return how many nodes are used then."""
     if is_over(game):
         return used
     choices, priors = desk.choices, desk.priors
     write_choices(game, choices)
-    if local:
+    if rules.local:
         keep_local(game, choices)
     stop, choice = used, next_choice(choices, -1)
     while choice >= 0 and stop < len(nodes):
@@ -120,7 +130,8 @@ def expand(game: Record, nodes: Records, index: int, used: int, desk: Desk, loca
         stop, choice = stop + 1, next_choice(choices, choice)
     if choice >= 0 or stop == used:
         return used
-    add_priors(game, priors, memory)
+    if rules.heavy:
+        add_priors(game, priors, memory)
     for child in range(used, stop):
         node = nodes[child]
         node.first, node.count, node.visits, node.wins = 0, 0, 0, 0.0
@@ -131,7 +142,7 @@ def expand(game: Record, nodes: Records, index: int, used: int, desk: Desk, loca
 
 
 @jit
-def best_child(nodes: Records, index: int, equivalence: float, exploration: float) -> int:
+def best_child(nodes: Records, index: int, rules: Rules) -> int:
     """Return the child that the search tries next.
 
     The value of a child is (1 - beta) Q + beta AMAF, where Q are its wins by its n visits, virtual ones included, AMAF
@@ -141,15 +152,15 @@ def best_child(nodes: Records, index: int, equivalence: float, exploration: floa
     ((1 + m / k) wins + AMAF wins) / ((1 + m / k) n + m), to which exploration may add c sqrt(ln N / n).
     """
     node = nodes[index]
-    log_visits, weight = np.log(node.visits + 1.0), np.float32(1.0 / max(equivalence, 1e-9))
+    log_visits, weight = np.log(node.visits + 1.0), np.float32(1.0 / max(rules.equivalence, 1e-9))
     best, highest = node.first, np.float32(-1.0)
     for child in range(node.first, node.first + node.count):
         one = nodes[child]
         scale = np.float32(1.0) + one.amaf_visits * weight
         visits = one.visits + one.prior_visits
         value = (scale * (one.wins + one.prior_wins) + one.amaf_wins) / (scale * visits + one.amaf_visits)
-        if exploration > 0.0:
-            value += exploration * np.sqrt(log_visits / visits)
+        if rules.exploration > 0.0:
+            value += rules.exploration * np.sqrt(log_visits / visits)
         if value > highest:
             best, highest = child, value
     return best

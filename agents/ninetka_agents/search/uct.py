@@ -55,9 +55,7 @@ class SearchResult(NamedTuple):
     """(num_actions,) int8: the seat proven to win after each action, `UNFINISHED`, -2, where none is."""
 
 
-def act_all(
-    threads: int, games: Records, streams: Streams, options: tuple[int, float, int], actions: Actions
-) -> None:
+def act_all(threads: int, games: Records, streams: Streams, options: tuple[int, float, int], actions: Actions) -> None:
     """Choose the action to play in each game; options are the simulations, and what `search` calls so."""
     run_shared(_act, threads, games, streams, np.empty(0, node_dtype(games.dtype)), *options, actions)
 
