@@ -111,7 +111,7 @@ def test_an_engine_that_does_not_quit_is_ended(monkeypatch):
 FAILURES = {
     "die": ("left", "ended at 'genmove b', exit status 1: out of luck"),
     "hang": ("time", "no answer to 'genmove b' within 3 s"),
-    "close": ("left", "ended at 'genmove b', it closed its output"),
+    "close": ("left", r"ended at 'genmove b', it closed its output: seed \d+"),
     "flood": ("left", "answered 'genmove b' with more than 10000 lines"),
     "illegal": ("left", r"action 0 \(A1\) is illegal for Black at ply 4: the point is occupied"),
     "nonsense": ("left", "answered genmove with 'Z99'"),
