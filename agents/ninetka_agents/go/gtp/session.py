@@ -38,6 +38,7 @@ class Session:
         self.pending: Callable[[], bool] = lambda: False
         """Tells whether another command is waiting."""
         self._set_variant(variant.replaced(max_plies=variant.options["max_plies"] or MAX_PLIES, allow_resign=False))
+        self.game: Game = self._variant.game_class.start(self._variant)
         self.clear()
 
     @property
@@ -121,6 +122,8 @@ class Session:
         self._variant = variant
 
     def _begin_with(self, game: Game) -> None:
+        if game.records.dtype != self.game.records.dtype:
+            self.thinker.warm_up(game)
         self.game = game
         self._before: deque[Game] = deque(maxlen=MOST_UNDONE)
 
