@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser test golden fuzz lint types coverage docs docs-trainers match bench clean
+.PHONY: help train setup browser engines test golden fuzz lint types coverage docs docs-trainers match bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 browser:  ## install Chromium, which the tests of the page drive, if there is none
 	command -v chromium || command -v chromium-browser || command -v google-chrome || \
 		(apt-get update -q && apt-get install -qy --no-install-recommends chromium)
+
+SABAKI := build/sabaki
+engines:  ## install GNU Go, and Sabaki's controller of engines, which tests play Go with, if they are not there
+	command -v gnugo || test -x /usr/games/gnugo || \
+		(apt-get update -q && apt-get install -qy --no-install-recommends gnugo)
+	command -v npm || (apt-get update -q && apt-get install -qy --no-install-recommends nodejs npm)
+	test -d $(SABAKI)/node_modules/@sabaki/gtp || npm install --no-audit --no-fund --prefix $(SABAKI) @sabaki/gtp@3.0.0
 
 test: $(INSTALLED)  ## run the tests
 	$(PYTEST)

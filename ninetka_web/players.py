@@ -18,7 +18,7 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import load_variant
-from ninetka_web.protocol import STRENGTHS
+from ninetka_web.protocol import STRENGTHS, check_agent
 
 THREADS = 64
 """Compiled searches release Python's lock, so the system shares the processor fairly among them."""
@@ -57,7 +57,11 @@ def choose(spec: str, game: Game) -> int:
 
 
 def agent_of(spec: str, game: str) -> Agent:
-    """Return this thread's agent of a spec in a game; searches keep memory, so threads share none."""
+    """Return this thread's agent of a spec in a game; searches keep memory, so threads share none.
+
+    Whatever way a spec has come, it starts no program and opens no file: `ValueError` for all but those of the page.
+    """
+    check_agent(spec)
     agents: dict[tuple[str, str], Agent] = _local.__dict__.setdefault("agents", {})
     if (spec, game) not in agents:
         if len(agents) >= 16:

@@ -42,11 +42,22 @@ class Agent(Protocol):
         ...
 
 
+class Forfeit(Exception):  # noqa: N818  # no error if a player resigns
+    """A player ends its game, to the loss of its seat."""
+
+    def __init__(self, kind: str, failure: str = "") -> None:
+        """Say which of `ninetka_env.core.game.EVENTS` it is, and what went wrong if something did."""
+        super().__init__(failure)
+        self.kind = kind
+
+
 class Player(Protocol):
     """An agent in one game, with a memory of it: a kept tree, a thinking engine.
 
     An agent that has such players offers `start(game) -> Player`, given the position at the start; whoever plays whole
     games, such as the arena, then asks them instead of `Agent.act`.
+
+    A player that resigns or cannot go on raises `Forfeit`, from `act` or `observe`, and so may `start`.
     """
 
     def act(self, rng: np.random.Generator) -> int:
@@ -109,7 +120,7 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
         key, equals, value = item.partition("=")
         if not equals and isinstance(getattr(parameters.get(item), "default", None), bool):
             key, value = item, "true"
-        elif not equals:
+        elif not equals or " " in key or key.startswith("["):
             key, value = next(iter(parameters), ""), item
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"

@@ -298,9 +298,13 @@ def evaluate(
         failures.append(error)
     try:
         print_report(evaluation)
+        for failure in evaluation.failures:
+            typer.echo(f"lost by a failure: {failure}", err=True)
     finally:
         if failures:
             _fail("; ".join(map(_explain, failures)))
+    if evaluation.failures:
+        _fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
 
 
 def _prepare(
@@ -377,6 +381,23 @@ class _SavedGames:
             write_records(self.path, game_records(results, games), append=games.start > 0)
         except (OSError, ValueError) as error:
             self.failure = error
+
+
+@app.command()
+def gtp(
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="SPEC", help="Who plays, such as mcts:simulations=10000.")
+    ] = "mcts:simulations=10000",
+    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as go:komi=6.5,ko=positional.")] = "go",
+    seed: Annotated[int | None, _integer_option("--seed", help="Of the agent's random numbers.")] = None,
+    log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Add what is said to this file.")] = None,
+) -> None:
+    """Play Go for a program that speaks the Go Text Protocol, such as Sabaki: an engine on stdin and stdout."""
+    with _failing("engines"):
+        from ninetka_agents.go.gtp.engine import serve
+        from ninetka_train import package_version
+
+        serve(agent, game, package_version(), seed, log)
 
 
 @app.command()

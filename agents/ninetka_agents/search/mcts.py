@@ -13,6 +13,7 @@ import numpy as np
 
 from ninetka_agents.agent import Actions, check_threads, game_streams
 from ninetka_agents.search import uct
+from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
 from ninetka_agents.search.rave_tree import Rules
 from ninetka_agents.search.tree import MOST_SIMULATIONS
@@ -42,6 +43,10 @@ class Tree(Protocol):
 
     def best(self) -> int:
         """Return the action to play."""
+        ...
+
+    def children(self, node: int) -> list[Child]:
+        """Return the actions of a node that were tried; the root is node 0."""
         ...
 
 
@@ -113,7 +118,7 @@ class MctsAgent:
 
     def _act(self, control: Control, games: Records, streams: Streams, actions: Actions) -> None:
         """Choose actions for the games that this thread claims."""
-        tree = self._make_tree(games)
+        tree = self.make_tree(games)
         while True:
             index, stop = claim(control, 0, len(games), 1)
             if index == stop:
@@ -126,9 +131,14 @@ class MctsAgent:
         """Sit down to one game; offered as `start` by an agent that keeps its tree."""
         return _Player(self, game)
 
-    def _make_tree(self, games: Records) -> Tree:
-        """Make room for a search in games like these."""
-        most = MOST_SIMULATIONS if self._seconds else self._simulations
+    @property
+    def budget(self) -> tuple[int | None, float | None]:
+        """Simulations per move and seconds per move: one of them is None."""
+        return (None, self._seconds) if self._seconds else (self._simulations, None)
+
+    def make_tree(self, games: Records, most: int | None = None) -> Tree:
+        """Make room for a search in games like these: of so many simulations, None for what the agent takes."""
+        most = most or self.budget[0] or MOST_SIMULATIONS
         if self._plain:
             return UctTree(games, most, self._exploration, self._exact)
         return RaveTree(games, most, self.rules)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ninetka_agents.agent import game_streams
+from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.knowledge import Memory, heavy_playout, make_memory
 from ninetka_agents.search.rave_tree import (
     EXPAND_VISITS,
@@ -137,6 +138,12 @@ class RaveTree:
     def best(self) -> int:
         """Return the action to play."""
         return int(_best(self._games, self.nodes))
+
+    def children(self, node: int) -> list[Child]:
+        """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""
+        first, count = int(self.nodes[node].first), int(self.nodes[node].count)
+        tried = [(child, self.nodes[child]) for child in range(first, first + count) if self.nodes[child].visits]
+        return [Child(child, int(one.action), int(one.visits), float(one.wins / one.visits)) for child, one in tried]
 
     def go_on(self, action: int) -> None:
         """Keep what is below an action that the game, which is at its next position now, went on with."""

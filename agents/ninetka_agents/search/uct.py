@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Actions, game_streams
+from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.choices import draw_choice, is_empty
 from ninetka_agents.search.prover import Prover, clear_prover, make_prover
 from ninetka_agents.search.tree import (
@@ -260,3 +261,13 @@ class UctTree:
     def best(self) -> int:
         """Return the action to play."""
         return int(_best(self._games, self._nodes))
+
+    def children(self, node: int) -> list[Child]:
+        """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""
+        found, child = [], int(self._nodes[node].child)
+        while child:
+            one = self._nodes[child]
+            action = int(choice_action(self._games[0], one.choice))
+            found.append(Child(child, action, int(one.visits), float(one.wins[one.mover] / one.visits)))
+            child = int(one.sibling)
+        return found

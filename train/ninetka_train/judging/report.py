@@ -210,6 +210,7 @@ def game_records(results: Results, games: Iterable[int] | None = None) -> Iterat
             scores=tuple(results.scores[game].tolist()),
             winner=int(results.winners[game]),
             drawn=start.drawn_actions() if variant.sizes.drawn else (),
+            event=results.events.get(game),
             tags={**tags, "seed": str(settings.seed), "group": str(group)},
         )
 
