@@ -34,7 +34,7 @@ MOST_POSITIONS = 2000
 """Positions that a plain search may visit; where more can follow, a position nearer to the end is taken."""
 TRIES = 10
 """Random games played for each position that is searched."""
-SIMULATIONS, EVALUATIONS = 20_000, 2048
+SIMULATIONS, EVALUATIONS = 20_000, 8192
 """Of the tree search, and of the searches guided by an evaluation."""
 
 Floats: TypeAlias = npt.NDArray[np.float32]
