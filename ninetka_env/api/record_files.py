@@ -1,4 +1,7 @@
-"""Game records in files: written whole or not at all, read back and checked move by move, and shown."""
+"""Game records in files: written whole or not at all, read back and checked move by move, and shown.
+
+A path that ends in `.sgf` is one of the Smart Game Format, for the games that have it; see `ninetka_env.core.sgf`.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ from ninetka_env.core.files import StrPath, is_special, naming, replace_file
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.options import Choice, Option
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition
+from ninetka_env.core.sgf import MOST_BYTES, read_sgf, sgf_text
 from ninetka_env.core.text import MAX_LINE, TAG, quote
 
 
@@ -58,13 +62,17 @@ def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, a
         return count
     if append and not is_special(Path(target)):
         return _append(Path(target), records)
-    return replace_file(target, (text.encode() for text in _texts(records)))
+    return replace_file(target, (text.encode() for text in _texts(records, as_sgf=_is_sgf(target))))
 
 
-def _texts(records: Iterable[GameRecord]) -> Iterator[str]:
+def _is_sgf(path: StrPath) -> bool:
+    return os.fspath(path).lower().endswith(".sgf")
+
+
+def _texts(records: Iterable[GameRecord], *, as_sgf: bool = False) -> Iterator[str]:
     """Yield the text of each game, blank lines between them."""
     for number, record in enumerate(records):
-        yield "\n" * (number > 0) + format_record(record)
+        yield "\n" * (number > 0) + (sgf_text if as_sgf else format_record)(record)
 
 
 def _append(path: Path, records: Iterable[GameRecord]) -> int:
@@ -74,7 +82,7 @@ def _append(path: Path, records: Iterable[GameRecord]) -> int:
     count = 0
     with file:
         gap = _gap(file, path)
-        for count, text in enumerate(_texts(records), 1):
+        for count, text in enumerate(_texts(records, as_sgf=_is_sgf(path)), 1):
             data = (gap + text if count == 1 else text).encode()
             with naming(path):
                 end = file.seek(0, os.SEEK_END)
@@ -94,7 +102,8 @@ def _gap(file: IO[bytes], path: Path) -> str:
     tail = file.read()
     if not tail.strip():
         return ""
-    if not re.fullmatch(rb"result: .*(?: wins|; drawn)", tail.strip().splitlines()[-1]):
+    end = rb".*\)" if _is_sgf(path) else rb"result: .*(?: wins|; drawn)"
+    if not re.fullmatch(end, tail.strip().splitlines()[-1]):
         raise ValueError(f"{path}: ends inside a game: repair it or write to another file")
     return "\n" if tail.endswith(b"\n") else "\n\n"
 
@@ -111,12 +120,24 @@ def read_records(source: StrPath | IO[str]) -> Iterator[GameRecord]:
             naming file, line and what was expected.
     """
     if isinstance(source, (str, os.PathLike)):
+        if _is_sgf(source):
+            yield from _read_sgf(Path(source))
+            return
         with Path(source).open(encoding="utf-8-sig", errors="surrogateescape") as file:
             yield from read_records(file)
         return
     lines = _Lines(source)
     while lines.skip_blank():
         yield _read_record(lines)
+
+
+def _read_sgf(path: Path) -> Iterator[GameRecord]:
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    try:
+        yield from read_sgf(data)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 class _Lines:

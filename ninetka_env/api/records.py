@@ -26,115 +26,24 @@ scores, such as `blue resigned; yellow wins`. Format 1, `9tka record, format 1`,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from textwrap import fill
-from typing import Any
 
 from ninetka_env.core.game import EVENTS, Event, Game
 from ninetka_env.core.options import Option
-from ninetka_env.core.outcome import DRAWN
-from ninetka_env.core.registry import DEFAULT, Variant, load_variant
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.core.record import GameRecord
+from ninetka_env.core.registry import Variant
 from ninetka_env.core.text import MAX_LINE, TAG, quote
+
+__all__ = [
+    "ENDED", "FORMAT", "OLD_FORMAT", "PASSED", "GameRecord", "event_of", "format_record", "heading", "line_of",
+    "move_lines", "option_key", "result_text",
+]  # fmt: skip
 
 FORMAT, OLD_FORMAT = "game record, format 2", "9tka record, format 1"
 PASSED = "(pass)"
 ENDED = {"resigned": "resigned", "time": "lost on time", "left": "left"}
 """How the result tells of an event, by its kind."""
-
-
-@dataclass(frozen=True)
-class GameRecord:
-    """A finished game from its first action to its result; `GameRecord.of` makes one."""
-
-    variant: Variant
-    actions: tuple[int, ...]
-    """Every action played by a seat, also passes that players must play; not those that the rules played."""
-    scores: tuple[float, ...]
-    winner: int
-    """A seat, or `DRAWN`."""
-    drawn: tuple[int, ...] = ()
-    """What chance drew before the first turn, as actions: see `Game.drawn_actions`."""
-    event: Event | None = None
-    """What ended the game before the rules did."""
-    tags: Mapping[str, str] = field(default_factory=dict)
-    """Free text by key: the agents under the names of their seats, `seed`, `date` ..."""
-
-    @classmethod
-    def of(
-        cls,
-        actions: Iterable[int],
-        game: str | Variant = DEFAULT,
-        *,
-        drawn: Iterable[int] = (),
-        event: Event | None = None,
-        tags: Mapping[str, str] | None = None,
-        **options: Any,
-    ) -> GameRecord:
-        """Record a finished game by its actions; its result is found by playing them.
-
-        Args:
-            actions: as played.
-            game: its spec; `options` come before those of the spec.
-            drawn: see `GameRecord`.
-            event: likewise.
-            tags: likewise.
-            options: of the game.
-
-        Raises:
-            ValueError: if an option or an action is wrong, or the game is not over after the last.
-        """
-        played, chance = tuple(map(int, actions)), tuple(map(int, drawn))
-        record = cls(load_variant(game, **options), played, (), 0, chance, event, dict(tags or {}))
-        return record.with_result(record.final())
-
-    @property
-    def num_players(self) -> int:
-        """Seats at the table."""
-        return self.variant.num_players
-
-    @property
-    def seats(self) -> tuple[str, ...]:
-        """What people call the seats."""
-        return self.variant.definition.seats[: self.num_players]
-
-    def start(self) -> Game:
-        """Return the position before the first action; `ValueError` if chance cannot have drawn what it has."""
-        game: Game = self.variant.game_class.start_from(self.variant, self.drawn)
-        return game
-
-    def replay(self) -> Iterator[Game]:
-        """Yield the position before the first action and after each one, every time a game of its own.
-
-        An event comes with the last position.
-
-        Raises:
-            ValueError: if an action is illegal, naming it and what is legal.
-        """
-        game = self.start()
-        for action in self.actions:
-            yield game.copy()
-            game.play(action)
-        yield self.ended(game)
-
-    def final(self) -> Game:
-        """Return the last position; raises as `replay` does."""
-        game = self.start()
-        for action in self.actions:
-            game.play(action)
-        return self.ended(game)
-
-    def ended(self, game: Game) -> Game:
-        """End the game, after its last action, by the event if there is one; `ValueError` if there can be none."""
-        if self.event is not None:
-            game.forfeit(self.event.seat, self.event.kind)
-        return game
-
-    def with_result(self, final: Game) -> GameRecord:
-        """Return the record with the result of its last position; `ValueError` if the game is not over there."""
-        if not final.is_over:
-            raise ValueError(f"the game is not over after {len(self.actions)} actions: {final!r}")
-        return replace(self, scores=tuple(final.scores().tolist()), winner=final.winner())
 
 
 def move_lines(variant: Variant) -> tuple[str, ...]:
@@ -157,8 +66,11 @@ def format_record(record: GameRecord) -> str:
     """Return a game as text, one block of lines; the format is described at the top of this module.
 
     Raises:
-        ValueError: if the record does not replay to its own result, or a tag cannot be written.
+        ValueError: if the record does not replay to its own result, a tag cannot be written, or the game is not over or
+            begins from a position that was set up.
     """
+    if record.begin is not None or record.handed or record.winner == UNFINISHED:
+        raise ValueError("games that are not over, or begin from a position that was set up, cannot be written so")
     words, final = _words_by_line(record)
     played = record.with_result(final)
     if (record.scores, record.winner) != (played.scores, played.winner):
@@ -180,6 +92,8 @@ def heading(record: GameRecord) -> list[str]:
 
 def result_text(record: GameRecord) -> str:
     """Return scores and winner, or the event and winner, as the record writes them."""
+    if record.winner == UNFINISHED:
+        return "unfinished"
     outcome = "drawn" if record.winner == DRAWN else f"{record.seats[record.winner]} wins"
     if record.event is not None:
         return f"{record.seats[record.event.seat]} {ENDED[record.event.kind]}; {outcome}"

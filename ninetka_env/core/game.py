@@ -139,6 +139,11 @@ class Game:
         scores[self.event.seat] = -np.inf
         return int(np.flatnonzero(scores == scores.max())[-1])
 
+    @property
+    def scored(self) -> bool:
+        """Whether scores decide who wins: not where a seat resigned, by an event or an action."""
+        return self.event is None
+
     def returns(self, reward: str = "win") -> npt.NDArray[np.float32]:
         """Return what the game pays to each seat as it stands, (n,) float32 that sum to 0.
 
@@ -189,6 +194,10 @@ class Game:
         if self.is_over:
             raise ValueError("the game is over already")
         self.event = Event(reason, seat)
+
+    def hand_turn(self, seat: int) -> None:
+        """Let a seat move next, whosever turn it is; `ValueError` where all turns must be played, as in most games."""
+        raise ValueError(f"{self.definition().title}: all turns must be played")
 
     def copy(self) -> Self:
         """Return an independent copy."""

@@ -50,7 +50,7 @@ class Sizes(NamedTuple):
     """What chance plays before the first turn: how many actions. See `Game.drawn_actions`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Definition:
     """Everything that generic code must know of a game; see docs/adding-a-game.md."""
 
@@ -82,6 +82,9 @@ class Definition:
     """Of the scores in arrays of many games."""
     pictures: str = ""
     """The module that draws positions, with `render_ansi(game)` and `render_rgb(game)`; empty for a plain one."""
+    sgf: tuple[int, str] | None = None
+    """The game's number in the Smart Game Format, and the module that reads and writes its records in it; see
+    `ninetka_env.core.sgf`."""
     symmetries: Callable[[Values], Any] | None = None
     """Returns (K, num_actions) int64: where each symmetry of the board takes each action, the first one none."""
 
@@ -120,6 +123,10 @@ class Definition:
         """Return the variant that the ints of compiled code stand for."""
         values = {one.name: one.decode(code) for one, code in zip(self.options, codes, strict=True)}
         return Variant(self, MappingProxyType(values), codes, self.sizes(values))
+
+    def __repr__(self) -> str:
+        """Name the game."""
+        return f"<Definition of {self.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy in another process is the one registered there."""

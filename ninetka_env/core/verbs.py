@@ -269,7 +269,10 @@ def write_fast_planes(game: Record, viewer: int, planes: Mask) -> None:
 
 @verb
 def write_choices(game: Record, choices: Words) -> None:
-    """Write the set of the legal choices of the seat to move; it is empty where `forced_action` says what is played."""
+    """Write the set of the legal choices of the seat to move; it is empty where `forced_action` says what is played.
+
+    An action that loses the game at once, such as resigning, need not be one.
+    """
     for word in range(len(choices)):
         choices[word] = 0
     for action in range(num_actions(game)):

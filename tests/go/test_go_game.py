@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from go_games import choose, drawn, play_all
+from go.some_games import choose, drawn, play_all
 
 from ninetka_env.core.batch import advance, codes_of, make_endings, new_games
 from ninetka_env.core.chance import make_streams
@@ -66,7 +66,7 @@ def test_options_are_kept_in_the_record():
     }  # fmt: skip
     game = Game.new(**options)
     assert {name: getattr(game, name) for name in options} == options
-    assert Game.new(size=5).max_plies == 50
+    assert Game.new(size=3).max_plies == 18
     assert set(options) == {option.name for option in GO.options}
 
 
@@ -140,16 +140,23 @@ def random_game(seed, plies, **options):
     return game
 
 
-@pytest.mark.parametrize("options", [{}, {"scoring": "document", "komi": 6.5, "max_plies": 130}, {"ko": "situational"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"scoring": "document", "komi": 6.5, "max_plies": 130},
+        {"ko": "situational"},
+        {"handicap": 3, "planes": "alphazero", "allow_resign": True},
+    ],
+)
 def test_text_round_trip(options):
     for seed in range(12):
         game = random_game(seed, 12 * seed, **options)
         read = Game.from_text(str(game))
         assert str(read) == str(game)
         assert (read.board == game.board).all()
-        for name in ("to_move", "ply", "passes", "komi", "ko", "scoring", "max_plies", "is_over"):
-            assert getattr(read, name) == getattr(game, name)
-        assert read.scores().tolist() == game.scores().tolist()
+        assert read == game
+        assert (read.scores().tolist(), read.result()) == (game.scores().tolist(), game.result())
         if game.ko == "simple":
             assert read.legal_actions().tolist() == game.legal_actions().tolist()
         assert str(Game.from_text(str(game).split("\n")[0])) == str(game)
@@ -179,7 +186,7 @@ def test_text_of_a_position():
         ("ply=5", "ply=19", "ply=19: the game ends after 18 plies"),
         ("ply=5", "ply=2000", "ply=2000: expected at most 1024"),
         ("simple", "super", "word 8 of the position: expected rules="),
-        ("area", "area more=1", "after the rules: expected max=.. passes=.. or nothing, found 'more=1'"),
+        ("area", "area more=1", "handicap=.. planes=.. resign, in this order, found 'more=1'"),
         ("ply=5 rules=simple,area", "ply=1 rules=simple,area passes=2", "passes=2: expected at most as many"),
         ("XOX/..O", "XOX/.XO", "the chain there has no liberty"),
         ("area", "area\n\n3 . . .\n2 X O X\n1 . . O\nA B C", "drawn otherwise"),
@@ -230,8 +237,10 @@ def test_equal_positions_are_equal_however_they_came_about():
     one, other = (play_all(Game.new(), moves) for moves in ("A1 J9 B1 H9 C3 G7", "B1 H9 A1 J9 C3 G7"))
     assert one == other
     assert one != play_all(Game.new(komi=6.5), "A1 J9 B1 H9 C3 G7")
-    assert one != play_all(Game.new(), "A1 J9 B1 G7 C3 H9")  # another last placing
-    assert Game.new(size=5) != Game.new(size=7)
+    assert one == play_all(Game.new(), "A1 J9 B1 G7 C3 H9")  # another last placing
+    assert one != play_all(Game.new(), "A1 J9 B1 H9 C3 G8")
+    assert one != play_all(Game.new(), "A1 J9 B1 pass C3 pass")
+    assert Game.new(size=3) != Game.new()
 
 
 def test_the_same_game_in_a_batch():

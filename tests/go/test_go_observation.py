@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from go_games import choose, drawn, observe, play_all, play_in_lock_step
+from go.some_games import choose, drawn, observe, play_all, play_in_lock_step
 from numba import config
 
 from ninetka_env.games.go.game import Game

@@ -209,7 +209,7 @@ def check_returns(case: Case) -> None:
                 case.fail(f"returns({reward!r}) = {returns.tolist()} do not sum to zero")
             if game.is_over:
                 _check_best(case, returns, winner, f"returns({reward!r})")
-        if game.is_over:
+        if game.is_over and game.scored:
             _check_best(case, scores, winner, "scores()")
 
 

@@ -10,6 +10,7 @@ from ninetka_env.core import verbs
 from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import WORD, Records
 
@@ -20,18 +21,33 @@ DRAWS_EVERY = 5
 
 
 def check_choices(case: Case) -> None:
-    """Choices stand for the legal actions one to one, and playing one plays its action."""
+    """Choices stand for legal actions one to one, and playing one plays its action.
+
+    What is left out must lose at once, as resigning does.
+    """
     for game in case.positions():
         if game.is_over or verbs.forced_action(game.records[0]) >= 0:
             continue
         choices = _choices(case, game)
         actions = [int(verbs.choice_action(game.records[0], choice)) for choice in choices]
-        case.same(sorted(actions), case.legal(game).tolist(), "the actions of the choices")
+        found = sorted([*actions, *_losing(case, game, actions)])
+        case.same(found, case.legal(game).tolist(), "the actions of the choices")
         for choice, action in zip(choices, actions, strict=True):
             chosen, played = game.copy(), game.copy()
             passed = verbs.play_choice(chosen.records[0], choice)
             case.same(passed, verbs.play(played.records[0], action), f"seats passed over by choice {choice}")
             case.same_records(chosen.records, played.records, f"choice {choice} and its action {action} differ")
+
+
+def _losing(case: Case, game: Game, choices: list[int]) -> list[int]:
+    """Return the legal actions which are no choices and end the game to the loss of who plays them."""
+    losing = []
+    for action in set(case.legal(game).tolist()) - set(choices):
+        after = game.copy()
+        after.play(action)
+        if after.is_over and after.winner() not in (DRAWN, game.to_move):
+            losing.append(action)
+    return losing
 
 
 def _choices(case: Case, game: Game) -> list[int]:

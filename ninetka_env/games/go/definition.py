@@ -60,6 +60,7 @@ GO = register(
         game="ninetka_env.games.go.game:Game",
         seats=SEATS,
         score_dtype=np.float64,
+        sgf=(1, "ninetka_env.games.go.sgf"),
         symmetries=lambda options: action_symmetries(options["size"], num_actions(options)),
     )
 )  # fmt: skip

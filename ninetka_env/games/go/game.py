@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
+from ninetka_env.core.options import check_count
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.go import text
 from ninetka_env.games.go.geometry import action_index, action_name, wide
-from ninetka_env.games.go.position import check_board, read_records, set_up
+from ninetka_env.games.go.position import check_board, hand_turn, read_records, set_up
 from ninetka_env.games.go.repetition import has_superko, repeats
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS, is_over, is_suicide
 from ninetka_env.games.go.scoring import write_targets
@@ -103,8 +104,9 @@ class Game(game.Game):
         """Read what `str(game)` wrote, or its first line; raises `ValueError` naming the word that is wrong."""
         found = text.read_position(text_)
         variant = cls.definition().variant(
-            size=len(found.board), komi=found.komi, ko=found.ko, scoring=found.scoring, max_plies=found.max_plies
-        )
+            size=len(found.board), komi=found.komi, ko=found.ko, scoring=found.scoring, max_plies=found.max_plies,
+            handicap=found.handicap, planes=found.planes, allow_resign=found.allow_resign,
+        )  # fmt: skip
         return cls(read_records(variant, found))
 
     # The position
@@ -138,6 +140,11 @@ class Game(game.Game):
             _write_ko_points(self.records, 0, points)
         return np.flatnonzero(points)
 
+    @property
+    def scored(self) -> bool:
+        """Whether scores decide who wins: not where a seat resigned, by an event or an action."""
+        return super().scored and not self.records["resigned"][0]
+
     def result(self) -> str:
         """Return the result as records write it: `B+2`, `W+1.5`, `B+R` by resignation, `W+T` on time, `0` if drawn.
 
@@ -154,6 +161,19 @@ class Game(game.Game):
             return f"{text.SEATS[winner][0]}+R"
         scores = self.scores()
         return f"{text.SEATS[winner][0]}+{scores[winner] - scores[1 - winner]:g}"
+
+    # What can be done
+
+    def hand_turn(self, seat: int) -> None:
+        """Let a seat move next, whoever's turn it is, also in a game that is over: it goes on.
+
+        Protocols and records may show two turns of a seat in a row. The other's turn between them is not played: no
+        pass, no ply; what the simple ko rule forbade it forbids no more. Passes before count no more either.
+        """
+        seat = check_count("seat", seat, 0, 1)
+        if seat != self.to_move or self.is_over:
+            self.event = None
+            hand_turn(self.records, 0, seat)
 
     # The options
 

@@ -13,7 +13,7 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.go.geometry import LARGEST, NEIGHBOURS, SMALLEST, WALL, first_row, point_name, wide
 from ninetka_env.games.go.repetition import forget_boards, has_superko, hash_of, see
-from ninetka_env.games.go.rules import put
+from ninetka_env.games.go.rules import NOBODY, put
 from ninetka_env.games.go.text import Position
 
 
@@ -63,6 +63,7 @@ def read_records(variant: Variant, found: Position) -> Records:
         raise ValueError(f"ko={name}: no stone can have been taken there by the last turn in a ko")
     games["captured"][0] = found.captured
     games["plies"][0], games["passes"][0], games["ko_point"][0] = found.plies, found.passes, found.ko_point
+    games["handicap"][0], games["resigned"][0] = found.handicap, found.resigned * (found.to_move + 1)
     return games
 
 
@@ -88,4 +89,25 @@ def _put_all(games: Records, board: npt.NDArray[np.int8], to_move: int) -> None:
     game.to_move = to_move
     if has_superko(game):
         forget_boards(game)
+        see(game, hash_of(game))
+
+
+@jit
+def hand_turn(games: Records, index: int, seat: int) -> None:
+    """Let a seat move next as if its opponent's last turn had been its own; see `Game.hand_turn`.
+
+    No turn is played, so superko takes the board as one that `seat` was to move on. A game at its limit of plies begins
+    to count anew, and forgets its earlier boards: there is room for one per ply.
+    """
+    game = games[index]
+    if game.to_move != seat:
+        game.ko_point = NOBODY
+    game.to_move = seat
+    game.passes = game.resigned = 0
+    begins_anew = game.plies >= game.max_plies
+    if begins_anew:
+        game.plies = 0
+        forget_boards(game)
+    if has_superko(game):
+        game.num_seen -= int(not begins_anew)
         see(game, hash_of(game))

@@ -13,9 +13,9 @@
 
 `X` is a black stone, `O` a white one. The line has the size of the board, its ranks from the highest down, who is to
 move, the point that the simple ko rule forbids now, komi, the stones that Black and White took, the plies played, and
-the rules: ko, scoring. Where they are not as usual, the limit of plies (`max=100`) and the turns passed in a row
-(`passes=1`) follow. What came before, other options and who resigned are not written: superko, handicap and the planes
-of earlier boards start anew.
+the rules: ko, scoring. What is not as usual follows, in this order: the limit of plies (`max=100`), the turns passed in
+a row (`passes=1`), the other options (`handicap=2`, `planes=alphazero`, `resign`), and in place of `resign` `resigned`
+if the player to move has done it. What came before is not written: superko and the planes of earlier turns start anew.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from ninetka_env.core.text import quote
 from ninetka_env.games.go.geometry import FILE_NAMES, LARGEST, SMALLEST, point_index, point_name
 from ninetka_env.games.go.repetition import MAX_PLIES
-from ninetka_env.games.go.rules import KO_RULES, SCORINGS
+from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS
 
 if TYPE_CHECKING:
     from ninetka_env.games.go.game import Game
@@ -49,9 +49,15 @@ def write_line(game: Game) -> str:
     black, white = game.captured().tolist()
     line = f"go{game.size} {ranks} {SEATS[game.to_move][0]} ko={ko} komi={game.komi:g} caps={black},{white}"
     line += f" ply={game.ply} rules={game.ko},{game.scoring}"
-    if game.max_plies != 2 * game.size**2:
-        line += f" max={game.max_plies}"
-    return line + (f" passes={game.passes}" if game.passes else "")
+    more = {
+        "max": game.max_plies if game.max_plies != 2 * game.size**2 else None,
+        "passes": game.passes or None,
+        "handicap": game.handicap or None,
+        "planes": game.planes if game.planes != PLANE_SETS[0] else None,
+    }
+    line += "".join(f" {name}={value}" for name, value in more.items() if value is not None)
+    resigned = bool(game.records["resigned"][0])
+    return line + (" resigned" if resigned else " resign" if game.allow_resign else "")
 
 
 def draw(board: npt.NDArray[np.int8]) -> str:
@@ -100,6 +106,10 @@ class Position(NamedTuple):
     scoring: str
     max_plies: int | None
     passes: int
+    handicap: int
+    planes: str
+    allow_resign: bool
+    resigned: bool
 
 
 _NUMBER = r"(0|[1-9][0-9]{0,3})"
@@ -114,7 +124,9 @@ _WORDS = (
     ("rules=simple,area or others", rf"rules=({'|'.join(KO_RULES)}),({'|'.join(SCORINGS)})"),
 )
 """Each word of the line: what it is called, and its pattern."""
-_MORE = re.compile(rf"(?: max={_NUMBER})?(?: passes=([12]))?")
+_MORE = re.compile(
+    rf"(?: max={_NUMBER})?(?: passes=([12]))?(?: handicap=([2-5]))?(?: planes=({PLANE_SETS[1]}))?(?: (resign(?:ed)?))?"
+)
 
 
 def read_position(text: str) -> Position:
@@ -135,7 +147,8 @@ def read_position(text: str) -> Position:
     more = _MORE.fullmatch("".join(f" {word}" for word in words[len(_WORDS) :]))
     if not more:
         raise ValueError(
-            f"after the rules: expected max=.. passes=.. or nothing, found {quote(' '.join(words[len(_WORDS) :]))}"
+            "after the rules: expected some of max=.. passes=.. handicap=.. planes=.. resign, in this order, "
+            f"found {quote(' '.join(words[len(_WORDS) :]))}"
         )
     size, ranks, colour, point, komi, black, white, plies, ko, scoring = found
     board = _read_ranks(ranks, int(size))
@@ -151,6 +164,10 @@ def read_position(text: str) -> Position:
         scoring,
         None if more[1] is None else _check_plies("max", int(more[1])),
         int(more[2] or 0),
+        int(more[3] or 0),
+        more[4] or PLANE_SETS[0],
+        more[5] is not None,
+        more[5] == "resigned",
     )
 
 

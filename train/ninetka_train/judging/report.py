@@ -202,7 +202,7 @@ def game_records(results: Results, games: Iterable[int] | None = None) -> Iterat
     names = variant.definition.seats
     for game in range(len(schedule.seatings)) if games is None else games:
         seating, group = schedule.seatings[game], game // schedule.rotation
-        tags = {names[seat]: _one_line(settings.agents[agent]) for seat, agent in enumerate(seating)}
+        tags = {names[seat].lower(): _one_line(settings.agents[agent]) for seat, agent in enumerate(seating)}
         start = variant.game_class(results.starts[group : group + 1])
         yield GameRecord(
             variant=variant,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from go_reference import ReferenceGame
+from go.reference import ReferenceGame
 
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import write_observation

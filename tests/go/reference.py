@@ -155,6 +155,13 @@ class ReferenceGame:
         black, white = self.scores()
         return -1 if black == white else int(white > black)
 
+    def reward(self, seat: int, kind: str) -> float:
+        winner = self.winner()
+        if kind == "win" or self.resigned is not None:
+            return 0.0 if winner < 0 else 1.0 if winner == seat else -1.0
+        scores = self.scores()
+        return max(-1.0, min(1.0, (scores[seat] - scores[1 - seat]) / self.size**2))
+
     def is_own_eye(self, point: Point) -> bool:
         """Whether a uniform playout leaves an empty point alone."""
         own = self.to_move + 1

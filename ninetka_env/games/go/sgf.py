@@ -1,0 +1,262 @@
+"""Go in the Smart Game Format: records of games, and positions, as other programs write and read them.
+
+Options that SGF has no name for stand in a property of our own, `NK[ko=positional scoring=document max=100 planes=..]`.
+Games of other programs need not follow our rules to the end: where theirs is not over here, it is read as unfinished,
+and what their file says of the result is kept as the tag `told`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ninetka_env.core.game import Event
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.record import GameRecord
+from ninetka_env.core.registry import Variant
+from ninetka_env.core.sgf import Node, new_root, read_tags, value_of
+from ninetka_env.core.text import quote
+from ninetka_env.games.go.definition import GO
+from ninetka_env.games.go.game import Game
+from ninetka_env.games.go.geometry import HANDICAP_POINTS, LARGEST, USUAL, point_name
+from ninetka_env.games.go.repetition import MAX_PLIES
+from ninetka_env.games.go.rules import SCORINGS
+
+SMALLEST = 5
+"""Files hold boards of 5 x 5 to 19 x 19."""
+COLOURS = "BW"
+RULES = {"chinese": "area", "aga": "area", "nz": "area", "tromp-taylor": "area", "japanese": "territory",
+         "korean": "territory", "ing": "area", "goe": "area"}  # fmt: skip
+"""How other programs' `RU` count, in any case; other names count by area."""
+NAMES = {"area": "Chinese", "territory": "Japanese"}
+"""The `RU` that we write."""
+OWN = {"ko": "ko", "scoring": "scoring", "max": "max_plies", "planes": "planes", "resign": "allow_resign"}
+"""The words of `NK`, and the options they tell."""
+EVENTS = {"R": "resigned", "T": "time", "F": "left"}
+
+Move = tuple[int, int]
+"""A seat, and the point that it places on or the pass."""
+
+_LETTERS = "abcdefghijklmnopqrs"
+
+
+def to_sgf(point: int, size: int) -> str:
+    """Return SGF's name of a point, `"ee"` for E5 on 9 x 9: column, then row, from the top left; `""` for a pass."""
+    rank, file = divmod(point, size)
+    return "" if point == size * size else _LETTERS[file] + _LETTERS[size - 1 - rank]
+
+
+def from_sgf(name: str, size: int) -> int:
+    """Return the point that SGF calls so, or the pass for `""` and `"tt"`; `ValueError` for others."""
+    if name in ("", "tt"):
+        return size * size
+    letters = _LETTERS[:size]
+    if len(name) != 2 or name[0] not in letters or name[1] not in letters:
+        raise ValueError(f"no point {quote(name)}: expected two letters of a..{letters[-1]}, or nothing for a pass")
+    return size * (size - 1 - letters.index(name[1])) + letters.index(name[0])
+
+
+# Writing
+
+
+def write(record: GameRecord) -> list[Node]:
+    """Return the nodes of a game, root first."""
+    start, final = _go(record.start()), _go(record.final())
+    root = new_root(GO, record)
+    root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"], "RE": [final.result()], **_rules(record.variant)}
+    if "told" in record.tags and record.winner == UNFINISHED:
+        root["RE"] = [record.tags["told"]]
+    root |= _setup(start)
+    game, nodes = start, [root]
+    for number, action in enumerate(record.actions):
+        if number in record.handed:
+            game.hand_turn(1 - game.to_move)
+        if action <= game.size**2:  # resigning is told by the result
+            nodes.append({COLOURS[game.to_move]: [to_sgf(action, game.size)]})
+        game.play(action)
+    return nodes
+
+
+def _go(game: Any) -> Game:
+    assert isinstance(game, Game)
+    return game
+
+
+def _rules(variant: Variant) -> Node:
+    """Return `RU`, and `NK` where there is more to tell."""
+    told = {word: variant.options[name] for word, name in OWN.items()
+            if variant.options[name] != GO.option(name).default}  # fmt: skip
+    rules = {"RU": [NAMES.get(variant.options["scoring"], NAMES["area"])]}
+    return rules | ({"NK": [" ".join(f"{word}={value}" for word, value in told.items())]} if told else {})
+
+
+def _setup(start: Game) -> Node:
+    """Return the properties that set up a position."""
+    cells = start.board.ravel()
+    node: Node = {}
+    for colour, name in ((1, "AB"), (2, "AW")):
+        points = np.flatnonzero(cells == colour).tolist()
+        if points:
+            node[name] = [to_sgf(point, start.size) for point in points]
+    if start.handicap:
+        node["HA"] = [str(start.handicap)]
+        node["AB"] = [to_sgf(point, start.size) for point in HANDICAP_POINTS[: start.handicap].tolist()]
+    if node or start.to_move:
+        node["PL"] = [COLOURS[start.to_move]]
+    return node
+
+
+# Reading
+
+
+def read(nodes: Sequence[Node]) -> GameRecord:
+    """Return the game that nodes tell; a turn that is left out is handed to the other seat.
+
+    Raises:
+        ValueError: naming the property that is wrong, or the move, by number and point, that is illegal.
+    """
+    size = _size(nodes[0])
+    setup = _Setup(size)
+    moves: list[Move] = []
+    for node in nodes:
+        setup.read(node, len(moves))
+        moves += _moves_of(node, len(moves), size)
+    variant = _variant(nodes[0], size, len(moves))
+    variant, begin = setup.begin(variant, value_of(nodes[0], "HA"), moves)
+    record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], GO.seats))
+    return _ended(_played(record, moves), value_of(nodes[0], "RE"))
+
+
+def _size(root: Node) -> int:
+    told = value_of(root, "SZ", str(LARGEST))
+    if not re.fullmatch(r"[0-9]{1,2}", told) or not SMALLEST <= int(told) <= LARGEST:
+        raise ValueError(f"SZ[{quote(told)}]: expected a square board of {SMALLEST} to {LARGEST}")
+    return int(told)
+
+
+def _moves_of(node: Node, before: int, size: int) -> list[Move]:
+    """Return the move of a node, if it has one; `before` moves were played."""
+    moves = [(COLOURS.index(name), value.strip()) for name in COLOURS for value in node.get(name, [])]
+    if len(moves) > 1:
+        raise ValueError(f"move {before + 1}: expected one move in a node, found {len(moves)}")
+    try:
+        return [(seat, from_sgf(point, size)) for seat, point in moves]
+    except ValueError as error:
+        raise ValueError(f"move {before + 1}: {error}") from None
+
+
+def _variant(root: Node, size: int, moves: int) -> Variant:
+    """Return the variant that a root tells; the limit of plies is never too low for the moves."""
+    values: dict[str, Any] = {"size": size, "komi": _komi(value_of(root, "KM", "0"))}
+    values["scoring"] = RULES.get(value_of(root, "RU").lower(), SCORINGS[0])
+    if moves > min(2 * size * size, MAX_PLIES):
+        values["max_plies"] = min(moves + 2, MAX_PLIES)
+    for item in value_of(root, "NK").split():
+        word, _, value = item.partition("=")
+        if word not in OWN:
+            raise ValueError(f"NK[{quote(item)}]: expected some of {', '.join(OWN)}")
+        values[OWN[word]] = GO.option(OWN[word]).parse(value)
+    return GO.variant(**values)
+
+
+def _komi(text: str) -> float:
+    if not re.fullmatch(r"[+-]?[0-9]{1,3}(\.[0-9]{0,6})?", text):
+        raise ValueError(f"KM[{quote(text)}]: expected a number of points")
+    return float(text)
+
+
+@dataclass
+class _Setup:
+    """The stones that a file puts on the board before the first move."""
+
+    size: int
+    cells: dict[int, int] = field(default_factory=dict)
+    to_move: int | None = None
+
+    def read(self, node: Node, moves: int) -> None:
+        """Take the set-up properties of a node; `moves` were played before it."""
+        for cell, name in enumerate(("AE", "AB", "AW")):
+            for point in _points(node.get(name, ()), self.size, name):
+                if moves:
+                    raise ValueError(f"after move {moves}: {name} sets up stones, expected them before the first move")
+                if cell and point in self.cells:
+                    raise ValueError(f"{name}: two stones on {point_name(point, self.size)}")
+                self.cells[point] = cell
+        if "PL" in node and not moves:
+            told = value_of(node, "PL").upper()[:1]
+            if told not in tuple(COLOURS):
+                raise ValueError(f"PL[{quote(value_of(node, 'PL'))}]: expected B or W")
+            self.to_move = COLOURS.index(told)
+
+    def begin(self, variant: Variant, handicap: str, moves: Sequence[Move]) -> tuple[Variant, Game | None]:
+        """Return the variant with its handicap, and the first position if that is no start of a variant."""
+        stones = {point: cell for point, cell in self.cells.items() if cell}
+        count = len(stones)
+        if not re.fullmatch(r"|0|1|[2-9]", handicap) or (handicap > "1" and not stones):
+            raise ValueError(f"HA[{quote(handicap)}]: expected a number of 2 to 9 stones, and AB with their points")
+        first = moves[0][0] if moves else int(bool(stones) and 2 not in stones.values())
+        to_move = first if self.to_move is None else self.to_move
+        is_handicap = stones == dict.fromkeys(HANDICAP_POINTS[:count].tolist(), 1) and count >= 2 and to_move == 1
+        if is_handicap and self.size == USUAL:
+            return variant.replaced(handicap=count), None
+        if not stones and not to_move:
+            return variant, None
+        board = np.zeros(self.size**2, np.int8)
+        board[[*stones]] = [*stones.values()]
+        options = {name: value for name, value in variant.options.items() if name not in ("size", "handicap")}
+        return variant, Game.from_board(board.reshape(self.size, self.size), to_move, **options)
+
+
+def _points(values: Iterable[str], size: int, name: str) -> list[int]:
+    """Return the points of a list, in which `aa:cc` stands for a rectangle."""
+    points = []
+    for value in values:
+        corners = [from_sgf(corner.strip(), size) for corner in value.split(":")]
+        if size * size in corners or len(corners) > 2:
+            raise ValueError(f"{name}[{quote(value)}]: expected a point")
+        ranks, files = zip(*(divmod(corner, size) for corner in corners), strict=True)
+        across = range(min(files), max(files) + 1)
+        points += [size * rank + file for rank, file in itertools.product(range(min(ranks), max(ranks) + 1), across)]
+    return points
+
+
+def _played(record: GameRecord, moves: Sequence[Move]) -> GameRecord:
+    """Play moves and return the record with them; passes after the end, as some programs write them, are left out."""
+    actions: list[int] = []
+    handed: list[int] = []
+    game = _go(record.start())
+    for number, (seat, point) in enumerate(moves):
+        if game.is_over and point == game.size**2:
+            continue
+        try:
+            if seat != game.to_move and not game.is_over:
+                handed.append(number)
+                game.hand_turn(seat)
+            game.play(point)
+        except ValueError as error:
+            raise ValueError(f"move {number + 1}: {error}") from None
+        actions.append(point)
+    return replace(record, actions=tuple(actions), handed=tuple(handed)).with_result(game, unfinished=True)
+
+
+def _ended(record: GameRecord, told: str) -> GameRecord:
+    """Return the record with what `RE` tells beside the moves: who resigned, lost on time or left."""
+    match = re.fullmatch(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|[0-9]*(?:\.[0-9]+)?)", told, re.IGNORECASE)
+    if not match and told.lower() not in ("", "0", "draw", "jigo", "void", "?"):
+        raise ValueError(f"RE[{quote(told)}]: expected B+2, W+0.5, B+R, W+T, B+F, 0, Void or ?")
+    final = _go(record.final())
+    kind = next((EVENTS[one[0].upper()] for one in match.groups()[1:] if one), None) if match else None
+    if kind and match and not final.is_over:
+        if kind == "resigned" and final.allow_resign and "BW"[1 - final.to_move] == match[1].upper():
+            resigning = replace(record, actions=(*record.actions, final.size**2 + 1))
+            return resigning.with_result(resigning.final())
+        record = replace(record, event=Event(kind, 1 - COLOURS.index(match[1].upper())))
+        return record.with_result(record.final())
+    if told and told not in ("?", final.result()):
+        return replace(record, tags={**record.tags, "told": told})
+    return record

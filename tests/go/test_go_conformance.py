@@ -1,0 +1,22 @@
+"""Go keeps the contract of all games."""
+
+import pytest
+
+from ninetka_agents.conformance import CHECKS, check
+
+
+def test_it_passes_every_check():
+    check("go", games=1)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "go:planes=alphazero,scoring=territory,komi=0",
+        "go:handicap=4,allow_resign=true",
+        "go:ko=situational,max_plies=80",
+    ],
+)
+def test_other_options_pass_the_checks_of_their_own(spec):
+    """What agents and environments do with a game does not hang on its options."""
+    check(spec, games=1, only=[name for name in CHECKS if name not in ("search", "one seat", "pettingzoo")])
