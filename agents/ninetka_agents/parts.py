@@ -58,6 +58,12 @@ _PARTS: dict[str, Parts] = {
         guided_stages=(2,),
         network="ninetka_agents.ninetka.network",
     ),
+    "kropki": Parts(
+        agents={
+            "greedy": "ninetka_agents.kropki.greedy:GreedyAgent",
+            "exact": "ninetka_agents.kropki.exact:ExactAgent",
+        },
+    ),
 }
 
 
