@@ -184,7 +184,7 @@ class _Setup:
             for point in _points(node.get(name, ()), self.size, name):
                 if moves:
                     raise ValueError(f"after move {moves}: {name} sets up stones, expected them before the first move")
-                if cell and point in self.cells:
+                if cell and self.cells.get(point):
                     raise ValueError(f"{name}: two stones on {point_name(point, self.size)}")
                 self.cells[point] = cell
         if "PL" in node and not moves:

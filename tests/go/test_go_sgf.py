@@ -1,0 +1,199 @@
+"""Go in the Smart Game Format: our files are read back, by us and by sgfmill; those of others are read or refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from go.some_games import choose
+from sgfmill import sgf, sgf_moves
+
+from ninetka_env.api.record_files import find_record, read_records, write_records
+from ninetka_env.core.game import Event
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.record import GameRecord
+from ninetka_env.core.registry import load_variant
+from ninetka_env.core.sgf import DEEPEST, MOST_BYTES, read_sgf, sgf_text
+from ninetka_env.games.go.sgf import from_sgf, to_sgf
+
+TAGS = {"black": "mcts:simulations=[1]", "white": "a\\b", "date": "2023-04-01", "black_rank": "3d", "seed": "7"}
+
+
+def a_record(spec, seed=0, plies=1024, event=None):
+    """Play a random game, to its end unless told, where an event then ends it."""
+    variant, rng = load_variant(spec), np.random.default_rng(seed)
+    game, actions = variant.game_class.start(variant), []
+    while not game.is_over and len(actions) < plies:
+        actions.append(choose(game, rng))
+        game.play(actions[-1])
+    return GameRecord.of(actions, variant, event=event, tags=TAGS)
+
+
+def read(text):
+    (record,) = read_sgf(text if isinstance(text, bytes) else text.encode())
+    return record
+
+
+RECORDS = [
+    a_record("go"),
+    a_record("go:ko=situational,scoring=document,komi=-3.5,max_plies=50,planes=alphazero"),
+    a_record("go:handicap=4,allow_resign=true", 8),
+    a_record("go:scoring=territory", plies=20, event=Event("resigned", 0)),
+    a_record("go", plies=21, event=Event("time", 1)),
+    a_record("go", plies=0, event=Event("left", 1)),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: f"{record.variant}-{record.event}")
+def test_records_are_read_back(record):
+    assert read(sgf_text(record)) == record
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: f"{record.variant}-{record.event}")
+def test_sgfmill_reads_the_same_game(record):
+    game, final = sgf.Sgf_game.from_bytes(sgf_text(record).encode()), record.final()
+    board, plays = sgf_moves.get_setup_and_moves(game)
+    cells = [[" bw".index(board.get(*divmod(9 * rank + file, 9)) or " ") for file in range(9)] for rank in range(9)]
+    assert cells == record.start().board.tolist()
+    points = [81 if move is None else 9 * move[0] + move[1] for _, move in plays]
+    assert points == [action for action in record.actions if action < 82]
+    assert [colour for colour, _ in plays] == ["bw"[game.to_move] for game in record.replay()][: len(plays)]
+    root = game.get_root()
+    assert (game.get_size(), game.get_komi(), game.get_handicap()) == (9, final.komi, final.handicap or None)
+    assert (root.get("RE"), game.get_player_name("b"), root.get("BR")) == (final.result(), TAGS["black"], "3d")
+    assert root.get("AP")[0] == "ninetka"
+
+
+def test_files_hold_several_games(tmp_path):
+    path = tmp_path / "games.SGF"
+    assert write_records(path, RECORDS[:2]) == 2
+    assert write_records(path, RECORDS[2:], append=True) == 4
+    assert list(read_records(path)) == RECORDS
+    assert find_record(path, 3) == RECORDS[2]
+    path.write_text(path.read_text()[:-4])
+    with pytest.raises(ValueError, match="ends inside a game"):
+        write_records(path, RECORDS, append=True)
+
+
+def test_other_games_have_no_sgf(tmp_path):
+    path = tmp_path / "9tka.sgf"
+    path.write_text("before")
+    variant = load_variant("ninetka")
+    record = GameRecord(variant, (), (), 0)
+    with pytest.raises(ValueError, match="9tka has no form in SGF"):
+        write_records(path, [record])
+    assert path.read_text() == "before"
+
+
+def test_points():
+    assert [to_sgf(point, 9) for point in (0, 80, 40, 20, 60, 81)] == ["ai", "ia", "ee", "cg", "gc", ""]
+    for size in (5, 9, 19):
+        for point in range(size**2 + 1):
+            assert from_sgf(to_sgf(point, size), size) == point
+    assert from_sgf("tt", 19) == 361
+
+
+# What others write
+
+
+def test_the_main_line_of_a_game_with_variations():
+    record = read("(;GM[1]FF[4]SZ[9]KM[6.5];B[ee];W[cc](;B[gc](;W[tt])(;W[aa]))(;B[dd];W[dc]))")
+    final = record.final()
+    assert [final.action_name(action) for action in record.actions] == ["E5", "C7", "G7", "pass"]
+    assert (record.winner, final.komi, final.is_over) == (UNFINISHED, 6.5, False)
+
+
+def test_rules_and_results_of_others():
+    text = "(;SZ[9]RU[Japanese]KM[6.50]RE[W+12.5]PB[\u00e9]BR[5k];B[ee];W[gc];B[];W[];B[])"
+    record = read(text)
+    assert record.final().scoring == "territory"
+    assert (record.actions, record.winner) == ((40, 60, 81, 81), 1)
+    assert record.tags == {"black": "\u00e9", "black_rank": "5k", "told": "W+12.5"}
+    assert read(text.encode("latin-1")).tags == record.tags
+    assert read("(;SZ[9]CA[shift_jis]PW[\u7881])".encode("shift_jis")).tags == {"white": "\u7881"}
+    assert read("(;SZ[9]RE[B+Resign];B[ee])").event == Event("resigned", 1)
+    assert read("(;SZ[9]RE[Void];B[ee])").tags == {"told": "Void"}
+
+
+def test_setup():
+    record = read("(;SZ[9]AB[aa:bb][ee]AW[ia]PL[W];AE[aa];W[cc])")
+    start, final = record.start(), record.final()
+    assert sorted(map(start.action_name, np.flatnonzero(start.board))) == ["A8", "B8", "B9", "E5", "J9"]
+    assert (start.to_move, final.board[6, 2]) == (1, 2)
+    assert read(sgf_text(record)).final() == final
+    handicap = read("(;SZ[9]HA[2]AB[gc][cg];W[ee])")
+    assert (handicap.variant.options["handicap"], handicap.begin) == (2, None)
+    other = read("(;SZ[9]HA[2]AB[gc][cc];W[ee])")
+    assert (other.variant.options["handicap"], other.start().to_move) == (0, 1)
+    with pytest.raises(ValueError, match="set up"):
+        write_records("/dev/null", [other])
+
+
+def test_two_turns_of_one_colour():
+    record = read("(;SZ[9];B[ee];B[gc];W[cc])")
+    assert record.handed == (1,)
+    assert record.final().ply == 3
+    assert [game.to_move for game in record.replay()] == [0, 1, 1, 0]
+    assert read(sgf_text(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "no SGF"),
+        ("(;B[aa]", "no SGF: .*unexpected end"),
+        ("(;GM[40]X)", "no SGF"),
+        ("(;GM[2])", r"GM\['2'\]: expected one of 1 \(Go\)"),
+        ("(;SZ[4])", r"SZ\['4'\]: expected a square board of 5 to 19"),
+        ("(;SZ[9:13])", r"SZ\['9:13'\]"),
+        ("(;SZ[\u00b2])", "SZ"),
+        ("(;SZ[9]KM[x])", r"KM\['x'\]: expected a number of points"),
+        ("(;SZ[9]KM[375])", "komi=375.0: expected a multiple of 0.5 from -361 to 361"),
+        ("(;SZ[9]KM[0.3])", "komi=0.3: expected a multiple of 0.5"),
+        ("(;SZ[9]NK[ko=super])", "ko='super': expected one of"),
+        ("(;SZ[9]NK[size=3])", "NK.*expected some of ko, scoring"),
+        ("(;SZ[9]HA[3])", r"HA\['3'\]: expected a number of 2 to 9 stones, and AB"),
+        ("(;SZ[9]BR[12d])", r"BR\['12d'\]: expected a rank of 30k to 1k or 1d to 9d"),
+        ("(;SZ[9]PL[x]AB[aa])", r"PL\['x'\]: expected B or W"),
+        ("(;SZ[9]RE[Black won])", r"RE\['Black won'\]: expected B\+2"),
+        ("(;SZ[9]CA[klingon])", r"CA\['klingon'\]: expected a known character set"),
+        ("(;SZ[9]CA[hex])", "CA"),
+        ("(;SZ[9]AB[aa]AW[aa])", "AW: two stones on A9"),
+        ("(;SZ[9]AB[tt])", "AB.*expected a point"),
+        ("(;SZ[9]AW[aa]AB[ab][ba])", "A9: the chain there has no liberty"),
+        ("(;SZ[9];B[aa];AB[bb])", "after move 1: AB sets up stones"),
+        ("(;SZ[9];B[aa]W[bb])", "move 1: expected one move in a node"),
+        ("(;SZ[9];B[aa];W[zz])", "game 1: move 2: no point 'zz': expected two letters of a..i"),
+        ("(;SZ[9];B[aa];W[aa])", r"move 2: action 72 \(A9\) is illegal for White at ply 1: the point is occupied"),
+        ("(;SZ[9];B[aa];W[];B[];W[aa])", r"move 4: .*the game is over|two|occupied"),
+        ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", r"move 4: action 72 \(A9\) is illegal for White at ply 3: suicide"),
+        ("(;SZ[9])(;SZ[9];B[aa];W[aa])", "game 2: move 2"),
+        ("(" * (DEEPEST + 1), "nested at most 1000 deep"),
+        ("x" * (MOST_BYTES + 1), "at most 1000000 bytes"),
+    ],
+)
+def test_what_is_wrong_is_named(text, told):
+    with pytest.raises(ValueError, match=told) as error:
+        list(read_sgf(text.encode()))
+    assert len(str(error.value)) < 400
+
+
+def test_a_file_that_is_wrong_is_named(tmp_path):
+    path = tmp_path / "bad.sgf"
+    path.write_text("(;SZ[9];B[aa];W[aa])")
+    with pytest.raises(ValueError, match=r"bad\.sgf: game 1: move 2: action 72"):
+        find_record(path)
+
+
+def test_games_longer_than_usual_are_read():
+    """Two passes would end the game, so every other turn places a stone; captures make room for more."""
+    variant, rng = load_variant("go:size=5,max_plies=90"), np.random.default_rng(0)
+    game, moves = variant.game_class.start(variant), ""
+    while game.ply < 60:
+        placings = [action for action in game.legal_actions().tolist() if action < 25]
+        action = int(rng.choice(placings)) if placings else 25
+        moves += f";{'BW'[game.to_move]}[{to_sgf(action, 5)}]"
+        game.play(action)
+    assert not game.is_over
+    found = read(f"(;SZ[5]{moves})")
+    assert (found.final().ply, found.variant.options["max_plies"]) == (60, 62)
+    assert read(sgf_text(found)) == found
