@@ -63,6 +63,7 @@ KROPKI = register(
         game="ninetka_env.games.kropki.game:Game",
         seats=SEATS,
         score_dtype=np.int16,
+        sgf=(40, "ninetka_env.games.kropki.sgf"),
         symmetries=_symmetries,
     )
 )  # fmt: skip
