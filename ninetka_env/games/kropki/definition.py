@@ -64,6 +64,7 @@ KROPKI = register(
         seats=SEATS,
         score_dtype=np.int16,
         sgf=(40, "ninetka_env.games.kropki.sgf"),
+        pictures="ninetka_env.games.kropki.render",
         symmetries=_symmetries,
     )
 )  # fmt: skip
