@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from kropki.reference import ReferenceGame
 
 from ninetka_agents.agent import make_agent
-from ninetka_agents.kropki.exact import Solver
+from ninetka_agents.kropki.exact import Solver, board_values
 from ninetka_env.games.kropki.game import Game
 
 RULES = [(territory, start) for territory in ("declared", "immediate") for start in ("empty", "cross")]
@@ -82,6 +84,13 @@ def test_the_values_of_actions_are_those_of_the_positions_after_them() -> None:
 def test_the_solver_refuses_other_boards() -> None:
     with pytest.raises(ValueError, match="board of 4 x 3: expected 3 x 3"):
         solver_of((3, 3)).solve(Game.new(4, 3))
+
+
+def test_the_published_values_are_those_of_the_solver() -> None:
+    published = json.loads((Path(__file__).parents[2] / "docs" / "games" / "kropki-exact.json").read_text())
+    assert len(published) == 7
+    small = ["3x3", "4x3", "5x3", "4x4"]
+    assert board_values(small) == {board: published[board] for board in small}
 
 
 def game_of(rows: str, **options: object) -> Game:

@@ -3,10 +3,17 @@
 A position is worth the lead of Black at the end, in points, if both seats play for as many as they can. Who wins at
 best play follows: a lead of points wins. The table knows positions by 64 bits that are the same for the images of a
 position under the symmetries of its board.
+
+`python -m ninetka_agents.kropki.exact 3x3 5x4` writes the values of boards, by both rules and starts, as JSON.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
+import re
+import sys
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,7 +27,8 @@ from ninetka_env.core.verbs import Record, Records, is_over, play
 from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LIVE, POINT, REGION, node_symmetries
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node
-from ninetka_env.games.kropki.rules import num_nodes
+from ninetka_env.games.kropki.rules import TERRITORIES, num_nodes
+from ninetka_env.games.kropki.start import STARTS
 
 MOST = 2000
 """More than any lead."""
@@ -227,3 +235,31 @@ def _key(game: Record, images: Ints, codes: Keys) -> tuple[np.uint64, int]:
             best, image = key, k
     turn = np.uint64(2 * int(game.to_move) + int(game.placed) + 1)
     return best ^ turn * np.uint64(0x9E3779B97F4A7C15), image
+
+
+# The values of whole boards
+
+
+def board_values(boards: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return the value of the start by board, such as `"5x4"`, and rule and start, such as `"declared cross"`.
+
+    Raises:
+        ValueError: if a board is none.
+    """
+    found = {}
+    for board in boards:
+        match = re.fullmatch(r"(\d+)x(\d+)", board)
+        if match is None:
+            raise ValueError(f"board {board!r}: expected width and height, such as 5x4")
+        width, height = int(match[1]), int(match[2])
+        found[board] = {
+            f"{territory} {start}": Solver(width, height, table_bits=22)
+            .solve(Game.new(width, height, territory=territory, start=start))
+            .value
+            for territory, start in itertools.product(TERRITORIES, STARTS)
+        }
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(board_values(sys.argv[1:]), indent=2))
