@@ -35,7 +35,7 @@ MOST_POSITIONS = 2000
 """Positions that a plain search may visit; where more can follow, a position nearer to the end is taken."""
 TRIES = 10
 """Random games played for each position that is searched."""
-SIMULATIONS, EVALUATIONS = 20_000, 2048
+SIMULATIONS, EVALUATIONS = 20_000, 8192
 """Of the tree search, and of the searches guided by an evaluation."""
 RAVE_EXPLORATION = 0.3
 """Without exploration RAVE is quick to err and slow to see it."""

@@ -61,7 +61,13 @@ _PARTS: dict[str, Parts] = {
         network="ninetka_agents.ninetka.network",
     ),
     "go": Parts(agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent"}, knowledge="ninetka_agents.go.knowledge"),
-    "kropki": Parts(knowledge="ninetka_agents.kropki.knowledge"),
+    "kropki": Parts(
+        agents={
+            "greedy": "ninetka_agents.kropki.greedy:GreedyAgent",
+            "exact": "ninetka_agents.kropki.exact:ExactAgent",
+        },
+        knowledge="ninetka_agents.kropki.knowledge",
+    ),
 }
 
 

@@ -13,15 +13,8 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.trace import Trace, note
 from ninetka_env.core.verbs import WORD, Record, Words
 from ninetka_env.games.kropki.geometry import LIVE
-from ninetka_env.games.kropki.rules import (
-    forget_drawable,
-    is_over,
-    mark_drawable,
-    next_drawable,
-    num_nodes,
-    place_point,
-    play,
-)
+from ninetka_env.games.kropki.regions import count_drawable, drawable_node
+from ninetka_env.games.kropki.rules import is_over, num_nodes, place_point, play
 
 
 @jit(counted=False)
@@ -31,12 +24,8 @@ def write_choices(game: Record, choices: Words) -> None:
         choices[word] = 0
     if game.placed:
         _add(choices, num_nodes(game))
-        point, left = -1, int(game.held[game.to_move])
-        while left:
-            point = next_drawable(game, point)
-            left -= mark_drawable(game, point)
-            _add(choices, point)
-        forget_drawable(game)
+        for number in range(count_drawable(game)):
+            _add(choices, drawable_node(game, number))
         return
     nodes, place = num_nodes(game), int(game.width) + 1
     for word in range((nodes + WORD - 1) // WORD):
@@ -83,16 +72,9 @@ def _random_node(game: Record, streams: Streams, index: int) -> int:
 @jit(counted=False)
 def _random_drawing(game: Record, streams: Streams, index: int) -> int:
     """Draw one of the cores that may be drawn, or the end of the turn."""
-    drawn, count = 2 * num_nodes(game), 1
-    point, left = -1, int(game.held[game.to_move])
-    while left:
-        point = next_drawable(game, point)
-        left -= mark_drawable(game, point)
-        count += 1
-        if draw_below(streams, index, count) == 0:  # so each of them stays with the same chance
-            drawn = num_nodes(game) + point
-    forget_drawable(game)
-    return drawn
+    nodes, count = num_nodes(game), count_drawable(game)
+    number = draw_below(streams, index, count + 1)
+    return 2 * nodes if number == count else nodes + drawable_node(game, number)
 
 
 @jit

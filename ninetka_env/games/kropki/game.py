@@ -10,9 +10,10 @@ import numpy.typing as npt
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records
-from ninetka_env.games.kropki import position, rules, text
+from ninetka_env.games.kropki import position, text
 from ninetka_env.games.kropki.geometry import node_index, node_name
-from ninetka_env.games.kropki.rules import TERRITORIES
+from ninetka_env.games.kropki.regions import count_drawable, drawable_node, flood, unmark
+from ninetka_env.games.kropki.rules import TERRITORIES, mover, num_nodes
 from ninetka_env.games.kropki.start import STARTS
 
 
@@ -140,7 +141,7 @@ class Game(game.Game):
         """Return the action by which the seat to move may draw the core of each node, (H, W) int64; -1 where none."""
         actions = np.full(self.width * self.height, -1, np.int64)
         if self.drawing and self.event is None:
-            _write_drawable(self.records, 0, actions)
+            _write_drawable(self.records.copy(), actions)
         return actions.reshape(self.height, self.width)
 
     def _cells(self) -> npt.NDArray[np.int8]:
@@ -203,9 +204,13 @@ class Game(game.Game):
 
 
 @jit
-def _write_drawable(games: Records, index: int, actions: npt.NDArray[np.int64]) -> None:
-    """Write the action that draws the core of each node; -1 where none does."""
-    nodes = rules.num_nodes(games[index])
-    for node in range(nodes):
-        point = rules.first_point(games[index], node)
-        actions[node] = nodes + point if point >= 0 else -1
+def _write_drawable(games: Records, actions: npt.NDArray[np.int64]) -> None:
+    """Write the action that draws the core of each node; the game changes meanwhile."""
+    game = games[0]
+    first, count = int(game.width) + 1, count_drawable(game)
+    for number in range(count):
+        node = drawable_node(game, number)
+        size = flood(game, mover(game), node + first, len(game.walk) - count)
+        for i in range(size):
+            actions[int(game.walk[i]) - first] = num_nodes(game) + node
+        unmark(game, 0, size)
