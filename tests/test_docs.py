@@ -14,6 +14,8 @@ Pages of `docs/trainers` need environments of their own: `make docs-trainers` ru
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import os
 import re
 import shlex
@@ -98,6 +100,17 @@ def test_a_page_runs(page: str, reader: dict[str, str]) -> None:
     done = subprocess.run(command, cwd=reader["PWD"], env=reader, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=1800)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+WITH_EXAMPLES = [path for path in sorted(ROOT.glob("*/**/game.py")) if ">>> " in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.parent.name)
+def test_examples_in_docstrings_run(path: Path) -> None:
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    failed, tried = doctest.testmod(module)
+    assert tried
+    assert not failed
 
 
 # What stands between the blocks

@@ -24,11 +24,12 @@ class Game(game.Game):
     node n. With `territory="declared"` action N + m then draws the core whose lowest opposing point is on node m, and
     2N ends the turn; if there is nothing to draw, the turn ends by itself.
 
-    >>> game = Game.new(5, 4)
-    >>> for name in ("B3", "B4", "C3", "A3", "C4", "B2", "D4", "D3", "E4", "C2"):
-    ...     game.play(game.action_index(name))
-    >>> [game.action_name(action) for action in game.legal_actions()]
-    ['A4', 'E3', 'A2', 'D2', 'E2', 'A1', 'B1', 'C1', 'D1', 'E1']
+    Examples:
+        >>> game = Game.new(5, 4)
+        >>> for name in ("B3", "B4", "C3", "A3", "C4", "B2", "D4", "D3", "E4", "C2"):
+        ...     game.play(game.action_index(name))
+        >>> [game.action_name(action) for action in game.legal_actions()]
+        ['A4', 'E3', 'A2', 'D2', 'E2', 'A1', 'B1', 'C1', 'D1', 'E1']
     """
 
     __slots__ = ()
