@@ -14,6 +14,7 @@ import pytest
 from conftest import ALL_OPTIONS, Options, position_after, random_position, random_positions
 
 from ninetka_env.api.screen import save_png
+from ninetka_env.core import drawing
 from ninetka_env.core.drawing import Window
 from ninetka_env.games.ninetka import picture
 from ninetka_env.games.ninetka.describe import last_landing
@@ -135,7 +136,7 @@ def test_picture_is_the_same_each_time_and_leaves_the_game_alone():
     for game in SHOWN[::5]:
         before = str(game)
         first = render_rgb(game, SIZE)
-        for cache in (picture._background, picture._stone_sprite, picture._mark_sprite, picture._font):
+        for cache in (picture._background, picture._stone_sprite, picture._mark_sprite, drawing._font):
             cache.cache_clear()
         assert (render_rgb(game, SIZE) == first).all()
         assert str(game) == before
