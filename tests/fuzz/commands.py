@@ -149,7 +149,7 @@ def _wrong(arguments: list[str], work: Path) -> Iterator[str]:
     said = err.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
     if code not in (None, 0, 1, 2, 130, "?"):
         yield f"ended with status {code}"
-    if code in (1, 2, 130) and "rror" not in said and code != 1:
+    if (code == 2 and "rror" not in said) or (code == 130 and "stopped" not in said):
         yield f"ended with status {code} and says nothing: {ascii(said)[:200]}"
     if code in (1, 2) and (len(said.splitlines()) > MOST_LINES or len(said) > MOST_CHARACTERS):
         yield f"says {len(said.splitlines())} lines of {len(said)} characters: {said[-120:]!a}"

@@ -49,7 +49,7 @@ def random_variant(name: str, rng: random.Random) -> Variant:
 
 
 def _values(option: Any) -> list[Any]:
-    return list(getattr(option, "values", ())) or [option.default, option.least]
+    return list(getattr(option, "values", ())) or [option.default, getattr(option, "least", option.default)]
 
 
 def random_game(variant: Variant, rng: random.Random, plies: int | None = None) -> Game:

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from ninetka_env.core.options import shortened
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = [ROOT / place for place in ("ninetka_env", "agents", "train", "ninetka_web", "benchmarks")]
 MOST_LINES, MOST_CHARACTERS = 3, 900
@@ -38,7 +40,7 @@ class Findings:
         """Note a trial that went wrong."""
         kind = f"{target}: {why}"
         self.counts[kind] += 1
-        self.examples.setdefault(kind, ascii(example)[:300])
+        self.examples.setdefault(kind, shortened(example))
 
     def lines(self) -> Iterator[str]:
         """Tell what was tried and what was found."""

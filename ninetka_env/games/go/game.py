@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count
+from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records
@@ -234,7 +234,7 @@ class Game(game.Game):
     def describe_illegal(self, action: int) -> str:
         """Say why an action is illegal: over, occupied, suicide, ko or superko."""
         if not 0 <= action < self.num_actions:
-            return f"action {action} is illegal: expected 0..{self.num_actions - 1}"
+            return f"action {shortened(action)} is illegal: expected 0..{self.num_actions - 1}"
         what = f"action {action} ({self.action_name(action)}) is illegal"
         if self.is_over:
             return f"{what}: the game is over"

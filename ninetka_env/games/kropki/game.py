@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
+from ninetka_env.core.options import shortened
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.kropki import position, text
 from ninetka_env.games.kropki.geometry import node_index, node_name
@@ -178,7 +179,7 @@ class Game(game.Game):
     def describe_illegal(self, action: int) -> str:
         """Say why an action is illegal: what it is, and what is in the way."""
         if not 0 <= action < self.num_actions:
-            return f"action {action} is illegal: expected 0..{self.num_actions - 1}"
+            return f"action {shortened(action)} is illegal: expected 0..{self.num_actions - 1}"
         what = f"action {action} ({self.action_name(action)}) is illegal for seat {self.to_move}"
         return f"{what}: {'the game is over' if self.is_over else self._reason(action)}"
 

@@ -14,6 +14,7 @@ from collections import deque
 from queue import Empty, Full, Queue
 
 from ninetka_agents.go.gtp.protocol import read_lines, write_command
+from ninetka_env.core.options import shortened
 
 FOLDERS = ("/usr/games", "/usr/local/games")
 """Where engines are looked for beside `PATH`: Debian puts games there."""
@@ -45,12 +46,12 @@ def find_engine(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise ValueError(f"engine {command!r}: {error}") from None
+        raise ValueError(f"engine {shortened(command)}: {error}") from None
     if not words:
         raise ValueError("no engine: expected a command, such as gtp:gnugo --mode gtp")
     program = shutil.which(words[0], path=os.pathsep.join([os.environ.get("PATH", os.defpath), *FOLDERS]))
     if program is None:
-        raise ValueError(f"engine {words[0]!r}: no such program on PATH or in {', '.join(FOLDERS)}")
+        raise ValueError(f"engine {shortened(words[0])}: no such program on PATH or in {', '.join(FOLDERS)}")
     return [program, *words[1:]]
 
 
