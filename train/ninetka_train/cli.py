@@ -2,75 +2,25 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import io
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from ninetka_train.ending import Commands, explain, fail, failing
 from ninetka_web import commands
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
     from ninetka_train.judging.arena import Progress, Results, Settings
 
-UsageError: Any = typer.BadParameter.__base__
-"""What is wrong on a command line; typer brings a click of its own or takes the one installed."""
-
-
-@contextmanager
-def _ending_in_a_line() -> Iterator[None]:
-    """End the command in a line where it was stopped, cannot print, or was given overlong arguments."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except UsageError as error:
-        error.message = "\n".join(map(_shortened, str(error.message).split("\n")))
-        raise
-    except KeyboardInterrupt:
-        _fail("stopped", code=130)
-    except OSError as error:
-        _end_output()
-        if error.errno == errno.EPIPE:  # the reader has seen enough
-            raise typer.Exit(1) from None
-        _fail(error if error.filename is not None else f"standard output: {error.strerror}", code=1)
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= 300 else f"{line[:300]} ..."
-
-
-def _end_output() -> None:
-    """Let what still waits to be printed go nowhere, since Python would fail to print it at its end."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class _Commands(TyperGroup):
-    """All commands, whatever they do."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read the arguments before the command's name."""
-        with _ending_in_a_line():
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Read the command's own arguments and run it."""
-        with _ending_in_a_line():
-            return super().invoke(ctx)
-
-
 app = typer.Typer(
-    cls=_Commands,
+    cls=Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -103,35 +53,7 @@ def ninetka(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
     ] = False,
 ) -> None:
-    """Board games for reinforcement learning: 9tka."""
-
-
-def _fail(message: object, code: int = 2) -> NoReturn:
-    """End the command with an error message; what printing raised is told by `_ending_in_a_line`."""
-    if isinstance(message, OSError) and message.errno is not None and message.filename is None:
-        raise message
-    typer.echo(f"error: {_explain(message)}", err=True)
-    raise typer.Exit(code)
-
-
-def _explain(message: object) -> str:
-    """Say what is wrong, first the file if it is one."""
-    if isinstance(message, OSError) and message.filename is not None:
-        from ninetka_env.core.files import shown
-
-        return f"{shown(os.fsdecode(message.filename))}: {message.strerror}"
-    return str(message)
-
-
-@contextmanager
-def _failing(what: str, extras: str = "train") -> Iterator[None]:
-    """End the command with an error message if `what` lacks a package, is given something wrong or cannot write."""
-    try:
-        yield
-    except ImportError as error:
-        _fail(f"{what} need {error.name}: pip install 'ninetka-env[{extras}]'")
-    except (ValueError, OSError) as error:
-        _fail(error)
+    """Board games for reinforcement learning: 9tka, Go, Kropki."""
 
 
 def _integer(text: str) -> int:
@@ -164,7 +86,7 @@ def train(
         from ninetka_train.learning.config import load_config
         from ninetka_train.run import run
     except ImportError as error:
-        _fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
+        fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, transient=True, disable=not sys.stderr.isatty()) as bar:
@@ -178,13 +100,13 @@ def train(
             chosen = load_config(config, settings or ())
             run(chosen, runs / chosen.name, games, resume, show)
         except ValueError as error:
-            _fail(error)
+            fail(error)
         except OSError as error:
-            _fail(f"{_explain(error)}; checkpoints written before are whole: go on with --resume", code=1)
+            fail(f"{explain(error)}; checkpoints written before are whole: go on with --resume", code=1)
         except MemoryError:
-            _fail("training does not fit into memory: choose smaller settings", code=1)
+            fail("training does not fit into memory: choose smaller settings", code=1)
         except KeyboardInterrupt:
-            _fail("stopped: go on with --resume", code=130)
+            fail("stopped: go on with --resume", code=130)
 
 
 @app.command()
@@ -192,7 +114,7 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, such as runs/quick; may be going on.")],
 ) -> None:
     """Show how a run went: tables here, report.png and report.html in its folder."""
-    with _failing("reports"):
+    with failing("reports"):
         from ninetka_train.showing.run_report import print_run, write_report
 
         write_report(folder)
@@ -206,7 +128,7 @@ def study(
     seed: Annotated[int, _integer_option("--seed", help="Decides every game.")] = 0,
 ) -> None:
     """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json, in some minutes."""
-    with _failing("studies"):
+    with failing("studies"):
         import ninetka_train.ninetka.study as module
         from ninetka_env.core.files import check_writable
 
@@ -223,7 +145,7 @@ def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],
 ) -> None:
     """Write a trained network into an ONNX file."""
-    with _failing("exports", "train,onnx"):
+    with failing("exports", "train,onnx"):
         from ninetka_agents.checkpoint import load_checkpoint
         from ninetka_agents.ninetka.export import export_onnx
         from ninetka_env.core.files import check_writable
@@ -287,9 +209,9 @@ def evaluate(
             results = play_games(chosen, players, games, **options, progress=progress, finished=saved)
         evaluation = summarise(results, tournament=tournament, exact=exact)
     except AgentError as error:
-        _fail(str(error).partition("\n")[0], code=1)  # without the position that follows
+        fail(str(error).partition("\n")[0], code=1)  # without the position that follows
     except MemoryError:
-        _fail(f"{games} games of these agents do not fit into memory")
+        fail(f"{games} games of these agents do not fit into memory")
     failures = [saved.failure] if saved and saved.failure else []
     try:
         if json_file:
@@ -302,9 +224,9 @@ def evaluate(
             typer.echo(f"lost by a failure: {failure}", err=True)
     finally:
         if failures:
-            _fail("; ".join(map(_explain, failures)))
+            fail("; ".join(map(explain, failures)))
     if evaluation.failures:
-        _fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
+        fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
 
 
 def _prepare(
@@ -336,7 +258,7 @@ def _prepare(
             check_writable(path)
         return settings, [make_agent(spec, settings.game) for spec in specs]
     except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
-        _fail(error)
+        fail(error)
 
 
 def _count_games(settings: Settings) -> int:
@@ -393,7 +315,7 @@ def gtp(
     log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Add what is said to this file.")] = None,
 ) -> None:
     """Play Go for a program that speaks the Go Text Protocol, such as Sabaki: an engine on stdin and stdout."""
-    with _failing("engines"):
+    with failing("engines"):
         from ninetka_agents.go.gtp.engine import serve
         from ninetka_train import package_version
 
@@ -422,7 +344,7 @@ def replay(
             save_png(position_at(record, ply), png)
             typer.echo(f"wrote {png}")
     except (ValueError, OSError, ImportError) as error:
-        _fail(error)
+        fail(error)
 
 
 @app.command()
@@ -447,7 +369,7 @@ def analyze(
             save_course(analysis, png)
             typer.echo(f"wrote {png}", err=True)
     except (ValueError, OSError) as error:
-        _fail(error)
+        fail(error)
 
 
 @app.command()
@@ -471,7 +393,7 @@ def solve(
         for line in solution_text(position, nodes):  # type: ignore[arg-type]  # a Game of 9tka
             typer.echo(line)
     except (ValueError, OSError) as error:
-        _fail(error)
+        fail(error)
 
 
 @app.command(
@@ -487,7 +409,7 @@ def bench(context: typer.Context) -> None:
         if "--help" in arguments:
             typer.echo(context.get_help())
             raise typer.Exit
-        _fail("the benchmarks live in the repository, beside the packages: run the command from a clone of it")
+        fail("the benchmarks live in the repository, beside the packages: run the command from a clone of it")
     sys.path.insert(0, str(root))
     run = importlib.import_module("benchmarks.run").main
     raise typer.Exit(run(arguments) or 0)
