@@ -84,3 +84,9 @@ def test_absurd_settings_are_refused(setting):
 def test_many_wrong_keys_are_told_in_few_words():
     with pytest.raises(ValueError, match=r"unknown key 'k0'; .*'k4'; 95 more$"):
         load_config(None, [f"k{number}=1" for number in range(100)])
+
+
+@pytest.mark.parametrize("network", [{"width": 1}, {"mixing": "attention", "width": 6}])
+def test_networks_that_cannot_be_built_are_refused_before_a_run_begins(network):
+    with pytest.raises(ValueError, match="width=[16]: expected"):
+        check_config({"network": network})

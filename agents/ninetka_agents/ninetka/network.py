@@ -77,6 +77,8 @@ class NetworkConfig:
             raise ValueError(f"mixing={shortened(self.mixing)}: expected one of {', '.join(map(repr, MIXINGS))}")
         if min(self.width, self.blocks, self.heads) < 1:
             raise ValueError(f"{self}: width, blocks and heads must be at least 1")
+        if self.mixing == "relations" and self.width < 2:
+            raise ValueError(f"width={self.width}: expected at least 2 where mixing is 'relations'")
         if self.mixing == "attention" and self.width % self.heads:
             raise ValueError(f"width={self.width}: expected a multiple of heads={self.heads}")
 

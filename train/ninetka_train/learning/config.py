@@ -69,6 +69,11 @@ class NetworkSettings(_Settings):
     heads: Size = 4
     """Attention heads, where mixing is attention."""
 
+    @model_validator(mode="after")
+    def _check(self) -> NetworkSettings:
+        self.build()
+        return self
+
     def build(self) -> NetworkConfig:
         """Return the network's own configuration."""
         return NetworkConfig(**self.model_dump())
