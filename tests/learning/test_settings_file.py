@@ -88,5 +88,5 @@ def test_many_wrong_keys_are_told_in_few_words():
 
 @pytest.mark.parametrize("network", [{"width": 1}, {"mixing": "attention", "width": 6}])
 def test_networks_that_cannot_be_built_are_refused_before_a_run_begins(network):
-    with pytest.raises(ValueError, match="width=[16]: expected"):
+    with pytest.raises(ValueError, match=r"width=[16]: expected"):
         check_config({"network": network})
