@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.kropki.geometry import (
     ARC,
@@ -35,6 +35,13 @@ from ninetka_env.games.kropki.geometry import (
 
 UNMARKED = MARK - 1
 """All bits but `MARK`."""
+WORD = 8
+"""Cells of a word."""
+EACH = np.uint64(0x0101010101010101)
+"""A word with 1 in each byte."""
+LOW, HIGH = EACH * np.uint64(127), EACH << np.uint64(7)
+"""The low bits and the high bit of each byte."""
+REGIONS = EACH * np.uint64(REGION)
 BLOCK = 32
 """Cells that loops go through at once; a record has a whole number of blocks."""
 
@@ -262,18 +269,21 @@ def list_drawable(game: Record, seat: int) -> None:
 
 @jit(counted=False)
 def _next_held(game: Record, seat: int, place: int) -> int:
-    """Return the first cell from `place` on that is held and not marked; there must be one."""
-    cell, own_region = game.cell, np.uint8(seat + 1 << 2)
-    bits, held = np.uint8(POINT | MARK | ENCLOSED << seat), np.uint8(2 - seat | ENCLOSED << seat)
-    while (cell[place] & bits) != held or (cell[place] & REGION) == own_region:
-        place += 1
-        found = place % BLOCK != 0
-        while not found:
-            part = cell[place : place + BLOCK]
-            for i in range(BLOCK):
-                found |= ((part[i] & bits) == held) & ((part[i] & np.uint8(REGION)) != own_region)
-            place += 0 if found else BLOCK
-    return place
+    """Return the first cell from `place` on that is held and not marked; there must be one.
+
+    Looks at eight cells at once: a byte of a word is 0 if all its bits are as wanted (H. S. Warren, "Hacker's Delight",
+    6-1: the high bit of a byte is set unless the byte is 0, and no carry leaves it).
+    """
+    words, byte = game.cell.view(np.uint64), place // WORD
+    held = EACH * np.uint64(2 - seat | ENCLOSED << seat)
+    bits, own_region = EACH * np.uint64(POINT | MARK | ENCLOSED << seat), EACH * np.uint64(seat + 1 << 2)
+    skipped = ~np.uint64(0) << np.uint64(place % WORD * 8)
+    while True:
+        other, region = words[byte] & bits ^ held, words[byte] & REGIONS ^ own_region
+        found = (region + LOW) & ~((other & LOW) + LOW | other) & HIGH & skipped
+        if found:
+            return byte * WORD + (lowest(np.int64(found)) >> 3)
+        byte, skipped = byte + 1, ~np.uint64(0)
 
 
 @jit(counted=False)
