@@ -21,10 +21,9 @@ from ninetka_env.games.kropki.geometry import (
     ENCLOSED,
     LIVE,
     MARK,
-    NOT_EAST,
-    NOT_WEST,
     NUM_ARCS,
     NUM_SECTORS,
+    ON_BOARD,
     POINT,
     REGION,
     SECTOR_ENTRY,
@@ -56,7 +55,7 @@ def step(game: Record, direction: int) -> int:
 def ring_of(game: Record, place: int, bits: int, value: int) -> int:
     """Return the directions, as bits, of the neighbours of cell `place` whose `bits` are `value`."""
     cell, w = game.cell, int(game.width)
-    ring = (
+    return int(ON_BOARD[w, place]) & (
         int(cell[place - w] & bits == value)
         | int(cell[place - w + 1] & bits == value) << 1
         | int(cell[place + 1] & bits == value) << 2
@@ -66,20 +65,6 @@ def ring_of(game: Record, place: int, bits: int, value: int) -> int:
         | int(cell[place - 1] & bits == value) << 6
         | int(cell[place - w - 1] & bits == value) << 7
     )
-    return ring & _on_board(game, place) if cell[place] & EDGE else ring
-
-
-@jit(counted=False)
-def _on_board(game: Record, place: int) -> int:
-    """Return the directions, as bits, whose neighbour of a cell of the edge is no cell of another row's end.
-
-    Above the first and below the last row there are no points, so that they need no care.
-    """
-    width = np.uint32(game.width)
-    column = np.uint32(place - 1) % width  # 32 bits divide in less time
-    if column == 0:
-        return NOT_WEST
-    return NOT_EAST if column == width - 1 else 255
 
 
 # Groups: the points of a seat that king's steps join, live or not. A group's label is its lowest cell. Points never go
