@@ -279,7 +279,7 @@ def _next_held(game: Record, seat: int, place: int) -> int:
         other, region = words[byte] & bits ^ held, words[byte] & REGIONS ^ own_region
         found = (region + LOW) & ~((other & LOW) + LOW | other) & HIGH & skipped
         if found:
-            return byte * WORD + (lowest(np.int64(found)) >> 3)
+            return byte * WORD + (lowest(np.int64(found)) >> 3)  # type: ignore[arg-type]
         byte, skipped = byte + 1, ~np.uint64(0)
 
 
