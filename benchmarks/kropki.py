@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 
@@ -21,6 +23,9 @@ from ninetka_env.core.verbs import Records, playout
 FIRST_STEP = "from ninetka_env import kropki_v0 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(24); e.last()"
 PLAYOUTS = {10: 20_000, 20: 4_000}
 """By the side of the board, how many playouts at once."""
+
+OPPAI = os.environ.get("NINETKA_OPPAI_BENCH")
+"""The path of `oppai-bench`, a program of github.com/pointsgame/oppai-rs: it plays random games on its field."""
 
 
 def random_play(side: int, num_envs: int = 1024) -> Callable[[], int]:
@@ -52,6 +57,30 @@ def playouts(side: int, territory: str) -> Callable[[], int]:
     return lambda: int(_playouts(games, streams, PLAYOUTS[side]))
 
 
+def oppai_playouts(program: str, side: int) -> Callable[[], int]:
+    """Return a function that has oppai-rs play random games, all regions drawn at once, and counts them."""
+    count = 10 * PLAYOUTS[side]  # so many that its start takes next to no time
+    command = [program, "-w", str(side), "-h", str(side), "-n", str(count), "-s", "7"]
+
+    def run() -> int:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return count
+
+    return run
+
+
+def playout_rows(side: int, target: float) -> Iterator[Row]:
+    """Measure random playouts, beside oppai-rs where the environment variable NINETKA_OPPAI_BENCH tells its path."""
+    for territory in ("declared", "immediate"):
+        what = f"Kropki {side} x {side}, {territory}, random playouts"
+        if OPPAI:
+            ours, peer = rates(playouts(side, territory), oppai_playouts(OPPAI, side))
+            yield Row(what, "playouts/s", ours, peer, "oppai-rs field, immediate", target)
+        else:
+            (ours,) = rates(playouts(side, territory))
+            yield Row(what, "playouts/s", ours, target=target, note="NINETKA_OPPAI_BENCH names no oppai-bench")
+
+
 def rows() -> Iterator[Row]:
     """Measure everything on one core."""
     from pettingzoo.classic import connect_four_v3
@@ -60,9 +89,7 @@ def rows() -> Iterator[Row]:
         board = f"Kropki {side} x {side}"
         (ours,) = rates(random_play(side))
         yield Row(f"{board}, batched random play, 1024 games", "actions/s", ours, target=play_target)
-        for territory in ("declared", "immediate"):
-            (ours,) = rates(playouts(side, territory))
-            yield Row(f"{board}, {territory}, random playouts", "playouts/s", ours, target=playout_target)
+        yield from playout_rows(side, playout_target)
     for kind in ("raw_env", "env"):
         runs = random_game(getattr(kropki_v0, kind)()), random_game(getattr(connect_four_v3, kind)())
         ours, peer = rates(*runs, seconds=0.7)

@@ -161,6 +161,24 @@ def refuse(game: Game, action: str | int, reason: str) -> None:
     assert game == before
 
 
+@pytest.mark.parametrize(
+    ("rows", "drawn", "node"),
+    [
+        (".X./X.X/.X.", ["B2"], "B2"),  # nothing to take
+        (".XX../XXOX./.XX..", ["B2", "C2"], "B2"),  # a shorter chain leaves B2 out
+        (".XXX./X.XOX/.XXX.", ["B2", "D2"], "B2"),  # one of two regions takes nothing
+        (".OOOO./OXXOXO/.OOOO.", ["B2", "C2", "D2", "E2"], "D2"),  # two regions that share a link
+    ],
+)
+def test_regions_that_no_least_chain_encloses_are_refused(rows: str, drawn: list[str], node: str) -> None:
+    board = np.array([[".XO".index(sign) for sign in row] for row in rows.split("/")])
+    region, (height, width) = np.zeros_like(board), board.shape
+    for name in drawn:
+        region.flat[node_index(name, width, height)] = ".XO".index(rows[1])  # the seat of the first link
+    with pytest.raises(ValueError, match=f"region at {node}: a region is what the least chain"):
+        Game.from_board(board, region)
+
+
 def test_wrong_positions_are_refused() -> None:
     board = game_of(".X./XOX/.X.", to_move=1).board
     for wrong, options in (

@@ -7,6 +7,7 @@ the turn.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
@@ -14,7 +15,7 @@ from ninetka_env.core.trace import Trace, note
 from ninetka_env.core.verbs import WORD, Record, Words
 from ninetka_env.games.kropki.geometry import LIVE
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node
-from ninetka_env.games.kropki.rules import is_over, num_nodes, place_point, play
+from ninetka_env.games.kropki.rules import num_nodes, place_point, play
 
 
 @jit(counted=False)
@@ -80,35 +81,51 @@ def _random_drawing(game: Record, streams: Streams, index: int) -> int:
 @jit
 def playout(game: Record, streams: Streams, index: int) -> None:
     """Play `game` to its end with uniformly random actions."""
-    traced_playout(game, streams, index, np.zeros(1, np.int32))
+    _play_out(game, streams, index, None)
 
 
 @jit
 def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
-    """Play `game` to its end with uniformly random actions, and note each turn.
+    """Play `game` to its end with uniformly random actions, and note each turn."""
+    _play_out(game, streams, index, trace)
+
+
+@jit
+def _play_out(game: Record, streams: Streams, index: int, trace: Trace | None) -> None:
+    """Play at random, and note each turn if there is where: numba compiles both ways apart.
 
     Nodes never become free again. So the free ones are tried in a random order, and those no longer free left out:
-    that draws from the free nodes uniformly at each turn.
+    that draws from the free nodes uniformly at each turn. Which comes next is known long before, and so quickly met.
     """
     _finish_turn(game, streams, index, trace)
-    nodes, left, first = np.empty(num_nodes(game), np.int16), 0, int(game.width) + 1
-    for place in range(first, first + num_nodes(game)):
-        nodes[left] = place
-        left += game.cell[place] & LIVE == 0
-    while not is_over(game):
-        chosen = draw_below(streams, index, left)
-        place, left = int(nodes[chosen]), left - 1
-        nodes[chosen] = nodes[left]
+    places = np.empty(num_nodes(game), np.int16)
+    for number in range(_shuffle_free(game, streams, index, places)):
+        place = int(places[number])
         if game.cell[place] & LIVE == 0:
-            note(trace, int(game.to_move), place - first)
+            if trace is not None:
+                note(trace, int(game.to_move), place - int(game.width) - 1)
             place_point(game, place)
             _finish_turn(game, streams, index, trace)
 
 
+@jit
+def _shuffle_free(game: Record, streams: Streams, index: int, places: npt.NDArray[np.int16]) -> int:
+    """Write the cells of all free nodes into `places` in a random order, each as likely, and count them."""
+    count, first = 0, int(game.width) + 1
+    for place in range(first, first + num_nodes(game)):
+        places[count] = place
+        count += game.cell[place] & LIVE == 0
+    for left in range(count, 1, -1):
+        chosen = draw_below(streams, index, left)
+        places[chosen], places[left - 1] = places[left - 1], places[chosen]
+    return count
+
+
 @jit(counted=False)
-def _finish_turn(game: Record, streams: Streams, index: int, trace: Trace) -> None:
+def _finish_turn(game: Record, streams: Streams, index: int, trace: Trace | None) -> None:
     """Draw or end the turn at random, as long as the seat to move is drawing."""
     while game.placed:
         action = _random_drawing(game, streams, index)
-        note(trace, int(game.to_move), action)
+        if trace is not None:
+            note(trace, int(game.to_move), action)
         play(game, action)

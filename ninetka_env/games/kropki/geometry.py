@@ -50,6 +50,20 @@ NOT_WEST, NOT_EAST = 0b00011111, 0b11110001
 """The directions, as bits, that do not lead west, or east."""
 
 
+def _on_board(width: int) -> list[int]:
+    """Return the directions, as bits, that do not lead over the end of a row, for all cells of a board's width."""
+    cells = range(MOST_WIDTH * MOST_HEIGHT + 2 * (MOST_WIDTH + 1))
+    row = [NOT_WEST, *[255] * (width - 2), NOT_EAST]
+    return [row[(place - 1) % width] for place in cells] if width >= LEAST_SIDE else [0 for _ in cells]
+
+
+ON_BOARD = frozen([_on_board(width) for width in range(MOST_WIDTH + 1)], np.uint8)
+"""(40, 1328) uint8: by width and cell, the directions that lead to no other row's end.
+
+Above the first and below the last row there are no points, so that they need no care.
+"""
+
+
 # Rings: which of the eight neighbours of a node are own points, as bits by direction
 
 
@@ -63,8 +77,11 @@ class _Sector(NamedTuple):
 
 
 def _sectors(ring: int) -> list[_Sector]:
-    """Return the sectors of a ring; without own points there is none, as nothing bounds it."""
-    found = []
+    """Return the sectors of a ring, shortest first; without own points there is none, as nothing bounds it.
+
+    What is enclosed is small as a rule, and so is the sector that leads there.
+    """
+    found: list[tuple[int, _Sector]] = []
     for before in range(8):
         if not ring >> before & 1 or ring >> (before + 1) % 8 & 1:
             continue
@@ -73,8 +90,8 @@ def _sectors(ring: int) -> list[_Sector]:
             run.append(run[-1] + 1)
         orthogonal = [d % 8 for d in run if d % 2 == 0]
         if orthogonal:
-            found.append(_Sector(orthogonal[len(orthogonal) // 2], (run[-1] + 1) % 8))
-    return found
+            found.append((len(run), _Sector(orthogonal[len(orthogonal) // 2], (run[-1] + 1) % 8)))
+    return [sector for _, sector in sorted(found)]
 
 
 def _arcs(ring: int) -> list[int]:

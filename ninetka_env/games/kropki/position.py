@@ -9,8 +9,8 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Codes, Records
-from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, REGION, node_name
-from ninetka_env.games.kropki.regions import find_enclosed, join_groups, list_drawable
+from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, POINT, REGION, node_name
+from ninetka_env.games.kropki.regions import draw_region, find_enclosed, is_held, join_groups, list_drawable
 from ninetka_env.games.kropki.rules import IMMEDIATE, clear, num_nodes
 from ninetka_env.games.kropki.start import CROSS_POINTS
 
@@ -23,7 +23,8 @@ def read_board(
     Points need not be as many as turns would have placed. With `drawing` the seat has placed its point already.
 
     Raises:
-        ValueError: if a number is wrong, live points do not enclose a region, no point stands where one was placed
+        ValueError: if a number is wrong, live points do not enclose a region, it is not what a least chain
+            round opposing points encloses, no point stands where one was placed
             last, there is nothing to draw, or something that would have been drawn is not.
     """
     check_count("to_move", to_move, 0, 1)
@@ -35,6 +36,10 @@ def read_board(
     if node >= 0:
         name = node_name(node, width, height)
         raise ValueError(f"region at {name}: live points of its seat must enclose it")
+    node = int(_first_not_least(records, np.repeat(records, 2)))
+    if node >= 0:
+        name = node_name(node, width, height)
+        raise ValueError(f"region at {name}: a region is what the least chain round opposing points encloses, no more")
     game = records[0]
     if last is not None and points[check_count("last", last, 0, len(points) - 1)] == 0:
         raise ValueError(f"last={node_name(last, width, height)}: no point stands there")
@@ -97,4 +102,32 @@ def _first_astray(records: Records) -> int:
             for there in (place - w, place + 1, place + w, place - 1):
                 if cell[there] & LIVE != seat + 1 and cell[there] & REGION != seat + 1 << 2:
                     return node
+    return -1
+
+
+@jit
+def _first_not_least(records: Records, drafts: Records) -> int:
+    """Return the first node that another seat's region, or none, would have if all regions were drawn anew; or -1.
+
+    Points in a region of their own seat were live when it was drawn, and so may shorten its chain, unless the opponent
+    can have captured them before: where all of its points together enclose them.
+    """
+    game, bare, again = records[0], drafts[0], drafts[1]
+    first = int(game.width) + 1
+    for seat in range(2):
+        drafts[0], drafts[1] = records[0], records[0]
+        for place in range(first, first + num_nodes(game)):
+            bare.cell[place] = int(game.cell[place]) & ~REGION
+        find_enclosed(bare, 1 - seat)
+        for place in range(first, first + num_nodes(game)):
+            if game.cell[place] & REGION == seat + 1 << 2:
+                captured = bare.cell[place] & (POINT | ENCLOSED << 1 - seat) == (seat + 1 | ENCLOSED << 1 - seat)
+                again.cell[place] = (int(game.cell[place]) & ~REGION) | (2 - seat << 2 if captured else 0)
+        find_enclosed(again, seat)
+        for place in range(first, first + num_nodes(game)):
+            if game.cell[place] & REGION == seat + 1 << 2 and is_held(int(again.cell[place]), seat):
+                draw_region(again, seat, place)
+        for place in range(first, first + num_nodes(game)):
+            if (game.cell[place] & REGION == seat + 1 << 2) != (again.cell[place] & REGION == seat + 1 << 2):
+                return place - first
     return -1

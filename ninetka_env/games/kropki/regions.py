@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.kropki.geometry import (
     ARC,
@@ -21,10 +21,9 @@ from ninetka_env.games.kropki.geometry import (
     ENCLOSED,
     LIVE,
     MARK,
-    NOT_EAST,
-    NOT_WEST,
     NUM_ARCS,
     NUM_SECTORS,
+    ON_BOARD,
     POINT,
     REGION,
     SECTOR_ENTRY,
@@ -35,6 +34,13 @@ from ninetka_env.games.kropki.geometry import (
 
 UNMARKED = MARK - 1
 """All bits but `MARK`."""
+WORD = 8
+"""Cells of a word."""
+EACH = np.uint64(0x0101010101010101)
+"""A word with 1 in each byte."""
+LOW, HIGH = EACH * np.uint64(127), EACH << np.uint64(7)
+"""The low bits and the high bit of each byte."""
+REGIONS = EACH * np.uint64(REGION)
 BLOCK = 32
 """Cells that loops go through at once; a record has a whole number of blocks."""
 
@@ -49,7 +55,7 @@ def step(game: Record, direction: int) -> int:
 def ring_of(game: Record, place: int, bits: int, value: int) -> int:
     """Return the directions, as bits, of the neighbours of cell `place` whose `bits` are `value`."""
     cell, w = game.cell, int(game.width)
-    ring = (
+    return int(ON_BOARD[w, place]) & (
         int(cell[place - w] & bits == value)
         | int(cell[place - w + 1] & bits == value) << 1
         | int(cell[place + 1] & bits == value) << 2
@@ -59,20 +65,6 @@ def ring_of(game: Record, place: int, bits: int, value: int) -> int:
         | int(cell[place - 1] & bits == value) << 6
         | int(cell[place - w - 1] & bits == value) << 7
     )
-    return ring & _on_board(game, place) if cell[place] & EDGE else ring
-
-
-@jit(counted=False)
-def _on_board(game: Record, place: int) -> int:
-    """Return the directions, as bits, whose neighbour of a cell of the edge is no cell of another row's end.
-
-    Above the first and below the last row there are no points, so that they need no care.
-    """
-    width = np.uint32(game.width)
-    column = np.uint32(place - 1) % width  # 32 bits divide in less time
-    if column == 0:
-        return NOT_WEST
-    return NOT_EAST if column == width - 1 else 255
 
 
 # Groups: the points of a seat that king's steps join, live or not. A group's label is its lowest cell. Points never go
@@ -156,6 +148,9 @@ def flood(game: Record, seat: int, start: int, top: int) -> int:
     live, size = seat + 1, 0
     waiting = top - 1  # who waits stands at the back: both together are never more than the nodes
     cell[start] |= MARK
+    if _is_alone(game, seat, start):  # the most frequent case by far
+        walk[0] = start
+        return 1
     walk[waiting] = start
     while waiting < top:
         here = int(walk[waiting])
@@ -175,6 +170,15 @@ def flood(game: Record, seat: int, start: int, top: int) -> int:
             waiting -= 1
             walk[waiting] = there
     return size
+
+
+@jit(counted=False)
+def _is_alone(game: Record, seat: int, place: int) -> bool:
+    """Tell whether all four orthogonal neighbours are live points of `seat`."""
+    cell, w, live = game.cell, int(game.width), seat + 1
+    others = int(cell[place - w]) ^ live | int(cell[place + 1]) ^ live
+    others |= int(cell[place + w]) ^ live | int(cell[place - 1]) ^ live
+    return others & LIVE == 0
 
 
 @jit(counted=False)
@@ -262,18 +266,21 @@ def list_drawable(game: Record, seat: int) -> None:
 
 @jit(counted=False)
 def _next_held(game: Record, seat: int, place: int) -> int:
-    """Return the first cell from `place` on that is held and not marked; there must be one."""
-    cell, own_region = game.cell, np.uint8(seat + 1 << 2)
-    bits, held = np.uint8(POINT | MARK | ENCLOSED << seat), np.uint8(2 - seat | ENCLOSED << seat)
-    while (cell[place] & bits) != held or (cell[place] & REGION) == own_region:
-        place += 1
-        found = place % BLOCK != 0
-        while not found:
-            part = cell[place : place + BLOCK]
-            for i in range(BLOCK):
-                found |= ((part[i] & bits) == held) & ((part[i] & np.uint8(REGION)) != own_region)
-            place += 0 if found else BLOCK
-    return place
+    """Return the first cell from `place` on that is held and not marked; there must be one.
+
+    Looks at eight cells at once: a byte of a word is 0 if all its bits are as wanted (H. S. Warren, "Hacker's Delight",
+    6-1: the high bit of a byte is set unless the byte is 0, and no carry leaves it).
+    """
+    words, byte = game.cell.view(np.uint64), place // WORD
+    held = EACH * np.uint64(2 - seat | ENCLOSED << seat)
+    bits, own_region = EACH * np.uint64(POINT | MARK | ENCLOSED << seat), EACH * np.uint64(seat + 1 << 2)
+    skipped = ~np.uint64(0) << np.uint64(place % WORD * 8)
+    while True:
+        other, region = words[byte] & bits ^ held, words[byte] & REGIONS ^ own_region
+        found = (region + LOW) & ~((other & LOW) + LOW | other) & HIGH & skipped
+        if found:
+            return byte * WORD + (lowest(np.int64(found)) >> 3)  # type: ignore[arg-type]
+        byte, skipped = byte + 1, ~np.uint64(0)
 
 
 @jit(counted=False)
