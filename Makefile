@@ -1,5 +1,6 @@
 PYTHON ?= python3
 WORKERS ?= 2
+GAMES ?= 1000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,13 +9,13 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser test golden lint types coverage match bench clean
+.PHONY: help train setup browser engines test golden fuzz lint types coverage docs docs-trainers match bench clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 train: $(INSTALLED)  ## train a network from scratch, then draw how it does; goes on with a run that was stopped
-	$(BIN)/ninetka train --config configs/quick.yaml --games 1000 $(if $(wildcard runs/quick/config.yaml),--resume)
+	$(BIN)/ninetka train --config configs/quick.yaml --games $(GAMES) $(if $(wildcard runs/quick/config.yaml),--resume)
 
 setup: $(INSTALLED)  ## create .venv and install everything for development
 
@@ -27,11 +28,21 @@ browser:  ## install Chromium, which the tests of the page drive, if there is no
 	command -v chromium || command -v chromium-browser || command -v google-chrome || \
 		(apt-get update -q && apt-get install -qy --no-install-recommends chromium)
 
+SABAKI := build/sabaki
+engines:  ## install GNU Go, and Sabaki's controller of engines, which tests play Go with, if they are not there
+	command -v gnugo || test -x /usr/games/gnugo || \
+		(apt-get update -q && apt-get install -qy --no-install-recommends gnugo)
+	command -v npm || (apt-get update -q && apt-get install -qy --no-install-recommends nodejs npm)
+	test -d $(SABAKI)/node_modules/@sabaki/gtp || npm install --no-audit --no-fund --prefix $(SABAKI) @sabaki/gtp@3.0.0
+
 test: $(INSTALLED)  ## run the tests
 	$(PYTEST)
 
 golden: $(INSTALLED)  ## write the golden playthroughs anew, if package and references agree at every ply
 	PYTHONPATH=tests $(BIN)/python -m golden.regenerate
+
+fuzz: $(INSTALLED)  ## try 300,000 odd inputs and 1,000 odd command lines: all must end in success or one sentence
+	PYTHONPATH=tests $(BIN)/python -m fuzz
 
 lint: $(INSTALLED)  ## check style and format
 	$(BIN)/ruff check
@@ -46,6 +57,12 @@ coverage: $(INSTALLED)  ## report line and branch coverage of ninetka_env and ag
 	$(PYTEST) --cov --cov-report=
 	NUMBA_DISABLE_JIT=1 NINETKA_TEST_GAMES=24 $(PYTEST) --cov --cov-append -W ignore::RuntimeWarning $(UNCOMPILED)
 
+# The theme would warn of what a later MkDocs may bring; that says nothing about these pages. (`--quiet` would hide
+# warnings from `--strict` as well.)
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(INSTALLED)  ## build the documentation site into site/; a warning is an error
+	$(BIN)/mkdocs build --strict --clean
+
 match: $(INSTALLED)  ## play MaxN, a tree search and a random player against each other
 	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120
 
@@ -53,6 +70,9 @@ bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's in the same run
 	$(INSTALL) --editable ".[bench]"
 	$(BIN)/ninetka bench
 
+docs-trainers:  ## run the guides to other people's trainers, each in an environment of its own in .venvs (GUIDES="sb3 rllib")
+	$(PYTHON) docs/trainers/run.py $(GUIDES)
+
 clean:  ## remove .venv and everything that tools left behind
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venvs build dist site htmlcov .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks.measure import Row
 
-BENCHMARKS = ("vector", "aec", "go", "search", "solver", "train", "startup", "web")
+BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "train", "startup", "web")
 SLOW = ("architecture",)
 """Only run when named."""
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,10 +45,15 @@ def main(argv: Sequence[str]) -> int:
 def measure(name: str) -> Iterator[Row]:
     """Run one benchmark and yield its rows as they come."""
     command = [sys.executable, "-m", f"benchmarks.{name}"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    # In a group of its own it does not see Ctrl-C, but is ended when this process does.
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, process_group=0) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            yield Row(**json.loads(line))
+        try:
+            for line in process.stdout:
+                yield Row(**json.loads(line))
+        except BaseException:
+            process.kill()
+            raise
     if process.returncode:
         raise SystemExit(f"error: benchmark {name!r} ended with status {process.returncode}")
 

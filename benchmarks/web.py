@@ -1,4 +1,4 @@
-"""The table: how soon a move is shown, alone and with 200 tables at once; hostile messages; a kill; the page's weight.
+"""The table: its first start; how soon a move is shown, alone and with 200 tables; hostile messages; a kill; the page.
 
 Server and clients share the machine. Clicks are measured in a real, headless Chromium where there is one.
 """
@@ -34,11 +34,12 @@ CLICKS = 200
 class Server:
     """`ninetka play` in a process of its own."""
 
-    def __init__(self, data: Path) -> None:
-        """Start it and wait until it listens."""
+    def __init__(self, data: Path, cache: Path | None = None) -> None:
+        """Start it, with a cache of its own if one is named, and wait until it listens."""
         play = [sys.executable, "-m", "ninetka_train.cli", "play", "--no-browser"]
+        env = os.environ | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
         command = [*play, "--port", "0", "--data", str(data)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
         assert self.process.stdout is not None
         match = re.search(r"http://127\.0\.0\.1:(\d+)/", self.process.stdout.readline())
         assert match is not None, "the server did not start"
@@ -49,6 +50,12 @@ class Server:
         status = Path(f"/proc/{self.process.pid}/status")
         found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
         return int(found[1]) / 1000 if found else float("nan")
+
+    def wait_until_compiled(self) -> None:
+        """Wait until the first start has compiled everything."""
+        assert self.process.stdout is not None
+        while not self.process.stdout.readline().startswith("all is compiled"):
+            assert self.process.poll() is None, "the server ended"
 
     def kill(self) -> None:
         """End it without warning."""
@@ -95,6 +102,48 @@ class Client:
             if (await self.until("state", "refused"))["type"] == "refused":
                 raise AssertionError("a legal move was refused")
         return time.perf_counter() - begin
+
+
+async def first_start(folder: Path) -> list[Row]:
+    """Start with an empty cache and ask for a part of the page, and play, all the time until everything is compiled."""
+    begin = time.perf_counter()
+    server = await asyncio.to_thread(Server, folder / "first.sqlite3", folder / "cache")
+    listening = time.perf_counter() - begin
+    compiled = asyncio.create_task(asyncio.to_thread(server.wait_until_compiled))
+    waits: list[float] = []
+
+    async def load() -> None:
+        while not compiled.done():
+            asked = time.perf_counter()
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"GET /static/main.js HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert b"200 OK" in await reader.read()
+            writer.close()
+            waits.append(time.perf_counter() - asked)
+            await asyncio.sleep(0.02)
+
+    loading = asyncio.create_task(load())
+    client, rng = await Client.open(server), random.Random(0)
+    await client.say("create", seats=["me", "me"])
+    await client.until("state")
+    board = time.perf_counter() - begin
+    while not compiled.done():
+        waits.append(await client.play(rng))
+        await asyncio.sleep(0.02)
+        if not client.state["legal"]:
+            await client.say("create", seats=["me", "me"])
+            await client.until("state")
+    await asyncio.gather(compiled, loading)
+    seconds = time.perf_counter() - begin
+    await client.socket.close()
+    server.kill()
+    note = f"{len(waits)} requests and moves in the {seconds:.0f} s until all was compiled"
+    return [
+        Row("first start, nothing compiled: until it listens", "s", listening, target=5, lower_is_better=True),
+        Row("first start, nothing compiled: until the first board", "s", board, target=30, lower_is_better=True),
+        Row("first start: longest wait while all compiles", "ms", 1000 * max(waits), target=200, lower_is_better=True,
+            note=note),
+    ]  # fmt: skip
 
 
 def p99(seconds: list[float]) -> float:
@@ -288,6 +337,7 @@ def page_weight() -> Row:
 def measure() -> Iterator[Row]:
     """Yield a row per figure."""
     with tempfile.TemporaryDirectory() as folder:
+        yield from asyncio.run(first_start(Path(folder)))
         server = Server(Path(folder) / "table.sqlite3")
         try:
             time.sleep(8)  # until every agent is loaded and warm

@@ -22,16 +22,19 @@ def play(
     try:
         from ninetka_web.server import is_loopback, serve
         from ninetka_web.store import default_path
+
+        if not is_loopback(host):
+            typer.echo(
+                f"warning: everybody who can reach {host} can play at this server and use its processor", err=True
+            )
+        serve(host, port, data or default_path(), show=not no_browser)
     except ImportError as error:
         _fail(f"the table needs {error.name}: pip install 'ninetka-env[web]'")
-    if not is_loopback(host):
-        typer.echo(f"warning: everybody who can reach {host} can play at this server and use its processor", err=True)
-    try:
-        serve(host, port, data or default_path(), show=not no_browser)
     except OSError as error:
         _fail(error)
     except KeyboardInterrupt:
-        pass
+        typer.echo("stopped", err=True)
+        raise typer.Exit(130) from None
 
 
 def table(data: Data = None) -> None:

@@ -27,10 +27,13 @@ from ninetka_web.players import Players, choose, known_agents
 from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message, told_winner
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
+from ninetka_web.warm import ANALYSIS, RULES, WarmUp
 
 MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
 MAX_WAITING = 500
 """Messages that may wait for a browser that reads too slowly before it is hung up on; states do not pile up."""
+MAX_EARLY = 1_000
+"""Messages that may wait until the rules are ready."""
 MAX_ANALYSES = 8
 """How many analyses may think at once."""
 MAX_REMEMBERED = 50_000
@@ -82,14 +85,13 @@ class Guest:
 class Hub:
     """Tables and guests of one server."""
 
-    def __init__(self, store: Store) -> None:
-        """Find the tables of before again."""
+    def __init__(self, store: Store, warm_up: WarmUp) -> None:
+        """Make a hub in which all messages wait until it is opened."""
         self.tables: dict[str, Table] = {}
         self.touched: dict[str, float] = {}
-        for table in store.tables():
-            self.tables[table.id] = table
-            self.touched[table.id] = time.monotonic()
-        self._store = store
+        self._early: list[tuple[Guest, str]] = []
+        self._is_open = False
+        self._store, self._warm_up = store, warm_up
         self._players = Players()
         self._agents = known_agents()
         self._guests: dict[str, set[Guest]] = {}
@@ -118,12 +120,35 @@ class Hub:
             protocol.AskPosition: self._tell_position,
         }
 
+    async def open(self) -> None:
+        """Find the tables of before again, once there are rules to play by, and answer what has been said so far."""
+        await self._warm_up.wait(RULES)
+        try:
+            for table in self._store.tables():
+                self.tables[table.id] = table
+                self.touched[table.id] = time.monotonic()
+                await asyncio.sleep(0)
+        except Exception:  # they stay where they are, for a version that can read them
+            log.exception("not all tables of before could be read")
+        self._is_open = True
+        for guest, text in self._early:
+            if not guest.gone:
+                self.receive(guest, text)
+        self._early.clear()
+
     # Guests
 
     def receive(self, guest: Guest, text: str) -> None:
         """Do what a message asks for and answer it."""
+        if not self._is_open and len(self._early) < MAX_EARLY:
+            self._early.append((guest, text))
+            if self._warm_up.is_compiling(RULES):
+                guest.tell(type="compiling", what=RULES)
+            return
         number = 0
         try:
+            if not self._is_open:
+                raise RefusedError("the table is being opened; try again in some seconds")
             message = read_message(text)
             number = message.id
             if not guest.person and not isinstance(message, protocol.Hello):
@@ -136,13 +161,19 @@ class Hub:
     def leave(self, guest: Guest) -> None:
         """See a guest off who has hung up; the seats are kept."""
         self._look_at(guest, "")
+        guest.gone = True
 
     def state_for(self, guest: Guest) -> str:
         """Return the message that shows a guest its table."""
         table = self.tables[guest.table]
         if guest.table not in self._views:
             self._views[guest.table] = json.dumps(table.view())[1:]
-        own = {"type": "state", "you": table.seats_of(guest.person), "asked": guest.person in table.undo_asked}
+        own = {
+            "type": "state",
+            "you": table.seats_of(guest.person),
+            "asked": guest.person in table.undo_asked,
+            "compiling": self._warm_up.is_compiling(_job_of(table.agent_to_move)),
+        }
         return f"{json.dumps(own)[:-1]}, {self._views[guest.table]}"
 
     def _hello(self, guest: Guest, message: protocol.Hello) -> None:
@@ -284,6 +315,7 @@ class Hub:
         """Play the agents' moves until it is a person's turn; whatever else changes the table cancels this task."""
         try:
             while table.agent_to_move:
+                await self._wait_for(table.agent_to_move, table)
                 begin = time.monotonic()
                 action = await self._players.run(choose, table.agent_to_move, table.game.copy())
                 await asyncio.sleep(table.wait / 1000 - (time.monotonic() - begin))
@@ -297,6 +329,15 @@ class Hub:
         finally:
             if self._thinking.get(table.id) is asyncio.current_task():
                 del self._thinking[table.id]
+
+    async def _wait_for(self, agent: str, table: Table) -> None:
+        """Wait until an agent is compiled; then show that it thinks."""
+        job = _job_of(agent)
+        compiling = self._warm_up.is_compiling(job)
+        await self._warm_up.wait(job)
+        if compiling:
+            for guest in self._guests.get(table.id, ()):
+                guest.show()
 
     def _announce(self, table_id: str, text: str) -> None:
         for guest in self._guests.get(table_id, ()):
@@ -324,6 +365,10 @@ class Hub:
 
     async def _explain(self, guest: Guest, message: protocol.Analyse, position: Game, games: Sequence[Game]) -> None:
         """Tell a guest more and more of a position, and how the game went; cancelled when it looks elsewhere."""
+        job = f"{ANALYSIS}{message.engine}"
+        if self._warm_up.is_compiling(job):
+            guest.tell(type="compiling", what=job, engine=message.engine)
+        await self._warm_up.wait(job)
         async with self._analysts:
             view = await self._players.run(maxn_view, position)
             for number, simulations in enumerate(BUDGETS[message.engine]):
@@ -377,6 +422,11 @@ class Hub:
 def digest(token: str) -> str:
     """Return what a person is known by: enough to recognise the token, not to guess it."""
     return hashlib.sha256(token.encode()).hexdigest()[:32]
+
+
+def _job_of(agent: str) -> str:
+    """Return which job gets an agent ready: its name, whatever its strength."""
+    return agent.partition(":")[0]
 
 
 def _is_played(table: Table) -> bool:

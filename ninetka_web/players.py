@@ -16,8 +16,9 @@ import numpy as np
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
-from ninetka_env.games.ninetka.game import Game
-from ninetka_web.protocol import STRENGTHS
+from ninetka_env.core.game import Game
+from ninetka_env.core.registry import load_variant
+from ninetka_web.protocol import STRENGTHS, check_agent
 
 THREADS = 64
 """Compiled searches release Python's lock, so the system shares the processor fairly among them."""
@@ -56,7 +57,11 @@ def choose(spec: str, game: Game) -> int:
 
 
 def agent_of(spec: str, game: str) -> Agent:
-    """Return this thread's agent of a spec in a game; searches keep memory, so threads share none."""
+    """Return this thread's agent of a spec in a game; searches keep memory, so threads share none.
+
+    Whatever way a spec has come, it starts no program and opens no file: `ValueError` for all but those of the page.
+    """
+    check_agent(spec)
     agents: dict[tuple[str, str], Agent] = _local.__dict__.setdefault("agents", {})
     if (spec, game) not in agents:
         if len(agents) >= 16:
@@ -66,17 +71,12 @@ def agent_of(spec: str, game: str) -> Agent:
     return agents[spec, game]
 
 
-def warm_up() -> None:
-    """Let every agent play a little, which compiles and loads what it needs."""
-    for name in known_agents():
-        play_once(f"{name}:simulations=2" if name in ("mcts", "net") else name)
-
-
-def play_once(spec: str) -> None:
+def play_once(spec: str, game: str) -> None:
     """Play a game by one agent in all seats."""
-    game = Game.new(2)
-    while not game.is_over:
-        game.play(choose(spec, game))
+    variant = load_variant(game)
+    position = variant.game_class.start(variant)
+    while not position.is_over:
+        position.play(choose(spec, position))
 
 
 def _give_way() -> None:

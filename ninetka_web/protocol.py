@@ -3,7 +3,8 @@
 Every message has a `type` and may carry an `id`, which the answer repeats: `{"type": "done", "id": 7}`, or
 `{"type": "refused", "id": 7, "reason": "..."}` after which nothing has changed. What the server says beside that:
 `welcome`, `state` (all that is known of the table, after each change), `notice`, `analysis`, `shares`, `exact`,
-`winners` and `text`. A winner there is a seat, -1 where a game is drawn, null while it is open or not known.
+`winners`, `text`, and `compiling` when an answer waits for code that is being compiled, once. A winner there is a seat,
+-1 where a game is drawn, null while it is open or not known.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import ipaddress
 import mimetypes
 import socket
@@ -26,11 +25,11 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from starlette.datastructures import Headers
 
-from ninetka_web import analysis
+from ninetka_env.core.registry import DEFAULT
 from ninetka_web.hub import Guest, Hub
-from ninetka_web.players import known_agents, play_once, warm_up
 from ninetka_web.protocol import MAX_MESSAGE
 from ninetka_web.store import Store
+from ninetka_web.warm import WarmUp
 
 MAX_GUESTS = 1_000
 RATE, BURST = 50.0, 100.0
@@ -47,20 +46,27 @@ HEADERS = {
 }
 
 
-def make_app(store: Store, host: str = "127.0.0.1", *, rate: float = RATE) -> FastAPI:
+def make_app(
+    store: Store, host: str = "127.0.0.1", *, rate: float = RATE, tell: Callable[[str], None] = lambda text: None
+) -> FastAPI:
     """Return the application.
 
     Args:
         store: where tables are kept; closed with the application.
         host: the address that the server listens on, one of the names it answers to.
         rate: messages that a browser may send per second.
+        tell: hears, on a thread, what has to be compiled.
     """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.hub = Hub(store)
+        warm_up = WarmUp(DEFAULT, tell)
+        app.state.hub = Hub(store, warm_up)
         app.state.guests = 0
+        opening = asyncio.create_task(app.state.hub.open())
         yield
+        opening.cancel()
+        warm_up.close()
         app.state.hub.close()
         store.close()
 
@@ -198,12 +204,11 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         store = Store(path)
-        play_once("random")  # compiles the rules, if this is their first use, before anybody waits for an answer
         listener.listen(128)
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
         print(f"9tka is at {url} (Ctrl+C stops it)", flush=True)
         config = uvicorn.Config(
-            make_app(store, host),
+            make_app(store, host, tell=_tell),
             ws="websockets-sansio",
             ws_max_size=MAX_MESSAGE,
             ws_per_message_deflate=False,
@@ -211,19 +216,10 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
             timeout_graceful_shutdown=2,
         )
         sys.setswitchinterval(0.001)  # what answers browsers waits no longer than this for what thinks
-        _aside(_warm_up)
         if show:
-            _aside(webbrowser.open, url)
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run([listener])
 
 
-def _warm_up() -> None:
-    """Have agents and analysis ready before they are asked for; the first time ever this compiles for a minute."""
-    warm_up()
-    analysis.warm_up([engine for engine in analysis.BUDGETS if engine in known_agents()])
-    gc.freeze()  # all of this stays: collecting garbage among it would hold everybody up for half a second
-
-
-def _aside(function: Callable[..., object], *arguments: object) -> None:
-    """Run a function on a thread that ends with the server."""
-    threading.Thread(target=function, args=arguments, daemon=True).start()
+def _tell(text: str) -> None:
+    print(text, flush=True)

@@ -238,7 +238,7 @@ def test_only_the_command_knows_the_table_and_only_learning_needs_torch(name: st
     known = inside(everywhere(name), "ninetka_web")
     assert known <= ({"ninetka_web", "ninetka_web.commands"} if name == "ninetka_train.cli" else set())
     assert name in TRAINING or "torch" not in top_names(everywhere(name))
-    assert name == "ninetka_train.cli" or "ninetka_train.cli" not in everywhere(name)
+    assert name == "ninetka_train.__main__" or "ninetka_train.cli" not in everywhere(name)
 
 
 def test_the_command_starts_without_a_web_server() -> None:

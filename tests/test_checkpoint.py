@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from safetensors.torch import load, save  # noqa: E402
 
 from ninetka_agents import checkpoint as module  # noqa: E402
 from ninetka_agents.checkpoint import (  # noqa: E402
@@ -105,6 +108,96 @@ def test_a_truncated_json_is_refused(path):
 def test_an_edited_json_is_refused(path, changes, reason):
     edit(path, **changes)
     with pytest.raises(ValueError, match=reason):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        ({"blocks": 1000000}, r"blocks=1000000, .*has more than the 32 tensors that are there"),
+        ({"blocks": 10**30}, "has more than the 32 tensors"),
+        ({"width": 1000000}, r"is torch.float32 of shape \(.*\), not torch.float32 of shape \(1000000"),
+        ({"width": 10**30}, "do not fit the network"),
+        ({"width": 8.0}, r"network\.width=8\.0: expected int"),
+        ({"blocks": True}, r"network\.blocks=True: expected int"),
+        ({"mixing": "x" * 9999}, r"mixing='xxx.* \.\.\.: expected one of"),
+        ({"mixing": "pool"}, r"tensors are missing or too many: \['blocks\.0\.from_related\.weight'"),
+    ],
+)
+def test_a_description_is_compared_with_the_tensors_before_anything_is_built(path, shape, reason, monkeypatch):
+    about = json.loads(path.with_suffix(".json").read_text())
+    edit(path, network=about["network"] | shape)
+    build = Network.__init__
+
+    def only_without_memory(self, config):
+        assert torch.empty(0).is_meta, "built"
+        build(self, config)
+
+    monkeypatch.setattr(Network, "__init__", only_without_memory)
+    with pytest.raises(ValueError, match=reason) as caught:
+        load_checkpoint(path)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda tensors, name: tensors.pop(name), "has more than the 31 tensors that are there"),
+        (lambda tensors, name: tensors.update(more=tensors[name]), None),  # no tensor of the network
+        (lambda tensors, name: tensors.update({"network.more": tensors[name] + 1}), r"too many: \['more'\]"),
+        (lambda tensors, name: tensors.update({name: torch.zeros(1, 9)}), r"policy\.weight is .* \(1, 9\), not "),
+        (lambda tensors, name: tensors.update({name: tensors[name].double()}), "is torch.float64 of"),
+        (lambda tensors, name: tensors.update({name: tensors[name] / 0}), "holds numbers that are not finite"),
+    ],
+)
+def test_tensors_that_are_not_the_networks_are_refused(path, change, reason):
+    tensors = load(path.read_bytes())
+    change(tensors, "network.policy.weight")
+    blob = save({name: tensor.clone() for name, tensor in tensors.items()})
+    path.write_bytes(blob)
+    edit(path, sha256=hashlib.sha256(blob).hexdigest())
+    if reason is None:
+        load_checkpoint(path)
+        return
+    with pytest.raises(ValueError, match=reason):
+        load_checkpoint(path)
+
+
+def test_loading_draws_as_many_random_numbers_as_building(path):
+    torch.manual_seed(3)
+    Network(CONFIG)
+    before = torch.get_rng_state()
+    torch.manual_seed(3)
+    load_checkpoint(path)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("changes", [{"step": "7"}, {"step": True}, {"config": []}, {"notes": None}])
+def test_entries_of_another_kind_are_refused(path, changes):
+    edit(path, **changes)
+    with pytest.raises(ValueError, match=rf"{next(iter(changes))}=.*: expected (int|dict)"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000])
+def test_a_json_that_explodes_is_refused(path, text):
+    path.with_suffix(".json").write_text(text)
+    with pytest.raises(ValueError, match="is no complete JSON"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "/dev/zero\0", "x/" * 3000, "a\nb" * 2000])
+def test_a_path_that_cannot_be_is_refused_shortly(name):
+    with pytest.raises(ValueError, match="cannot be read") as caught:
+        load_checkpoint(name)
+    assert len(str(caught.value)) < 500
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_what_is_no_file_is_not_read(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match=r"net\.safetensors: is no file"):
         load_checkpoint(path)
 
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -95,11 +99,29 @@ def test_tournament():
         (["random", "--json", "/"], "error: /: cannot write: it is a folder"),
         (["random", "--json", "same", "--save-games", "./same"], "name the same file"),
         (["random", "--unknown"], "No such option"),
+        (["random", "--games", 10**18], f"num_games={10**18}: expected an integer of at least 1 and at most 9007"),
+        (["random", "--games", 99999999999999], "num_games=99999999999999: would take "),
+        ([*["random"] * 60, "--players", 4, "--games", 10**6], "num_games=1000000: would take "),
+        (["random", "--games", "1e18"], "'1e18': expected an integer"),
+        (["random", "--games", "9" * 5000], "9' ...: expected an integer"),
+        (["random", "--batch", 10**30], f"batch={10**30}: expected an integer of at least 1 and at most 9007"),
+        (
+            ["mcts:simulations=99999999999999"],
+            "simulations=99999999999999: expected an integer of at least 1 and at most",
+        ),
+        (["x" * 5000], "expected text of at most 2000 characters"),
+        (["x" * 1500], "unknown agent 'xxx"),
+        (["random:" + "x" * 1500], "agent 'random:xxx"),
+        (["random", "--" + "x" * 5000], "No such option: --xxx"),
+        (["random", "--game", "x" * 5000], "unknown game 'xxx"),
     ],
 )
 def test_bad_input_ends_in_one_line(arguments, message, monkeypatch):
     monkeypatch.setattr("ninetka_train.judging.arena.play_games", lambda *_, **__: pytest.fail("played a game"))
-    check_error(run("evaluate", *arguments), message)
+    result = run("evaluate", *arguments)
+    check_error(result, message)
+    assert len(result.stderr) < 700
+    assert len(result.stderr.strip().splitlines()) <= 4  # two of usage, a blank one, the sentence
 
 
 def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
@@ -145,6 +167,110 @@ def test_a_file_that_fails_in_the_end_loses_nothing_else(tmp_path, monkeypatch):
     check_error(result, "error: cannot write: disk full")
     assert "Wins by seat" in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize("fails", [OSError(errno.ENOSPC, "No space left on device"), BrokenPipeError(errno.EPIPE, "")])
+def test_the_figures_are_on_the_disk_before_they_are_printed(tmp_path, monkeypatch, fails):
+    def cannot_print(*_):
+        raise fails
+
+    monkeypatch.setattr("ninetka_train.judging.report.print_report", cannot_print)
+    result = run("evaluate", "random", "--games", 1, "--json", tmp_path / "a")
+    assert result.exit_code == 1
+    assert json.loads((tmp_path / "a").read_text())["agents"][0]["games"] == 1
+    told = "" if isinstance(fails, BrokenPipeError) else "error: standard output: No space left on device"
+    assert result.stderr.splitlines() == told.splitlines()
+
+
+def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
+    make_agent = ninetka_agents.make_agent
+
+    def oddly_named(spec, game):
+        agent = make_agent("random", game)
+        agent.name = spec
+        return agent
+
+    monkeypatch.setattr(ninetka_agents, "make_agent", oddly_named)
+    monkeypatch.setattr("ninetka_train.judging.report.print_report", lambda _: None)
+    odd = "net:\udcff\n\x1b"
+    files = tmp_path / "a\udcff\n", tmp_path / "b\udcff\n"
+    done = run("evaluate", odd, "--games", 2, "--json", files[0], "--save-games", files[1])
+    assert done.exit_code == 0, done.output
+    assert json.loads(files[0].read_text())["settings"]["agents"] == [odd]
+    assert [record.tags["yellow"] for record in read_records(files[1])] == ["net:???"] * 2
+
+
+# Endings of the whole command, in processes of their own
+
+
+def started(*arguments, code=None, **options):
+    command = ["-c", code] if code else ["-m", "ninetka_train", *map(str, arguments)]
+    return subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE, text=True, **options)
+
+
+def ended(process):
+    told = process.communicate(timeout=100)[1]
+    return process.returncode, told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_the_output_is_told_in_a_line():
+    with Path("/dev/full").open("w") as full:
+        for arguments in (["--help"], ["replay", ROOT / "tests" / "ninetka" / "games.txt"]):
+            ending = ended(started(*arguments, stdout=full))
+            assert ending == (1, "error: standard output: No space left on device\n")
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_in_silence():
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as nobody:
+        assert ended(started("--help", stdout=nobody)) == (1, "")
+
+
+def test_paths_that_the_terminal_cannot_show_are_shown_escaped(tmp_path):
+    folder = os.fsdecode(b"a\xff")
+    ending = ended(started("replay", tmp_path / folder))
+    assert ending == (2, f"error: {tmp_path}/a\\udcff: No such file or directory\n")
+
+
+INTERRUPTED = """
+import sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == {!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+sys.argv[1:] = ["replay", "tests/ninetka/games.txt"]
+from ninetka_train.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["ninetka_train.cli", "typer", "numpy", "numba"])
+def test_ctrl_c_while_it_imports_ends_the_command_in_a_line(module):
+    assert ended(started(code=INTERRUPTED.format(module))) == (130, "error: stopped\n")
+
+
+def test_ctrl_c_while_it_compiles_ends_the_command_in_a_line(tmp_path):
+    process = started("evaluate", "maxn", env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)})
+    while not any(tmp_path.rglob("*")) and process.poll() is None:  # the first thing is compiled
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == (130, "error: stopped\n")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "replay", "study", "bench"])
+def test_ctrl_c_ends_every_command_in_a_line(command, monkeypatch, tmp_path, games_file):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ninetka_train.judging.arena.play_games", stopped)
+    monkeypatch.setattr("ninetka_env.api.record_files.replay_text", stopped)
+    monkeypatch.setattr("ninetka_train.ninetka.study.study", stopped)
+    monkeypatch.setattr("benchmarks.run.measure", stopped)
+    given = {"evaluate": ["random", "-g", 2], "replay": [games_file], "study": [tmp_path / "a"], "bench": ["vector"]}
+    check_error(run(command, *given[command]), "error: stopped\n", code=130)
 
 
 @pytest.fixture(scope="module")

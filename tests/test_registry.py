@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -22,6 +23,7 @@ from pettingzoo.test import api_test
 
 from ninetka_agents import make_agent
 from ninetka_env.api.aec import GameAEC
+from ninetka_env.api.one_seat import OneSeatEnv
 from ninetka_env.api.record_files import read_records, replay_text
 from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.api.screen import render_ansi, render_rgb
@@ -181,6 +183,8 @@ def test_an_environments_id_is_the_same_in_both_registries():
     if hasattr(pettingzoo, "aec_registry"):  # PettingZoo 1.27 and later
         assert named(pettingzoo.aec_registry) == named(gymnasium.registry)
         assert "ninetka/ninetka-v0" in pettingzoo.aec_registry
+        made = [make("ninetka_env/Ninetka-v0") for make in (gymnasium.make, partial(pettingzoo.make, "aec"))]
+        assert [type(env.unwrapped) for env in made] == [OneSeatEnv, GameAEC]
 
 
 # Games made known

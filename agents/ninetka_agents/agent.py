@@ -42,11 +42,22 @@ class Agent(Protocol):
         ...
 
 
+class Forfeit(Exception):  # noqa: N818  # no error if a player resigns
+    """A player ends its game, to the loss of its seat."""
+
+    def __init__(self, kind: str, failure: str = "") -> None:
+        """Say which of `ninetka_env.core.game.EVENTS` it is, and what went wrong if something did."""
+        super().__init__(failure)
+        self.kind = kind
+
+
 class Player(Protocol):
     """An agent in one game, with a memory of it: a kept tree, a thinking engine.
 
     An agent that has such players offers `start(game) -> Player`, given the position at the start; whoever plays whole
     games, such as the arena, then asks them instead of `Agent.act`.
+
+    A player that resigns or cannot go on raises `Forfeit`, from `act` or `observe`, and so may `start`.
     """
 
     def act(self, rng: np.random.Generator) -> int:
@@ -66,7 +77,8 @@ def make_agent(spec: str, game: str = DEFAULT) -> Agent:
     """Make an agent from text: a name, then options, such as `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
 
     Options are `key=value` with commas between them; they are the keyword arguments of the agent's constructor. A value
-    without a key goes to the first argument (a path, for agents that load one). The spec of an agent inside another's
+    without a key goes to the first argument (a path, for agents that load one); the name of one that is true or false
+    alone makes it true, as in `"mcts:simulations=1000,rave"`. The spec of an agent inside another's
     stands in brackets if it has commas: `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
 
     Args:
@@ -106,15 +118,18 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
     options: dict[str, Any] = {}
     for item in filter(None, re.split(r",(?![^\[]*\])", text)):  # commas in brackets belong to the spec there
         key, equals, value = item.partition("=")
-        if not equals:
+        if not equals and isinstance(getattr(parameters.get(item), "default", None), bool):
+            key, value = item, "true"
+        elif not equals or " " in key or key.startswith("["):
             key, value = next(iter(parameters), ""), item
         if key not in parameters:
             allowed = ", ".join(parameters) or "none"
             raise ValueError(
-                f"agent {spec!r}: unknown option {key!r}, allowed are {allowed}{did_you_mean(key, list(parameters))}"
+                f"agent {shortened(spec)}: unknown option {shortened(key)}, allowed are {allowed}"
+                f"{did_you_mean(key, list(parameters))}"
             )
         if key in options:
-            raise ValueError(f"agent {spec!r}: option {key!r} is given twice")
+            raise ValueError(f"agent {shortened(spec)}: option {key!r} is given twice")
         options[key] = _convert(spec, key, value, parameters[key].default)
     return options
 
@@ -124,14 +139,14 @@ def _convert(spec: str, key: str, value: str, default: Any) -> Any:
     if isinstance(default, bool):
         if value in ("true", "false"):
             return value == "true"
-        raise ValueError(f"agent {spec!r}: option {key}={value!r} must be true or false")
+        raise ValueError(f"agent {shortened(spec)}: option {key}={shortened(value)} must be true or false")
     if isinstance(default, str):
         return value[1:-1] if value.startswith("[") and value.endswith("]") else value
-    kind = float if isinstance(default, float) else int
+    kind = int if isinstance(default, int) else float
     try:
         return kind(value)
     except ValueError:
-        raise ValueError(f"agent {spec!r}: option {key}={value!r} must be a number") from None
+        raise ValueError(f"agent {shortened(spec)}: option {key}={shortened(value)} must be a number") from None
 
 
 class GameRandom(np.random.Generator):

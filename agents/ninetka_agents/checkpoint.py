@@ -7,9 +7,11 @@ cut short, edited or mixed up is refused, and the reason named.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from ninetka_agents.parts import games_with_networks, network_of
-from ninetka_env.core.files import replace_files
+from ninetka_env.core.files import replace_files, shown
+from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT, get_definition
 
 FORMAT = 2
@@ -96,16 +100,68 @@ def load_checkpoint(
     target = find_checkpoint(path, game)
     about, module = _read_about(target.with_suffix(".json"))
     tensors = _read_tensors(target, str(about["sha256"]))
+    weights = _part(tensors, "network.")
     try:
-        known = {item.name for item in fields(Checkpoint)} - {"network"}
-        checkpoint = Checkpoint(module.NetworkConfig(**about["network"]), **{name: about[name] for name in known})
+        notes = {
+            item.name: _typed(about, item.name, item.type) for item in fields(Checkpoint) if item.name != "network"
+        }
+        checkpoint = Checkpoint(_read_shape(about["network"], module), **notes)
+        _check_weights(module.Network, checkpoint.network, weights)
         network = module.Network(checkpoint.network)
-        network.load_state_dict(_part(tensors, "network."))
-    except (TypeError, KeyError, ValueError, RuntimeError) as error:
+        network.load_state_dict(weights)
+    except (TypeError, KeyError, ValueError, RuntimeError, ArithmeticError, MemoryError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0][:300]
         raise ValueError(
-            f"checkpoint {target}: the weights do not fit the network described beside them: {error}"
+            f"checkpoint {target}: the weights do not fit the network described beside them: {what}"
         ) from None
     return network.to(device).eval(), checkpoint, _part(tensors, "state.")
+
+
+def _typed(about: Mapping[str, Any], name: str, kind: Any) -> Any:
+    """Return an entry of the JSON; `TypeError` if it is of another kind than the annotation of its field says."""
+    wanted, value = int if kind == "int" else dict, about[name]
+    if type(value) is not wanted:
+        raise TypeError(f"{name}={shortened(value)}: expected {wanted.__name__}")
+    return value
+
+
+def _read_shape(shape: Any, module: Any) -> Any:
+    """Return the `NetworkConfig` that the JSON tells; its values are of the kinds of the defaults."""
+    if not isinstance(shape, dict):
+        raise TypeError(f"network={shortened(shape)}: expected dict")
+    config = module.NetworkConfig()
+    for name, value in shape.items():
+        wanted = type(getattr(config, name, value))
+        if type(value) is not wanted:
+            raise TypeError(f"network.{name}={shortened(value)}: expected {wanted.__name__}")
+    return module.NetworkConfig(**shape)
+
+
+def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[str, Tensor]) -> None:
+    """Raise `ValueError` unless the weights are those of a network of this shape, which is not built to find out.
+
+    Its layers are made without memory for their numbers, and no more of them than there are weights.
+    """
+    thread, made = threading.get_ident(), itertools.count(1)
+
+    def count(module: Any, name: str, parameter: Any) -> None:
+        if threading.get_ident() == thread and parameter is not None and next(made) > len(weights):
+            raise ValueError(f"{shortened(config)} has more than the {len(weights)} tensors that are there")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"):
+            expected = network(config).state_dict()
+    finally:
+        hook.remove()
+    if expected.keys() != weights.keys():
+        raise ValueError(f"tensors are missing or too many: {shortened(sorted(expected.keys() ^ weights.keys()))}")
+    for name, tensor in weights.items():
+        if (tensor.shape, tensor.dtype) != (expected[name].shape, expected[name].dtype):
+            found, wanted = (f"{each.dtype} of shape {tuple(each.shape)}" for each in (tensor, expected[name]))
+            raise ValueError(f"{name} is {found}, not {wanted}")
+        if not tensor.isfinite().all():
+            raise ValueError(f"{name} holds numbers that are not finite")
 
 
 def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
@@ -123,12 +179,14 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
     Raises:
         ValueError: if it is none of these, naming the shipped networks.
     """
-    kept = sorted(Path(path).glob("*.safetensors"), key=_in_order)
-    if kept:
-        return kept[-1]
-    target = _with_suffix(path)
-    if target.exists() or target.with_suffix(".json").exists():
-        return target
+    try:
+        kept = sorted(Path(path).glob("*.safetensors"), key=_in_order)
+        target = kept[-1] if kept else _with_suffix(path)
+        if target.exists() or target.with_suffix(".json").exists():
+            return target
+    except (OSError, ValueError) as error:  # a name that is too long, a null character, a folder that nobody may read
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"checkpoint {shown(path)}: cannot be read: {why}") from None
     *folders, name = target.with_suffix("").parts
     games = [folder.name for folder in sorted(FOLDER.glob("*")) if folder.is_dir()]
     owner = folders.pop() if folders and folders[-1] in games else DEFAULT if folders else game
@@ -138,7 +196,7 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
             return found
     known = [name if other == game else f"{other}/{name}" for other in games for name in shipped(other)]
     raise ValueError(
-        f"checkpoint {target.with_suffix('.json')}: cannot be read: No such file or directory; "
+        f"checkpoint {shown(target.with_suffix('.json'))}: cannot be read: No such file or directory; "
         f"the shipped ones are {', '.join(known) or 'none'}"
     )
 
@@ -177,29 +235,35 @@ def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def _read_about(path: Path) -> tuple[dict[str, Any], Any]:
     """Return what the JSON tells, and the module with the network of its game."""
+    blob = _read(path)
     try:
-        about = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ValueError(f"checkpoint {path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
+        about = json.loads(blob)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"checkpoint {path}: is no complete JSON: {error}") from None
     if not isinstance(about, dict) or "sha256" not in about:
         raise ValueError(f"checkpoint {path}: does not describe a network")
     if about.get("format") != FORMAT:
-        raise ValueError(f"checkpoint {path}: format is {about.get('format')!r}, this version reads {FORMAT!r}")
+        raise ValueError(f"checkpoint {path}: format is {shortened(about.get('format'))}, this version reads {FORMAT}")
     version = about.get("environment")
     versions = {get_definition(game).version: game for game in games_with_networks()}
     if not isinstance(version, str) or version not in versions:
         known = ", ".join(map(repr, versions))
-        raise ValueError(f"checkpoint {path}: environment is {version!r}, this version reads {known}")
+        raise ValueError(f"checkpoint {path}: environment is {shortened(version)}, this version reads {known}")
     return about, network_of(versions[version])
 
 
-def _read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
+def _read(path: Path) -> bytes:
+    """Return what a file holds; `ValueError` if it cannot be read or is none, such as /dev/zero."""
     try:
-        blob = path.read_bytes()
+        if path.exists() and not path.is_file():
+            raise ValueError(f"checkpoint {path}: is no file")
+        return path.read_bytes()
     except OSError as error:
         raise ValueError(f"checkpoint {path}: cannot be read: {error.strerror}") from None
+
+
+def _read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
+    blob = _read(path)
     if hashlib.sha256(blob).hexdigest() != digest:
         raise ValueError(
             f"checkpoint {path}: its {len(blob)} bytes are not what {path.stem}.json describes (SHA-256 differs): "

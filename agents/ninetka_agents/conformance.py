@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_agents.search import rave
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.uct import search
@@ -34,8 +35,10 @@ MOST_POSITIONS = 2000
 """Positions that a plain search may visit; where more can follow, a position nearer to the end is taken."""
 TRIES = 10
 """Random games played for each position that is searched."""
-SIMULATIONS, EVALUATIONS = 20_000, 2048
+SIMULATIONS, EVALUATIONS = 20_000, 8192
 """Of the tree search, and of the searches guided by an evaluation."""
+RAVE_EXPLORATION = 0.3
+"""Without exploration RAVE is quick to err and slow to see it."""
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Outcomes: TypeAlias = set[int]
@@ -62,10 +65,12 @@ def check_search(case: Case) -> None:
     )
     for game, best in _endings(case):
         rng = np.random.default_rng(case.seed)
-        found = search(game, SIMULATIONS, rng)
-        visited = found.visits > 0
-        _check_shares(case, found.wins[visited], "the tree search")
-        _check_action(case, game, int(found.visits.argmax()), best, "the tree search")
+        for name, found in (
+            ("the tree search", search(game, SIMULATIONS, rng)),
+            ("RAVE", rave.search(game, SIMULATIONS, rng, exploration=RAVE_EXPLORATION)),
+        ):
+            _check_shares(case, found.wins[found.visits > 0], name)
+            _check_action(case, game, int(found.visits.argmax()), best, name)
         for one in guided:
             result = one.run(game.records, rng)
             _check_shares(case, result.values[:, : game.num_players], f"search {one.name!r}")

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ninetka_agents.agent import Actions, Agent, game_streams
+from ninetka_agents.agent import Actions, Agent, check_threads, game_streams
 from ninetka_agents.by_stage import ByStage
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
 from ninetka_agents.parts import parts_of
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
-from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import DEFAULT, get_definition, limits_of
 from ninetka_env.core.verbs import Records
 
@@ -58,7 +58,7 @@ class NetAgent:
             ValueError: if the checkpoint is no good, or an option is out of range.
         """
         if check_count("threads", threads, least=0):
-            torch.set_num_threads(threads)
+            torch.set_num_threads(check_threads(threads))
         self.name = "net"
         self.temperature = check_scale("temperature", temperature)
         self.network = load_checkpoint(path or best_shipped(game), best_device(), game)[0]
@@ -98,7 +98,7 @@ def _make_search(
 ) -> Agent | None:
     """Return the search before a move, None for none."""
     if exact and not simulations:
-        raise ValueError(f"exact={exact!r}: proofs are for the leaves of a search, which needs simulations")
+        raise ValueError(f"exact={shortened(exact)}: proofs are for the leaves of a search, which needs simulations")
     if not check_count("simulations", simulations, least=0):
         return None
     searches = make_searches(network_evaluate(network), game, simulations, temperature, playouts, exact)

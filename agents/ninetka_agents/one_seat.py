@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gymnasium.vector import AutoresetMode
+
 from ninetka_agents.agent import make_agent
 from ninetka_agents.parts import parts_of
 from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
@@ -43,11 +45,29 @@ def one_seat_vector(
     seat: int | str = "random",
     opponents: Any = None,
     reward: str = "win",
+    render_mode: str | None = None,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     **options: Any,
 ) -> OneSeatVectorEnv:
-    """Make N such games, stepped at once; the arguments are those of `one_seat`."""
+    """Make N such games, stepped at once; see `ninetka_env.api.one_seat.OneSeatVectorEnv`.
+
+    Args:
+        num_envs: N, the number of games, at least 1.
+        game: as in `one_seat`, like the next three.
+        seat: the learner's seat in every game, or `"random"`.
+        opponents: a spec or an agent, or n - 1 of them.
+        reward: `"win"` or `"score"`.
+        render_mode: None, `"rgb_array"` or `"ansi"`.
+        autoreset_mode: what becomes of games that end: a member of `gymnasium.vector.AutoresetMode` or its name as
+            text, such as `"NEXT_STEP"`, which Gymnasium's vector observation wrappers ask for.
+        options: of the game.
+
+    Raises:
+        ValueError: naming the option that is wrong and the values it may have.
+    """
     variant = load_variant(game, **options)
-    return OneSeatVectorEnv(num_envs, variant, seat, make_opponents(opponents, variant), reward)
+    agents = make_opponents(opponents, variant)
+    return OneSeatVectorEnv(num_envs, variant, seat, agents, reward, render_mode, autoreset_mode)
 
 
 def make_opponents(opponents: Any, variant: Variant) -> Any:

@@ -20,7 +20,7 @@ from ninetka_env.core.registry import definition_of, get_definition
 GENERIC: Mapping[str, str] = MappingProxyType(
     {
         "random": "ninetka_agents.random_agent:RandomAgent",
-        "mcts": "ninetka_agents.search.uct:MctsAgent",
+        "mcts": "ninetka_agents.search.mcts:MctsAgent",
     }
 )
 """Agents of every game: by name, where the class is."""
@@ -38,6 +38,8 @@ class Parts:
     """Whom a network is measured against while it learns."""
     prover: str = ""
     """Module with the game's own functions of `ninetka_agents.search.prover`; empty for none."""
+    knowledge: str = ""
+    """Module with the game's own functions of `ninetka_agents.search.knowledge`; empty for none."""
     guided_stages: tuple[int, ...] = ()
     """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
     network: str = ""
@@ -58,6 +60,14 @@ _PARTS: dict[str, Parts] = {
         guided_stages=(2,),
         network="ninetka_agents.ninetka.network",
     ),
+    "go": Parts(agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent"}, knowledge="ninetka_agents.go.knowledge"),
+    "kropki": Parts(
+        agents={
+            "greedy": "ninetka_agents.kropki.greedy:GreedyAgent",
+            "exact": "ninetka_agents.kropki.exact:ExactAgent",
+        },
+        knowledge="ninetka_agents.kropki.knowledge",
+    ),
 }
 
 
@@ -72,6 +82,9 @@ def register_parts(game: str, parts: Parts) -> None:
         raise ValueError(f"game {game!r}: its parts are registered already")
     if parts.prover:
         found_by_type(definition.dtypes, [importlib.import_module(parts.prover).proven_winner])
+    if parts.knowledge:
+        functions = vars(importlib.import_module(parts.knowledge)).values()
+        found_by_type(definition.dtypes, [one for one in functions if hasattr(one, "py_func")])
     _PARTS[game] = parts
 
 
@@ -113,3 +126,9 @@ def find_in_prover(dtype: np.dtype[Any], name: str) -> Any:
     """Return a function of the prover of the game whose records have this type; None if it has no prover."""
     module = parts_of(definition_of(dtype).name).prover
     return getattr(importlib.import_module(module), name) if module else None
+
+
+def find_in_knowledge(dtype: np.dtype[Any], name: str) -> Any:
+    """Return a function of the knowledge of the game whose records have this type; None if it brings none."""
+    module = parts_of(definition_of(dtype).name).knowledge
+    return getattr(importlib.import_module(module), name, None) if module else None

@@ -34,8 +34,9 @@ class GameAEC(AECEnv[str, Observation, int]):
     """A game as a PettingZoo AEC environment.
 
     Observations are dicts of `"observation"`, (C, H, W) int8 planes from the agent's own eyes, and `"action_mask"`,
-    (num_actions,) int8, all zero for everyone but the agent to move. Rewards come once, on the last step. An illegal
-    action raises `ValueError` and changes nothing.
+    (num_actions,) int8, all zero for everyone but the agent to move, and for everybody once the game is over. Rewards
+    come once, on the last step. An illegal action raises `ValueError`, what is no integer `TypeError`; neither changes
+    anything.
     """
 
     def __init__(self, variant: Variant, reward: str = "win", render_mode: str | None = None) -> None:
@@ -113,6 +114,7 @@ class GameAEC(AECEnv[str, Observation, int]):
 
         Raises:
             ValueError: if the action is illegal; the game stays as it is.
+            TypeError: if it is no integer.
         """
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:

@@ -13,10 +13,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from ninetka_env.api.screen import RENDER_MODES, Screen
-from ninetka_env.core.batch import begin, codes_of, play_all, write_over
+from ninetka_env.core.batch import begin, bytes_per_game, codes_of, play_all, write_over
 from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import as_action, check_actions, check_choice, check_count
+from ninetka_env.core.options import as_action, check_actions, check_choice, check_count, check_memory, shortened
 from ninetka_env.core.outcome import REWARDS, write_rewards
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records, is_over, write_legal_mask, write_observation
@@ -69,17 +69,23 @@ class OneSeatGames:
         begin(self.games, which, self._options, streams)
         self._let_opponents_move(which, rng)
 
-    def play(self, actions: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Play the learner's action in every game and let the opponents answer; `ValueError` if one is illegal."""
-        everywhere = np.arange(len(self.games))
-        if (illegal := play_all(self.games, everywhere, actions, self.over)) >= 0:
-            raise ValueError(f"game {illegal}: {self.game(illegal).describe_illegal(int(actions[illegal]))}")
-        self.last_actions[:] = actions
-        self._let_opponents_move(everywhere, rng)
+    def play(self, which: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
+        """Play the learner's actions in the games `which` and let the opponents answer.
+
+        Raises:
+            ValueError: if an action is illegal, naming its game; no game has moved then.
+        """
+        if (illegal := play_all(self.games, which, actions, np.zeros(len(which), np.bool_))) >= 0:
+            index = int(which[illegal])
+            raise ValueError(f"game {index}: {self.game(index).describe_illegal(int(actions[illegal]))}")
+        self.last_actions[which] = actions
+        self._let_opponents_move(which, rng)
 
     def game(self, index: int) -> Game:
         """Return the readable face of a game; a view of it."""
         game: Game = self.variant.game_class(self.games[index : index + 1])
+        last = int(self.last_actions[index])
+        game.last_action = None if last < 0 else last
         return game
 
     def _let_opponents_move(self, which: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
@@ -133,6 +139,10 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
     Observations are the planes alone, (C, H, W) int8, from the learner's eyes; the legal actions are in
     `info["action_mask"]`, (num_actions,) int8, and come from the method `action_masks()`. Each step plays the learner's
     action and every opponent's up to the learner's next turn. The reward comes at the end.
+
+    When the game is over the mask is all zero: nothing is legal, and `step` raises `ValueError` until `reset`. What a
+    sampler makes of such a mask means nothing: `Discrete.sample(mask)` says action 0, a softmax over logits that are
+    all minus infinity NaN, one over logits that are all equally low any action.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}  # type: ignore[misc]
@@ -167,9 +177,7 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
     @property
     def game(self) -> Game:
         """The current game; a view of it, so play through `step` only."""
-        game, last = self._table.game(0), int(self._table.last_actions[0])
-        game.last_action = None if last < 0 else last
-        return game
+        return self._table.game(0)
 
     @property
     def seat(self) -> int:
@@ -189,8 +197,12 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
 
         Raises:
             ValueError: if the action is illegal; the game stays as it is.
+            TypeError: if it is no integer.
         """
-        self._table.play(np.array([as_action(action, self._table.variant.num_actions)], np.int64), self.np_random)
+        action = as_action(action, self._table.variant.num_actions)
+        if not -1 < action < 1 << 31:
+            raise ValueError(self.game.describe_illegal(action))
+        self._table.play(np.arange(1), np.array([action], np.int64), self.np_random)
         return self._observation(), float(self._table.rewards[0]), bool(self._table.over[0]), False, self._info()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
@@ -223,11 +235,22 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
 class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], npt.NDArray[Any]]):
     """The same for N games at once; opponents think about all games together.
 
-    A game that ends restarts in the same step (`AutoresetMode.SAME_STEP`): `info["final_obs"]` and
-    `info["final_info"]` then hold the last observation and info of the games marked in `info["_final_obs"]`.
+    What becomes of a game that ends is Gymnasium's `AutoresetMode`, found in `metadata["autoreset_mode"]`:
+
+    - `SAME_STEP`: it restarts in the same step; `info["final_obs"]` and `info["final_info"]` then hold the last
+      observation and info of the games marked in `info["_final_obs"]`. Every mask has a legal action.
+    - `NEXT_STEP`: the step returns its last observation with a mask that is all zero. The next step does not look at
+      its action, starts the next game and returns that game's first observation, reward 0 and terminated False. This
+      is what Gymnasium's observation wrappers ask for. A policy is asked about the all-zero mask once in each game:
+      mask its logits with a large finite number, as minus infinity makes NaN, and do not learn from these steps.
+    - `DISABLED`: it stays over, and `step` refuses to go on, until `reset(options={"reset_mask": over})`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"autoreset_mode": AutoresetMode.SAME_STEP}  # type: ignore[misc]
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
+        "render_modes": ["rgb_array", "ansi"],
+        "render_fps": 2,
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
 
     def __init__(
         self,
@@ -236,9 +259,32 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         seat: int | str = "random",
         opponents: Opponent | Sequence[Opponent] = (),
         reward: str = "win",
+        render_mode: str | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     ) -> None:
-        """Check the options; they are those of `OneSeatEnv`."""
+        """Check the options.
+
+        Args:
+            num_envs: N, the number of games, at least 1.
+            variant: as in `OneSeatEnv`, like the next three.
+            seat: the learner's seat in every game, or `"random"`.
+            opponents: an agent, or n - 1 of them.
+            reward: `"win"` or `"score"`.
+            render_mode: None, `"rgb_array"` or `"ansi"`; for a window put the former into Gymnasium's
+                `wrappers.vector.HumanRendering`.
+            autoreset_mode: a member of `gymnasium.vector.AutoresetMode`, or its name or value as text, such as
+                `"NEXT_STEP"` or `"NextStep"`.
+
+        Raises:
+            ValueError: naming the option that is wrong and the values it may have.
+        """
         self.num_envs = check_count("num_envs", num_envs)
+        check_memory("num_envs", self.num_envs, bytes_per_game(variant))
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        self._screen = Screen(render_mode)
+        self.render_mode = render_mode
+        self._autoreset = _autoreset_mode(autoreset_mode)
+        self.metadata = self.metadata | {"autoreset_mode": self._autoreset}  # type: ignore[misc]
         self._table = OneSeatGames(num_envs, variant, seat, opponents, reward)
         self._everywhere = np.ones(num_envs, np.bool_)
         self.single_observation_space = Box(0, 1, variant.sizes.planes, np.int8)
@@ -249,23 +295,39 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.int8], dict[str, Any]]:
-        """Start all games; returns (N, C, H, W) observations and the infos."""
+        """Start games; returns (N, C, H, W) observations and the infos.
+
+        `options["reset_mask"]`, (N,) bool, says which games start anew, at least one; without it all do.
+
+        Raises:
+            ValueError: if `reset_mask` is anything else.
+        """
+        where = self._everywhere if not options else self._reset_mask(options.get("reset_mask", self._everywhere))
         super().reset(seed=seed)
-        self._table.restart(np.arange(self.num_envs), self.np_random)
-        return self._table.observations.copy(), self._infos(self._everywhere)
+        self._table.restart(np.flatnonzero(where), self.np_random)
+        return self._table.observations.copy(), self._infos(where)
 
     def step(
         self, actions: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
-        """Play one action per game, (N,) integers; `ValueError` names the first illegal one, and no game has moved."""
-        table = self._table
-        table.play(check_actions(actions, self.num_envs), self.np_random)
+        """Play one action per game, (N,) integers, and return what Gymnasium's vector environments return.
+
+        That is (N, C, H, W) int8 observations, (N,) float64 rewards, (N,) bool terminated and truncated, and infos.
+
+        Raises:
+            ValueError: if the shape is wrong or an action is illegal, naming the first such game; no game has moved
+                then. In `NEXT_STEP` the actions of games that start anew are not looked at.
+            TypeError: if the actions are no integers.
+        """
+        table, chosen = self._table, check_actions(actions, self.num_envs)
+        if self._autoreset is AutoresetMode.NEXT_STEP and table.over.any():
+            ended, going = np.flatnonzero(table.over), np.flatnonzero(~table.over)
+            table.play(going, chosen[going], self.np_random)
+            table.restart(ended, self.np_random)
+        else:
+            table.play(np.arange(self.num_envs), chosen, self.np_random)
         rewards, over = table.rewards.astype(np.float64), table.over.copy()
-        infos: dict[str, Any] = {}
-        if over.any():
-            infos = {"final_obs": table.observations.copy(), "final_info": self._infos(over)}
-            infos |= {"_final_obs": over, "_final_info": over}
-            table.restart(np.flatnonzero(over), self.np_random)
+        infos = self._restart_ended(over) if self._autoreset is AutoresetMode.SAME_STEP and over.any() else {}
         return (
             table.observations.copy(),
             rewards,
@@ -274,14 +336,41 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
             infos | self._infos(self._everywhere),
         )
 
+    def render(self) -> tuple[Any, ...]:
+        """Return a frame per game: (H, W, 3) uint8 pictures (`rgb_array`) or texts (`ansi`).
+
+        Raises:
+            ValueError: if the environment was made without a render mode, or the game has no pictures.
+            ImportError: if pygame is missing, naming the extra to install.
+        """
+        return tuple(self._screen.draw(self._table.game(index)) for index in range(self.num_envs))
+
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return the legal actions, (N, num_actions) bool."""
         return self._table.masks.astype(np.bool_)
 
+    def _reset_mask(self, mask: Any) -> npt.NDArray[np.bool_]:
+        if isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (self.num_envs,) and mask.any():
+            return mask
+        raise ValueError(f"reset_mask={shortened(mask)}: expected ({self.num_envs},) bool, at least one of them True")
+
+    def _restart_ended(self, over: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Start the games that are over anew and return how they ended, as `SAME_STEP` has it."""
+        final = {"final_obs": self._table.observations.copy(), "final_info": self._infos(over)}
+        self._table.restart(np.flatnonzero(over), self.np_random)
+        return final | {"_final_obs": over, "_final_info": over}
+
     def _infos(self, where: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Return the infos, with the masks that Gymnasium's convention asks for: `where` they hold."""
         masks, seats = self._table.masks.copy(), self._table.seats.copy()
-        return {"action_mask": masks, "_action_mask": where, "seat": seats, "_seat": where}
+        return {"action_mask": masks, "_action_mask": where.copy(), "seat": seats, "_seat": where.copy()}
+
+
+def _autoreset_mode(given: Any) -> AutoresetMode:
+    """Return the mode that a member of the enum, its name or its value stands for."""
+    spellings = {spelling: mode for mode in AutoresetMode for spelling in (mode.name, mode.value)}
+    asked = given.name if isinstance(given, AutoresetMode) else given
+    return list(spellings.values())[check_choice("autoreset_mode", asked, tuple(spellings))]
 
 
 def _distinct(opponents: Any, num_players: int) -> list[tuple[list[int], Opponent]]:
@@ -291,7 +380,7 @@ def _distinct(opponents: Any, num_players: int) -> list[tuple[list[int], Opponen
         raise ValueError(f"opponents: {len(given)} given, expected one for all or {num_players - 1}, one per seat")
     for one in given:
         if not callable(getattr(one, "act", None)):
-            raise ValueError(f"opponents: {one!r} is neither an agent's spec nor an agent with a method act")
+            raise ValueError(f"opponents: {shortened(one)} is neither an agent's spec nor an agent with a method act")
     agents = {id(one): one for one in given}
     return [([r for r, one in enumerate(given, start=1) if id(one) == key], agent) for key, agent in agents.items()]
 

@@ -114,7 +114,7 @@ def _tag_line(record: GameRecord, key: str, text: str) -> str:
     line = f"{key}: {text}" if text else f"{key}:"
     options = {option_key(one) for one in record.variant.definition.options}
     if key in {*options, *move_lines(record.variant), "game", "result"}:
-        raise ValueError(f"tag {key!r}: the name is taken by the format")
+        raise ValueError(f"tag {quote(key)}: the name is taken by the format")
     if not (TAG.fullmatch(line) and line.isprintable() and len(line) < MAX_LINE):
         raise ValueError(
             f"tag {quote(key)}: {quote(text)}: expected a key of at most 32 of a..z 0..9 _ and one line of at most "

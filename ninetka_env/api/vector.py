@@ -14,10 +14,10 @@ from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode
 
 from ninetka_env.api.aec import observation_space
-from ninetka_env.core.batch import Endings, begin, codes_of, first_illegal, make_endings, write_ending
+from ninetka_env.core.batch import Endings, begin, bytes_per_game, codes_of, first_illegal, make_endings, write_ending
 from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_actions, check_choice, check_count
+from ninetka_env.core.options import check_actions, check_choice, check_count, check_memory
 from ninetka_env.core.outcome import REWARDS, UNFINISHED
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.threads import (
@@ -61,8 +61,9 @@ class GameVectorEnv:
 
     All arrays below are the environment's own: `reset` and `step` write into them, so copy what you keep, and do not
     write into them yourself. A game that ends restarts in the same step (`AutoresetMode.SAME_STEP`), so there is
-    always a seat to move and a legal action. Game i under seed s is, action for action, the game that
-    `raw_env(...)` plays after `reset(seed=s + i)`.
+    always a seat to move and a legal action. There is no other mode: nothing is to be learned from the position after
+    the end, whose rewards are exact, and a row that plays nothing would need care in every learner. Game i under seed s
+    is, action for action, the game that `raw_env(...)` plays after `reset(seed=s + i)`.
 
     Attributes:
         observations: (N, C, H, W) int8, each game as its seat to move sees it.
@@ -92,6 +93,7 @@ class GameVectorEnv:
         self._reward = check_choice("reward", reward, REWARDS)
         most = numba.config.NUMBA_NUM_THREADS
         self.num_envs = check_count("num_envs", num_envs)
+        check_memory("num_envs", self.num_envs, bytes_per_game(variant))
         threads = most if num_threads is None else min(most, check_count("num_threads", num_threads))
         threads = 1 if numba.config.DISABLE_JIT else threads  # plain Python has no atomic counters
         self._helpers = max(1, min(threads, self.num_envs // GAMES_PER_THREAD)) - 1

@@ -52,6 +52,11 @@ def make_endings(variant: Variant, count: int) -> Endings:
     )
 
 
+def bytes_per_game(variant: Variant) -> int:
+    """Return about how much memory a game of a batch takes that is observed."""
+    return int(variant.dtype.itemsize + np.prod(variant.sizes.planes) + variant.num_actions)
+
+
 def codes_of(variant: Variant, count: int) -> Codes:
     """Return the options of `count` games of a variant, (count, k) int64."""
     return np.tile(np.array(variant.codes, np.int64), (count, 1))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.options import shortened
 from ninetka_env.core.tables import frozen
 
 Streams = npt.NDArray[np.uint64]
@@ -25,7 +26,7 @@ def make_streams(seed: int | None, count: int = 1) -> Streams:
     `seed=None` draws fresh entropy from the operating system.
     """
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
-        raise ValueError(f"seed={seed!r}: expected an integer of at least 0, or None")
+        raise ValueError(f"seed={shortened(seed)}: expected an integer of at least 0, or None")
     if seed is None:
         return np.asarray(np.random.SeedSequence().generate_state(count, np.uint64), np.uint64)
     words = [np.random.SeedSequence(int(seed) + i).generate_state(1, np.uint64)[0] for i in range(count)]

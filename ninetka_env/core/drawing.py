@@ -28,6 +28,14 @@ def load_pygame() -> ModuleType:
     return pygame
 
 
+@functools.lru_cache(maxsize=32)
+def load_font(size: float) -> Any:
+    """Return pygame's own font; `ImportError` as in `load_pygame`."""
+    pygame = load_pygame()
+    pygame.register_quit(load_font.cache_clear)  # fonts die with pygame.quit(), which other programs' windows call
+    return pygame.freetype.Font(None, size)
+
+
 Colour: TypeAlias = tuple[int, int, int]
 """RGB."""
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -81,7 +89,7 @@ class Canvas:
 
     def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
         """Write a line with its middle at height y; x is where it begins (`align=0`), or ends (1), or its middle."""
-        line, place = _font(height * self.cell).render(text, colour)
+        line, place = load_font(max(4, 0.72 * height * self.cell)).render(text, colour)
         left = x * self.cell - align * line.get_width() + (place.x if align == 0 else 0)
         self.surface.blit(line, (round(left), round((y + 0.26 * height) * self.cell) - place.y))
 
@@ -96,11 +104,6 @@ class Canvas:
         wood = (pixels[:length, :length] == colour).all(axis=2)
         shaded = np.array(colour) * (1 + 0.035 * grain[wood])[:, None]
         pixels[:length, :length][wood] = np.clip(shaded, 0, 255).astype(np.uint8)
-
-
-@functools.lru_cache(maxsize=32)
-def _font(height: float) -> Any:
-    return load_pygame().freetype.Font(None, max(4, 0.72 * height))
 
 
 def lens(diameter: int) -> tuple[Floats, Floats]:

@@ -34,7 +34,8 @@ def replace_files(contents: Mapping[StrPath, Iterable[bytes]]) -> list[int]:
         for path, pieces in contents.items():
             target = Path(path)
             if not is_special(target):
-                parts[target] = _part(target)
+                with naming(target):
+                    parts[target] = _part(target)
             counts.append(_write(target, parts.get(target), pieces))
         for path, part in parts.items():
             with naming(path):
@@ -62,6 +63,12 @@ def check_writable(path: StrPath) -> None:
             part.unlink()
 
 
+def shown(path: StrPath) -> str:
+    """Return a path as errors tell it: in one line, cut off where it is absurdly long."""
+    text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in os.fspath(path))
+    return text if len(text) <= 300 else f"{text[:300]} ..."
+
+
 def is_special(path: Path) -> bool:
     """Tell whether a path is no file and must not be replaced by one, such as /dev/stdout or a pipe."""
     return path.exists() and not path.is_file()
@@ -74,6 +81,8 @@ def naming(path: StrPath) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, f"cannot write: {error.strerror}", os.fspath(path)) from error
+    except ValueError as error:  # a null character in it
+        raise OSError(errno.EINVAL, f"cannot write: {error}", os.fspath(path)) from error
 
 
 def _write(path: Path, part: Path | None, pieces: Iterable[bytes]) -> int:
@@ -112,7 +121,7 @@ def _goal(path: Path) -> Path:
 def _part(path: Path) -> Path:
     """Return the name of the file, beside the one asked for, that is written first."""
     goal = _goal(path)
-    return goal.with_name(f".{goal.name}.{os.getpid()}.part")
+    return goal.with_name(f".{goal.name[-40:]}.{os.getpid()}.part")  # no name is too long for it that is not itself
 
 
 def _sync_folder(folder: Path) -> None:

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from ninetka_env.core.batch import new_games
 from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import as_action, check_choice, check_count
+from ninetka_env.core.options import as_action, check_choice, check_count, shortened
 from ninetka_env.core.outcome import DRAWN, REWARDS, write_rewards_of
 from ninetka_env.core.registry import Definition, Variant, get_definition
+from ninetka_env.core.text import quote
 from ninetka_env.core.verbs import (
     Mask,
     Records,
@@ -29,6 +30,10 @@ from ninetka_env.core.verbs import num_actions as count_actions
 
 EVENTS = ("resigned", "time", "left")
 """What can end a game before the rules do: a seat resigns, runs out of time, or leaves."""
+
+
+MOST_NAMED = 100
+"""Legal actions that an error names, at most."""
 
 
 class Event(NamedTuple):
@@ -215,8 +220,8 @@ class Game:
 
     def action_index(self, name: str) -> int:
         """Return the action of a name given by `action_name`; raises `ValueError` for other text."""
-        if not name.isascii() or not name.isdigit():
-            raise ValueError(f"no action {name!r}: expected a number")
+        if not name.isascii() or not name.isdigit() or len(name) > 9:
+            raise ValueError(f"no action {quote(name)}: expected a number")
         return int(name)
 
     @classmethod
@@ -241,12 +246,14 @@ class Game:
 
     def describe_illegal(self, action: int) -> str:
         """Say why an action is illegal: what it is, and what is allowed."""
-        what = f"action {action}"
+        what = f"action {shortened(action)}"
         if 0 <= action < self.num_actions and self.action_name(action) != str(action):
             what += f" ({self.action_name(action)})"
         if self.is_over:
             return f"{what} is illegal{self._where()}: the game is over"
         legal = [self.action_name(int(one)) for one in self.legal_actions()]
+        if len(legal) > MOST_NAMED:
+            legal = [*legal[:MOST_NAMED], f"... ({len(legal)} in all)"]
         return f"{what} is illegal for seat {self.to_move}{self._where()}: legal are {', '.join(legal)}"
 
     def _where(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import reprlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +23,26 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
     raise ValueError(f"{name}={shortened(value)}: expected one of {', '.join(map(repr, allowed))}")
 
 
-def check_count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+MOST_COUNTED = 1 << 53
+"""Nobody counts further: compiled code has 64 bits, and floats are exact up to here."""
+
+
+def check_count(name: str, value: Any, least: int = 1, most: int = MOST_COUNTED) -> int:
     """Return an option that counts something as int; `ValueError` unless it is an integer within the bounds."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limit = "" if most is None else f" and at most {most}"
+    if not whole or not least <= value <= most:
+        limit = f" and at most {most}" if most < MOST_COUNTED or (whole and value > most) else ""
         raise ValueError(f"{name}={shortened(value)}: expected an integer of at least {least}{limit}")
     return int(value)
+
+
+def check_memory(name: str, value: int, bytes_each: int) -> None:
+    """Raise `ValueError` if `value` things of `bytes_each` bytes are more than the machine has memory for."""
+    known = hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= os.sysconf_names.keys()
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else 1 << 40
+    if value * bytes_each > most:
+        needed, there = (f"{size / (1 << 30):.3g} GiB" for size in (value * bytes_each, most))
+        raise ValueError(f"{name}={shortened(value)}: would take {needed} of memory, of which there are {there}")
 
 
 def check_scale(name: str, value: Any) -> float:
@@ -40,9 +55,12 @@ def check_scale(name: str, value: Any) -> float:
 
 def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
     """Return one action per game as (count,) int64; `TypeError` or `ValueError` if they are no such integers."""
-    chosen = np.asarray(actions)
+    try:
+        chosen = np.asarray(actions)
+    except ValueError:  # sequences of different lengths
+        raise ValueError(f"actions: expected shape ({count},), got {shortened(actions)}") from None
     if chosen.dtype.kind not in "iu":
-        raise TypeError(f"actions: expected integers, got {chosen.dtype}")
+        raise TypeError(f"actions: expected integers, got {shortened(chosen.dtype)}")
     if chosen.shape != (count,):
         raise ValueError(f"actions: expected shape ({count},), got {chosen.shape}")
     return np.ascontiguousarray(chosen, np.int64)
@@ -58,9 +76,17 @@ def as_action(action: Any, num_actions: int) -> int:
 
 
 def shortened(value: Any) -> str:
-    """Return a value's repr, cut off where it is long."""
-    text = repr(value)
+    """Return a value's repr in one line, cut off where it is long; where it has none, what kind of thing it is."""
+    try:
+        text = _SHORT.repr(value) if type(value) in (list, tuple, dict, set, frozenset) else repr(value)
+    except Exception:  # of an int of thousands of digits, of what holds itself a thousand times, or anybody's own
+        text = f"<{type(value).__name__}>"
+    text = " ".join(map(str.strip, text.split("\n")))
     return text if len(text) <= 80 else f"{text[:80]} ..."
+
+
+_SHORT = reprlib.Repr()  # looks at the first few things in a collection only: the same one may be in it 2 ** 30 times
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = 20
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Definition:
-    """Everything that generic code must know of a game; see docs/adding-a-game.md."""
+    """Everything that generic code must know of a game; see docs/guides/adding-a-game.md."""
 
     name: str
     """How commands and configurations call it: lower-case letters."""
@@ -318,6 +318,6 @@ def _parse(definition: Definition, items: Iterable[str]) -> dict[str, Any]:
         if not equals:
             raise ValueError(f"{definition.name}: expected option=value, found {shortened(item)}")
         if key in values:
-            raise ValueError(f"{definition.name}: option {key!r} is given twice")
+            raise ValueError(f"{definition.name}: option {shortened(key)} is given twice")
         values[key] = definition.option(key).parse(value)
     return values

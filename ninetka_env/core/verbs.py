@@ -27,6 +27,7 @@ from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.text import did_you_mean
+from ninetka_env.core.trace import Trace, note
 
 Record: TypeAlias = Any
 """One game: an element of `Records`; mypy cannot know its fields. Every game's has `num_players` and `to_move`."""
@@ -50,6 +51,7 @@ _CALLERS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     lambda function: lambda a, b: function(a, b),
     lambda function: lambda a, b, c: function(a, b, c),
     lambda function: lambda a, b, c, d: function(a, b, c, d),
+    lambda function: lambda a, b, c, d, e: function(a, b, c, d, e),
 )
 """By the number of arguments less one: what numba compiles in place of a verb."""
 
@@ -311,6 +313,15 @@ def playout(game: Record, streams: Streams, index: int) -> None:
     """
     while not is_over(game):
         play(game, random_action(game, streams, index))
+
+
+@verb
+def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
+    """Play a game to its end as `playout` does, and note each turn in `trace`."""
+    while not is_over(game):
+        action = random_action(game, streams, index)
+        note(trace, game.to_move, action)
+        play(game, action)
 
 
 @verb

@@ -18,6 +18,7 @@ export class Analysis {
     this.winners = [];
     this.wanted = "";
     this.problem = "";
+    this.compiling = false;
   }
 
   /** Ask for what is in sight, or let the server rest. */
@@ -40,6 +41,7 @@ export class Analysis {
   }
 
   async ask() {
+    this.compiling = false;
     try {
       await this.app.link.say({ type: "analyse", ply: this.view.ply, engine: this.engine });
       this.problem = "";
@@ -59,11 +61,12 @@ export class Analysis {
   hear(message) {
     if (message.type === "lost") this.wanted = ""; // ask again when the line is back
     if (message.engine && message.engine !== this.engine) return;
+    this.compiling = message.type === "compiling";
     if (message.type === "analysis") this.found = message;
     else if (message.type === "shares") this.shares = message.shares;
     else if (message.type === "exact") this.exact = message;
     else if (message.type === "winners") this.winners = message.winners;
-    else return;
+    else if (!this.compiling) return;
     if (this.view.tab === "analysis") this.view.draw();
   }
 
@@ -104,7 +107,7 @@ export class Analysis {
     const engines = h("fieldset", { class: "row" }, h("legend", { class: "unseen" }, "Who analyses"), Object.entries(ENGINES).map(([engine, label]) => h("label", { class: "choice" },
       h("input", { type: "radio", name: "engine", value: engine, checked: engine === this.engine, disabled: !this.app.welcome.agents.includes(engine), change: () => this.choose(engine) }), h("span", {}, label))));
     const { current } = this;
-    if (!current) return h("div", { class: "analysis" }, engines, h("p", { class: "faint" }, "Thinking … (the first time this takes up to a minute)"));
+    if (!current) return h("div", { class: "analysis" }, engines, h("p", { class: "faint" }, this.compiling ? "Compiling, once: this can take a minute or two …" : "Thinking …"));
     const seats = this.view.state.seats.length;
     return h("div", { class: "analysis" }, engines,
       h("h3", {}, "Chance to win"), chances(current.shares),

@@ -73,6 +73,9 @@ function hear(message) {
     }
     view.update(message);
   } else if (message.type === "notice") toast(message.text);
+  else if (message.type === "compiling" && !view) {
+    if (!welcome) main.replaceChildren(h("p", { class: "loading" }, "Compiling the rules, once: this takes some seconds …"));
+  }
   else view?.hear(message);
 }
 

@@ -136,7 +136,7 @@ export class TableView {
     const open = state.seats[position.toMove].kind === "open";
     const whose = mine ? (state.you.length > 1 ? `Your turn, ${COLOURS[position.toMove]}` : "Your turn")
       : open ? `Waiting for somebody to play ${COLOURS[position.toMove]}`
-        : state.seats[position.toMove].agent ? (state.paused ? "Paused" : `${colour} is thinking …`) : `${names[position.toMove]}'s turn`;
+        : state.seats[position.toMove].agent ? (state.paused ? "Paused" : state.compiling ? `Compiling ${names[position.toMove]}, once …` : `${colour} is thinking …`) : `${names[position.toMove]}'s turn`;
     return [whose, passed + (open ? "Send them the address of this page, or sit down yourself." : hints[position.phase])];
   }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -276,3 +277,12 @@ def test_equal_positions_are_equal_games_however_they_were_reached() -> None:
         other.play(node)
     assert one == other
     assert hash(one) == hash(other)
+
+
+def test_many_may_ask_at_once_what_may_be_drawn() -> None:
+    """Asking writes nothing into the game, so that threads do not see each other's notes."""
+    game = drawing_game()
+    expected = game.legal_actions().tolist()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: game.legal_actions().tolist(), range(2000)))
+    assert found == [expected] * 2000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kropki_reference import ReferenceGame
+from kropki.reference import ReferenceGame
 
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import get_definition, load_variant

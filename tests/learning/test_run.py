@@ -116,6 +116,65 @@ def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monk
     assert [event.step for event in events.Scalars("wins/2 players, random")] == list(range(1, 6))
 
 
+def test_a_run_that_is_killed_after_its_first_round_goes_on(tmp_path, monkeypatch):
+    log, rounds = Journal.log, []
+
+    def killed(journal, progress, numbers):
+        line = log(journal, progress, numbers)
+        rounds.append(progress)
+        if len(rounds) == 1:
+            raise KeyboardInterrupt
+        return line
+
+    monkeypatch.setattr(Journal, "log", killed)
+    settings = ("threads=1", *SMALL["alphazero"], "alphazero.rounds=2")
+    assert train(tmp_path, *settings, options=("--games", "0")).exit_code == 130
+    assert train(tmp_path, *settings, options=("--games", "0", "--resume")).exit_code == 0
+    assert rounds == [0.5, 1.0]
+
+
+def test_what_a_killed_process_left_of_its_first_file_is_no_run(tmp_path):
+    (tmp_path / "quick").mkdir()
+    (tmp_path / "quick" / ".config.yaml.1.part").write_text("na")
+    assert train(tmp_path, *SMALL["alphazero"], "threads=1", options=("--games", "0")).exit_code == 0
+    assert not list((tmp_path / "quick").glob(".*"))
+
+
+@pytest.mark.parametrize("games", ["1000000000000000000", "99999999999999", "9" * 400])
+def test_absurd_games_are_refused_before_training(tmp_path, games):
+    done = train(tmp_path, *SMALL["alphazero"], options=("--games", games))
+    assert done.exit_code == 2
+    assert "num_games=" in done.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", ""])
+def test_a_run_has_a_folder_of_its_own(tmp_path, name):
+    done = train(tmp_path, f"name='{name}'")
+    assert done.exit_code == 2
+    assert f"name={name!r}: expected up to 100 of" in done.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda about: about["notes"].pop("rng"),
+        lambda about: about["notes"].update(positions="x", rounds="x", rollouts=[]),
+    ],
+)
+def test_a_checkpoint_that_lacks_what_its_run_needs_is_named(tmp_path, change):
+    settings = (*SMALL["alphazero"], "threads=1")
+    assert train(tmp_path, *settings, options=("--games", "0")).exit_code == 0
+    (path,) = (tmp_path / "quick").glob("step-*.json")
+    about = json.loads(path.read_text())
+    change(about)
+    path.write_text(json.dumps(about))
+    done = train(tmp_path, *settings, options=("--games", "0", "--resume"))
+    assert done.exit_code == 2
+    assert "quick: cannot go on from its newest checkpoint: " in done.output
+
+
 def test_a_full_disk_ends_training_and_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     fsync, calls = os.fsync, iter(range(100))
 

@@ -14,8 +14,7 @@ import pytest
 from conftest import ALL_OPTIONS, Options, position_after, random_position, random_positions
 
 from ninetka_env.api.screen import save_png
-from ninetka_env.core import drawing
-from ninetka_env.core.drawing import Window
+from ninetka_env.core.drawing import Window, load_font, load_pygame
 from ninetka_env.games.ninetka import picture
 from ninetka_env.games.ninetka.describe import last_landing
 from ninetka_env.games.ninetka.game import Game
@@ -136,10 +135,17 @@ def test_picture_is_the_same_each_time_and_leaves_the_game_alone():
     for game in SHOWN[::5]:
         before = str(game)
         first = render_rgb(game, SIZE)
-        for cache in (picture._background, picture._stone_sprite, picture._mark_sprite, drawing._font):
+        for cache in (picture._background, picture._stone_sprite, picture._mark_sprite, load_font):
             cache.cache_clear()
         assert (render_rgb(game, SIZE) == first).all()
         assert str(game) == before
+
+
+def test_pictures_outlive_pygames_quitting():
+    """As when somebody else's window is closed, such as those of Gymnasium's wrappers."""
+    before = render_rgb(SHOWN[0], SIZE)
+    load_pygame().quit()
+    assert (render_rgb(SHOWN[0], SIZE) == before).all()
 
 
 @pytest.mark.parametrize("game", SHOWN, ids=repr)

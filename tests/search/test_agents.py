@@ -16,7 +16,7 @@ from ninetka_agents.agent import GameRandom, game_streams
 from ninetka_agents.ninetka import maxn
 from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.ninetka.solver import solver
-from ninetka_agents.search import uct as mcts
+from ninetka_agents.search import uct
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import GAME, Phase
@@ -26,6 +26,7 @@ SPECS = [
     "maxn:depth=2",
     "maxn:depth=2,random_ties=true",
     "mcts:simulations=30",
+    "mcts:simulations=30,rave",
     "solver:nodes=50,simulations=30",
 ]
 PHASES = "phases:placement=random,movement=[mcts:30,exploration=0.5]"
@@ -155,11 +156,25 @@ def test_an_agent_is_made_for_a_game(game):
         ("net:game=ninetka", "ninetka", r"unknown option 'game', allowed are path"),
         (None, "ninetka", r"agent None: expected text"),
         ("random" + "x" * 2000, "ninetka", r"expected text of at most 2000 characters"),
+        ("x" * 5000, "ninetka", r"expected text of at most 2000 characters"),
+        ("net:" + "x" * 1990, "ninetka", r"checkpoint xxx.* \.\.\.: cannot be read: File name too long"),
+        ("net:a\0b\n", "ninetka", r"checkpoint a\\x00b\\n.json: cannot be read: "),
+        ("phases:placement=[net:" + "x" * 1900 + "]", "ninetka", "cannot be read: File name too long"),
+        ("mcts:exact=" + "9" * 30, "ninetka", r"exact=9{30}: expected an integer of at least 0 and at most 9007"),
+        ("maxn:depth=" + "9" * 30, "ninetka", r"depth=9{30}: expected an integer of at least 1 and at most 9007"),
+        ("maxn:threads=" + "9" * 30, "ninetka", r"threads=9{30}: expected"),
+        ("maxn:depth=" + "9" * 1900, "ninetka", r"agent 'maxn:depth=9.*: option depth='9.*must be a number|depth=9.*"),
+        ("solver:" + "9" * 30, "ninetka", r"nodes=9{30}: expected"),
+        ("net:simulations=99999999999", "ninetka", r"simulations=99999999999: expected .* and at most 1048576"),
+        ("net:simulations=8,playouts=99999999999", "ninetka", r"playouts=99999999999: expected .* at most 16777216"),
+        ("net:simulations=1000000", "ninetka", r"simulations=1000000: with 256 playouts each in one tree, expected"),
+        ("net:threads=" + "9" * 30, "ninetka", r"threads=9{30}: expected"),
     ],
 )
 def test_a_wrong_game_or_text_is_named(spec, game, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         make_agent(spec, game)
+    assert len(str(caught.value)) < 500
 
 
 # What all agents promise
@@ -249,8 +264,8 @@ KERNELS = [
     maxn._act,
     maxn._search_first,
     maxn._evaluate_first,
-    mcts._act,
-    mcts._search_first,
+    uct._act,
+    uct._search_first,
     solver._solve_all,
 ]
 
@@ -264,7 +279,7 @@ def test_every_entry_is_compiled_once():
         for one in (game, game.copy(), pickle.loads(pickle.dumps(game))):
             maxn.evaluate(one)
             maxn.search(one, 2)
-            mcts.search(one, 5, np.random.default_rng(0), exploration=1)
+            uct.search(one, 5, np.random.default_rng(0), exploration=1)
 
     batch = np.concatenate([random_position(Options(n), n, 50).records for n in (2, 3, 4)])
     use_all(batch[:1])

@@ -11,7 +11,8 @@ from conftest import ALL_OPTIONS, Options, board_of, position_after, random_posi
 from ninetka.brute import winners_of_moves
 
 from ninetka_agents import make_agent
-from ninetka_agents.search.uct import MctsAgent, search
+from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.search.uct import search
 from ninetka_env import ninetka_v0
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.games.ninetka.game import Game

@@ -313,20 +313,30 @@ def test_samples_of_a_copys_action_space_are_legal_and_go_on_alike(duplicate):
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
+@pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("turn_order", ["restart", "continue"])
-def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, turn_order):
+def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, mode, turn_order):
     """With a fixed seat and opponents that draw nothing, no chance is left in which the two could differ."""
     options = {"num_players": num_players, "turn_order": turn_order, "seat": num_players - 1, "opponents": Fixed(-1)}
-    envs = one_seat_vector(4, **options)
-    single = SyncVectorEnv([lambda: one_seat(**options)] * 4, autoreset_mode=AutoresetMode.SAME_STEP)
+    envs = one_seat_vector(4, **options, autoreset_mode=mode)
+    single = SyncVectorEnv([lambda: one_seat(**options)] * 4, autoreset_mode=mode)
+    assert envs.metadata["autoreset_mode"] is mode
     rng, ended = np.random.default_rng(0), 0
     assert_equal(envs.reset(seed=0), single.reset(seed=0))
     for _ in range(120):
-        actions = np.array([masked(rng, mask) for mask in envs.action_masks()])
+        actions = actions_for(envs, rng)
         one, two = envs.step(actions), single.step(actions)
         assert_equal(one, two)
-        ended += one[2].sum()
+        over = one[2]
+        ended += over.sum()
+        if mode is AutoresetMode.DISABLED and over.any():
+            assert_equal(*(each.reset(options={"reset_mask": over.copy()}) for each in (envs, single)))
     assert ended >= 8
+
+
+def actions_for(envs, rng):
+    """Draw a legal action per game; where nothing is legal one that no game ever allows."""
+    return np.array([masked(rng, mask) if mask.any() else -7 for mask in envs.unwrapped.action_masks()])
 
 
 def assert_equal(one, two):
@@ -350,6 +360,100 @@ def assert_equal_infos(infos, expected):
         there = expected[f"_{name}"]
         assert (infos[f"_{name}"] == there).all(), f"_{name}"
         assert (infos[name][there] == expected[name][there]).all(), name
+
+
+def test_a_game_that_ended_restarts_in_the_next_step_whatever_its_action():
+    envs = one_seat_vector(6, num_players=3, opponents="random", autoreset_mode="NEXT_STEP")
+    seen, infos = envs.reset(seed=0)
+    rng, over, restarted = np.random.default_rng(0), np.zeros(6, np.bool_), 0
+    for _ in range(120):
+        seats = infos["seat"]
+        seen, rewards, now_over, _, infos = envs.step(actions_for(envs, rng))
+        assert not rewards[~now_over].any()
+        assert not now_over[over].any()
+        assert (now_over == ~infos["action_mask"].any(axis=1)).all()
+        assert not {"final_obs", "final_info"} & set(infos)
+        for i in np.flatnonzero(over):
+            assert envs._table.game(i).ply < 3  # at most the two other seats have moved
+            restarted += 1
+        for i in np.flatnonzero(now_over):
+            assert infos["seat"][i] == seats[i]
+            assert_last_view(seen[i], rewards[i], int(seats[i]), "win")
+        over = now_over
+    assert restarted > 12
+
+
+def test_an_illegal_action_beside_a_game_that_ended_moves_nothing():
+    envs = one_seat_vector(2, seat=0, opponents=Fixed(), autoreset_mode="NEXT_STEP")
+    rng, over = np.random.default_rng(0), np.zeros(2, np.bool_)
+    envs.reset(seed=0)
+    while not over.any():
+        over = envs.step(actions_for(envs, rng))[2]
+    envs.reset(options={"reset_mask": np.array([False, True])})  # so that only the first is over
+    before = envs._table.games.tobytes()
+    with pytest.raises(ValueError, match=r"^game 1: action 0 \(A11\)"):
+        envs.step(np.array([0, 0]))
+    assert envs._table.games.tobytes() == before
+    assert not envs.step(np.array([0, 24]))[2].any()
+
+
+def test_a_game_that_is_over_and_not_reset_is_refused():
+    envs = one_seat_vector(1, seat=0, opponents=Fixed(), autoreset_mode="Disabled")
+    envs.reset(seed=0)
+    while not envs.step(actions_for(envs, np.random.default_rng(0)))[2].any():
+        pass
+    with pytest.raises(ValueError, match=r"game 0: .*over"):
+        envs.step(np.array([24]))
+
+
+def test_a_mask_says_which_games_start_anew():
+    envs = one_seat_vector(3, seat=0, opponents=Fixed())
+    envs.reset(seed=0)
+    envs.step(np.array([24, 24, 24]))
+    where = np.array([False, True, False])
+    _, infos = envs.reset(options={"reset_mask": where})
+    assert [envs._table.game(i).ply for i in range(3)] == [2, 0, 2]
+    assert (infos["_action_mask"] == where).all()
+    for wrong in (np.ones(3), np.ones(2, np.bool_), np.zeros(3, np.bool_), [True, True, True], None):
+        with pytest.raises(ValueError, match=r"^reset_mask=.*expected \(3,\) bool, at least one"):
+            envs.reset(options={"reset_mask": wrong})
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_a_mode_is_a_member_of_gymnasiums_enum_or_its_name_or_value(mode):
+    for spelling in (mode, mode.name, mode.value):
+        envs = gymnasium.make_vec(ID, num_envs=2, opponents="random", autoreset_mode=spelling)
+        assert envs.metadata["autoreset_mode"] is mode
+    assert OneSeatVectorEnv.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    for wrong in ("next", None, 1, ["NextStep"]):
+        with pytest.raises(ValueError, match=r"^autoreset_mode=.*'NEXT_STEP', 'NextStep', 'SAME_STEP'"):
+            one_seat_vector(2, autoreset_mode=wrong)
+
+
+def test_many_games_are_drawn_one_frame_each():
+    pytest.importorskip("pygame")
+    envs = gymnasium.make_vec(ID, num_envs=3, opponents="random", seat=0, render_mode="rgb_array")
+    assert envs.render_mode == "rgb_array"
+    envs.reset(seed=0)
+    envs.step(np.array([24, 24, 27]))
+    frames = envs.render()
+    assert isinstance(frames, tuple)
+    single = one_seat(opponents="random", seat=0, render_mode="rgb_array")
+    for index, frame in enumerate(frames):
+        assert (frame.dtype, frame.ndim) == (np.uint8, 3)
+        single._table.games[:], single._table.last_actions[:] = (
+            envs.unwrapped._table.games[index],
+            envs.unwrapped._table.last_actions[index],
+        )
+        assert (frame == single.render()).all()
+    texts = one_seat_vector(2, opponents="random", render_mode="ansi")
+    texts.reset(seed=0)
+    assert [type(text) for text in texts.render()] == [str, str]
+    with pytest.raises(ValueError, match="render_mode=None"):
+        one_seat_vector(2).render()
+    for mode in ("human", "4k"):
+        with pytest.raises(ValueError, match=rf"render_mode='{mode}': expected one of None, 'rgb_array', 'ansi'"):
+            gymnasium.make_vec(ID, num_envs=2, render_mode=mode)
 
 
 @pytest.mark.parametrize("reward", ["win", "score"])

@@ -73,6 +73,15 @@ def test_paths_that_cannot_be_written_are_named(tmp_path, append):
     assert (tmp_path / "file").read_text() == "x"
 
 
+def test_a_name_may_be_as_long_as_the_system_allows_but_hold_no_null_character(tmp_path):
+    for name in ("a" * 255, "é" * 127, "a" * 200 + ".txt", "\udcff\n"):
+        assert write_records(tmp_path / name, three_games()) == 3
+        assert len(list(read_records(tmp_path / name))) == 3
+    for append in (False, True):
+        with pytest.raises(OSError, match=r"cannot write: .*null"):
+            write_records(tmp_path / "a\0b", three_games(), append=append)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_full_disk_is_reported():
     with pytest.raises(OSError, match="cannot write: No space left") as caught:

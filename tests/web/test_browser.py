@@ -20,7 +20,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 CHROMIUM = os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: `make browser` installs one")
 
-SLOW = 90_000
+SLOW = 300_000
 """Milliseconds for what may wait for a compiler."""
 
 expect.set_options(timeout=SLOW)

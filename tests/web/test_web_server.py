@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import string
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +19,13 @@ from web_helpers import Client, Server, running
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from ninetka_env.api.record_files import read_records
+from ninetka_env.api.records import format_record
 from ninetka_web.analysis import BUDGETS
+from ninetka_web.players import agent_of
 from ninetka_web.protocol import MAX_MESSAGE, RefusedError, read_message
 from ninetka_web.server import is_loopback, is_own_host, own_names
+from ninetka_web.tables import Table
 
 
 @pytest.fixture(scope="module")
@@ -325,6 +331,22 @@ def test_every_text_is_read_or_refused_with_a_reason(text: str) -> None:
         reason = str(refusal)
         assert reason
     assert len(reason) < 400
+
+
+@pytest.mark.parametrize("spec", ["gtp:touch {}", "gtp:[touch {}]", "gtp:command=touch", "phases:movement=[gtp:ls]"])
+def test_no_browser_and_no_record_starts_a_program(spec: str, tmp_path: Path) -> None:
+    program = spec.format(tmp_path / "started")
+    for message in ({"type": "create", "seats": ["me", program]}, {"type": "analyse", "ply": 0, "engine": program}):
+        with pytest.raises(RefusedError):
+            read_message(json.dumps(message))
+    for game in ("ninetka", "go"):
+        with pytest.raises(ValueError, match=r"no agent '(gtp|phases)"):
+            agent_of(program, game)
+    record = next(read_records(Path(__file__).parents[1] / "ninetka" / "games.txt"))
+    text = format_record(replace(record, tags=dict.fromkeys(record.seats, program)))
+    shown = Table.of_record(next(read_records(io.StringIO(text))))
+    assert [seat.agent for seat in shown.seats] == [""] * len(record.seats)
+    assert not list(tmp_path.iterdir())
 
 
 def test_agents_are_chosen_from_a_list() -> None:

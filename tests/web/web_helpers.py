@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,17 +14,19 @@ from typing import Any, Self
 
 from websockets.sync.client import ClientConnection, connect
 
-WAIT = 120
-"""Seconds before a silent server counts as broken; the first answer may wait for a compiler."""
+WAIT = 300
+"""Seconds before a silent server counts as broken; the first answer of the last agent waits for all to be compiled."""
 
 
 class Server:
     """`ninetka play` in a process."""
 
-    def __init__(self, data: Path, port: int = 0) -> None:
+    def __init__(self, data: Path, port: int = 0, cache: Path | None = None) -> None:
+        """Start it; with a `cache` of its own it compiles, and what it says on stderr is kept."""
         play = [sys.executable, "-m", "ninetka_train.cli", "play", "--no-browser"]
         command = [*play, "--data", str(data), "--port", str(port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        own: dict[str, Any] = {"env": os.environ | {"NUMBA_CACHE_DIR": str(cache)}, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **(own if cache else {}))
         assert self.process.stdout
         line = self.process.stdout.readline()
         match = re.search(r"http://127\.0\.0\.1:(\d+)/", line)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from ninetka_web import commands
 
@@ -17,7 +21,56 @@ if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that hel
     from ninetka_agents.agent import Agent
     from ninetka_train.judging.arena import Progress, Results, Settings
 
+UsageError: Any = typer.BadParameter.__base__
+"""What is wrong on a command line; typer brings a click of its own or takes the one installed."""
+
+
+@contextmanager
+def _ending_in_a_line() -> Iterator[None]:
+    """End the command in a line where it was stopped, cannot print, or was given overlong arguments."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except UsageError as error:
+        error.message = "\n".join(map(_shortened, str(error.message).split("\n")))
+        raise
+    except KeyboardInterrupt:
+        _fail("stopped", code=130)
+    except OSError as error:
+        _end_output()
+        if error.errno == errno.EPIPE:  # the reader has seen enough
+            raise typer.Exit(1) from None
+        _fail(error if error.filename is not None else f"standard output: {error.strerror}", code=1)
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= 300 else f"{line[:300]} ..."
+
+
+def _end_output() -> None:
+    """Let what still waits to be printed go nowhere, since Python would fail to print it at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Commands(TyperGroup):
+    """All commands, whatever they do."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the arguments before the command's name."""
+        with _ending_in_a_line():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the command's own arguments and run it."""
+        with _ending_in_a_line():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
+    cls=_Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -28,6 +81,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files may hold what the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="ninetka")
 
 
@@ -51,7 +107,9 @@ def ninetka(
 
 
 def _fail(message: object, code: int = 2) -> NoReturn:
-    """End the command with an error message."""
+    """End the command with an error message; what printing raised is told by `_ending_in_a_line`."""
+    if isinstance(message, OSError) and message.errno is not None and message.filename is None:
+        raise message
     typer.echo(f"error: {_explain(message)}", err=True)
     raise typer.Exit(code)
 
@@ -59,7 +117,9 @@ def _fail(message: object, code: int = 2) -> NoReturn:
 def _explain(message: object) -> str:
     """Say what is wrong, first the file if it is one."""
     if isinstance(message, OSError) and message.filename is not None:
-        return f"{message.filename}: {message.strerror}"
+        from ninetka_env.core.files import shown
+
+        return f"{shown(os.fsdecode(message.filename))}: {message.strerror}"
     return str(message)
 
 
@@ -78,7 +138,9 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r}: expected an integer") from None
+        from ninetka_env.core.text import quote
+
+        raise typer.BadParameter(f"{quote(text)}: expected an integer") from None
 
 
 def _integer_option(*names: str, help: str) -> Any:  # typer's name
@@ -119,6 +181,8 @@ def train(
             _fail(error)
         except OSError as error:
             _fail(f"{_explain(error)}; checkpoints written before are whole: go on with --resume", code=1)
+        except MemoryError:
+            _fail("training does not fit into memory: choose smaller settings", code=1)
         except KeyboardInterrupt:
             _fail("stopped: go on with --resume", code=130)
 
@@ -221,20 +285,26 @@ def evaluate(
         with _progress_bar(_count_games(settings)) as progress:
             saved = _SavedGames(games_file) if games_file else None
             results = play_games(chosen, players, games, **options, progress=progress, finished=saved)
+        evaluation = summarise(results, tournament=tournament, exact=exact)
     except AgentError as error:
-        _fail(error, code=1)
-    except (MemoryError, OverflowError):
+        _fail(str(error).partition("\n")[0], code=1)  # without the position that follows
+    except MemoryError:
         _fail(f"{games} games of these agents do not fit into memory")
-    evaluation = summarise(results, tournament=tournament, exact=exact)
-    print_report(evaluation)
     failures = [saved.failure] if saved and saved.failure else []
     try:
         if json_file:
             write_json(evaluation, json_file)
     except OSError as error:
         failures.append(error)
-    if failures:
-        _fail("; ".join(map(_explain, failures)))
+    try:
+        print_report(evaluation)
+        for failure in evaluation.failures:
+            typer.echo(f"lost by a failure: {failure}", err=True)
+    finally:
+        if failures:
+            _fail("; ".join(map(_explain, failures)))
+    if evaluation.failures:
+        _fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
 
 
 def _prepare(
@@ -314,6 +384,23 @@ class _SavedGames:
 
 
 @app.command()
+def gtp(
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="SPEC", help="Who plays, such as mcts:simulations=10000.")
+    ] = "mcts:simulations=10000",
+    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as go:komi=6.5,ko=positional.")] = "go",
+    seed: Annotated[int | None, _integer_option("--seed", help="Of the agent's random numbers.")] = None,
+    log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Add what is said to this file.")] = None,
+) -> None:
+    """Play Go for a program that speaks the Go Text Protocol, such as Sabaki: an engine on stdin and stdout."""
+    with _failing("engines"):
+        from ninetka_agents.go.gtp.engine import serve
+        from ninetka_train import package_version
+
+        serve(agent, game, package_version(), seed, log)
+
+
+@app.command()
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Games as `evaluate --save-games` writes them.")],
     game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
@@ -334,8 +421,6 @@ def replay(
         else:
             save_png(position_at(record, ply), png)
             typer.echo(f"wrote {png}")
-    except BrokenPipeError:  # the reader has seen enough
-        raise
     except (ValueError, OSError, ImportError) as error:
         _fail(error)
 

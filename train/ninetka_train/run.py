@@ -28,7 +28,7 @@ from ninetka_agents.parts import parts_of
 from ninetka_env.api.record_files import write_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
-from ninetka_train.judging.arena import Results, play_games
+from ninetka_train.judging.arena import Results, make_settings, play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.report import as_dict, game_records
 from ninetka_train.learning.alphazero import train_alphazero
@@ -63,6 +63,8 @@ def run(
         ValueError: if the folder exists already, is missing or not fit to resume from.
         OSError: naming the file that cannot be written; checkpoints written before stay as they are.
     """
+    for players in config.players if games else ():
+        make_settings(("net", "its opponent"), players, games, game=config.game)  # what is wrong with them is told now
     _prepare(config, folder, resume)
     if not (folder / EVALUATION).exists():
         journal = Journal(folder)
@@ -81,9 +83,10 @@ def _prepare(config: TrainConfig, folder: Path, resume: bool) -> None:
     if resume:
         _check_resumable(config, folder)
         return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or any(not _is_left(path) for path in folder.iterdir())):
         raise ValueError(f"{folder} exists: resume that run, name this one otherwise (--set name=...), or remove it")
     folder.mkdir(parents=True, exist_ok=True)
+    _remove_left(folder)
     text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
     replace_file(folder / CONFIG, [text.encode()])
 
@@ -98,8 +101,17 @@ def _check_resumable(config: TrainConfig, folder: Path) -> None:
         raise ValueError(
             f"{folder}: cannot be resumed with other settings than it was begun with: {', '.join(changed)}"
         )
-    for left in folder.glob(".*.part"):  # of a process that was killed while it wrote
-        left.unlink()
+    _remove_left(folder)
+
+
+def _remove_left(folder: Path) -> None:
+    for path in filter(_is_left, folder.iterdir()):
+        path.unlink()
+
+
+def _is_left(path: Path) -> bool:
+    """Tell whether a file was left by a process that was killed while it wrote."""
+    return path.name.startswith(".") and path.suffix == ".part"
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

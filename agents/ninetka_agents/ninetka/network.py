@@ -32,6 +32,7 @@ from ninetka_agents.ninetka.features import (
     make_features,
     scales,
 )
+from ninetka_env.core.options import shortened
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import (
     COLUMN_LINE,
@@ -73,7 +74,7 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         """Raise `ValueError` for a shape that cannot be built."""
         if self.mixing not in MIXINGS:
-            raise ValueError(f"mixing={self.mixing!r}: expected one of {', '.join(map(repr, MIXINGS))}")
+            raise ValueError(f"mixing={shortened(self.mixing)}: expected one of {', '.join(map(repr, MIXINGS))}")
         if min(self.width, self.blocks, self.heads) < 1:
             raise ValueError(f"{self}: width, blocks and heads must be at least 1")
         if self.mixing == "attention" and self.width % self.heads:

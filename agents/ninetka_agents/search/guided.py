@@ -99,8 +99,12 @@ class GuidedSearch:
             ValueError: if an option is out of range.
         """
         self._evaluate = evaluate
-        self._simulations = check_count("simulations", simulations)
-        self._playouts = check_count("playouts", playouts, most=tree.MOST_SIMULATIONS // self._simulations)
+        self._simulations, self._playouts = check_count("simulations", simulations), check_count("playouts", playouts)
+        if self._simulations * self._playouts > tree.MOST_SIMULATIONS:
+            raise ValueError(
+                f"simulations={simulations}: with {playouts} playouts each in one tree, expected at most "
+                f"{tree.MOST_SIMULATIONS} playouts in all"
+            )
         self._gumbel_scale = check_scale("gumbel_scale", gumbel_scale)
         self._exact = check_count("exact", exact, least=0)
         self._threads = check_threads(threads)

@@ -66,6 +66,8 @@ Rollouts: TypeAlias = tuple[int, float]
 
 CHUNK = 8
 """Games that a thread claims at once."""
+MOST_SIMULATIONS, MOST_CONSIDERED = 1 << 20, 1 << 10
+"""Of a search: its schedule is a table of both."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,9 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an option out of range."""
-        check_count("simulations", self.simulations)
-        check_count("considered", self.considered)
-        check_count("playouts", self.playouts, least=0)
+        check_count("simulations", self.simulations, most=MOST_SIMULATIONS)
+        check_count("considered", self.considered, most=MOST_CONSIDERED)
+        check_count("playouts", self.playouts, least=0, most=tree.MOST_SIMULATIONS)
         check_count("exact", self.exact, least=0)
         for name in ("gumbel_scale", "visit_offset", "value_scale"):
             check_scale(name, getattr(self, name))

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, check_threads, game_streams
+from ninetka_agents.agent import Actions, game_streams
+from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.choices import draw_choice, is_empty
 from ninetka_agents.search.prover import Prover, clear_prover, make_prover
 from ninetka_agents.search.tree import (
@@ -36,7 +37,9 @@ from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Record, Records, choice_action, forced_action, play_choice
 
 EXPLORATION = 0.7
-"""The usual exploration constant c: see `MctsAgent`."""
+"""The usual exploration constant c: see `ninetka_agents.search.mcts.MctsAgent`."""
+MEMORY = 1 << 29
+"""Bytes of the nodes of a search by the clock, at most: as it goes on, it takes as much as it needs."""
 
 
 class SearchResult(NamedTuple):
@@ -50,42 +53,15 @@ class SearchResult(NamedTuple):
     """(num_actions,) int8: the seat proven to win after each action, `UNFINISHED`, -2, where none is."""
 
 
-class MctsAgent:
-    """Plays the most visited action of a UCT search, batched over games and threads."""
-
-    def __init__(
-        self, simulations: int = 1000, exploration: float = EXPLORATION, threads: int = 0, exact: int = 0
-    ) -> None:
-        """Set the search up.
-
-        Args:
-            simulations: playouts per move.
-            exploration: the constant c in wins / visits + c * sqrt(ln(parent's visits) / visits).
-            threads: at most this many threads; 0 for all that numba may use.
-            exact: with two players, most nodes to prove who wins after each slide that is tried; 0 for none.
-
-        Raises:
-            ValueError: if simulations, threads or exact is out of range, or exploration is negative.
-        """
-        self.name = "mcts"
-        self._simulations = check_count("simulations", simulations, most=MOST_SIMULATIONS)
-        self._exploration = check_scale("exploration", exploration)
-        self._threads = check_threads(threads)
-        self._exact = check_count("exact", exact, least=0)
-
-    def act(self, games: Records, rng: np.random.Generator) -> Actions:
-        """Choose actions; see `ninetka_agents.agent.Agent.act`."""
-        actions, like = np.empty(len(games), np.int64), np.empty(0, node_dtype(games.dtype))
-        if len(games):
-            options = (self._simulations, self._exploration, self._exact)
-            run_shared(_act, min(self._threads, len(games)), games, game_streams(games, rng), like, *options, actions)
-        return actions
+def act_all(threads: int, games: Records, streams: Streams, options: tuple[int, float, int], actions: Actions) -> None:
+    """Choose the action to play in each game; options are the simulations, and what `search` calls so."""
+    run_shared(_act, threads, games, streams, np.empty(0, node_dtype(games.dtype)), *options, actions)
 
 
 def search(
     game: Game, simulations: int, rng: np.random.Generator, exploration: float = EXPLORATION, exact: int = 0
 ) -> SearchResult:
-    """Search a position that is not over and return what is known of each action; options as of `MctsAgent`.
+    """Search a position that is not over and return what is known of each action; options as of `mcts.MctsAgent`.
 
     Raises:
         ValueError: if the game is over or an option is out of range.
@@ -140,16 +116,33 @@ def search_tree(
     prover: Prover,
 ) -> None:
     """Search by `len(nodes) - 1` simulations from `root`, fewer if it is proven, drawing from stream `index`."""
-    failures = 0
     clear_prover(root, prover)
     init_root(root, nodes, scratch)
-    for new in range(1, len(nodes)):
+    search_on(root, streams, index, exploration, nodes, scratch, prover, 1, len(nodes), 0)
+
+
+@jit
+def search_on(
+    root: Record,
+    streams: Streams,
+    index: int,
+    exploration: float,
+    nodes: Records,
+    scratch: Records,
+    prover: Prover,
+    first: int,
+    stop: int,
+    failures: int,
+) -> int:
+    """Make the nodes `first` to `stop` - 1 by a simulation each; count failed proofs on from `failures`."""
+    for new in range(first, stop):
         game = copy_root(root, scratch)
         leaf = _select(game, nodes, exploration)
         choice = -1 if is_empty(nodes[leaf].untried) else draw_choice(nodes[leaf].untried, streams, index)
         failures = simulate(game, streams, index, nodes, leaf, choice, new, failures, prover)
         if nodes[0].winner >= 0:
-            return
+            break
+    return failures
 
 
 @jit
@@ -203,3 +196,78 @@ def _act(
         if nodes[0].winner >= 0 and nodes[0].winner != nodes[nodes[0].child].mover:  # lost: set the opponent problems
             search_tree(games[index], streams, index, exploration, nodes, scratch, nobody)
         actions[index] = most_visited(games[index], nodes)
+
+
+@jit
+def _begin(games: Records, nodes: Records, scratch: Records, prover: Prover) -> None:
+    clear_prover(games[0], prover)
+    init_root(games[0], nodes, scratch)
+
+
+@jit
+def _grow(
+    games: Records,
+    streams: Streams,
+    index: int,
+    exploration: float,
+    nodes: Records,
+    scratch: Records,
+    prover: Prover,
+    first: int,
+    stop: int,
+    failures: int,
+) -> int:
+    return search_on(games[0], streams, index, exploration, nodes, scratch, prover, first, stop, failures)
+
+
+@jit
+def _best(games: Records, nodes: Records) -> int:
+    return most_visited(games[0], nodes)
+
+
+class UctTree:
+    """One search, grown bit by bit; for `ninetka_agents.search.mcts`."""
+
+    def __init__(self, games: Records, simulations: int, exploration: float, exact: int) -> None:
+        """Make room for so many simulations in games like these, or for as many as `MEMORY` holds."""
+        dtype = node_dtype(games.dtype)
+        self._nodes = np.empty(1 + min(simulations, MEMORY // dtype.itemsize), dtype)
+        self._exploration, self._scratch = exploration, games[:1].copy()
+        self._provers = [make_prover(games[0], nodes) for nodes in (exact, 0)]
+
+    def begin(self, games: Records) -> None:
+        """Start anew at the first game."""
+        self._games = games
+        self._begin_with(self._provers[0])
+
+    def _begin_with(self, prover: Prover) -> None:
+        self._prover, self._used, self._failures = prover, 1, 0
+        _begin(self._games, self._nodes, self._scratch, prover)
+
+    def grow(self, streams: Streams, index: int, simulations: int) -> bool:
+        """Search on by so many simulations; tell whether more of them would be of use."""
+        stop = min(self._used + simulations, len(self._nodes))
+        self._failures = _grow(
+            self._games, streams, index, self._exploration, self._nodes, self._scratch, self._prover, self._used, stop,
+            self._failures,
+        )  # fmt: skip
+        self._used = stop
+        winner = self._nodes[0].winner
+        if winner >= 0 and winner != self._nodes[self._nodes[0].child].mover:  # lost: set the opponent problems
+            self._begin_with(self._provers[1])
+            return True
+        return stop < len(self._nodes) and winner < 0
+
+    def best(self) -> int:
+        """Return the action to play."""
+        return int(_best(self._games, self._nodes))
+
+    def children(self, node: int) -> list[Child]:
+        """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""
+        found, child = [], int(self._nodes[node].child)
+        while child:
+            one = self._nodes[child]
+            action = int(choice_action(self._games[0], one.choice))
+            found.append(Child(child, action, int(one.visits), float(one.wins[one.mover] / one.visits)))
+            child = int(one.sibling)
+        return found

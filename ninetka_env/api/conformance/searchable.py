@@ -12,6 +12,7 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import limits_of
+from ninetka_env.core.trace import noted_action, noted_seat
 from ninetka_env.core.verbs import WORD, Records
 
 DRAWS = 100
@@ -145,3 +146,20 @@ def check_playout(case: Case) -> None:
                 case.fail("the game is not over after a playout")
             ends.append(root)
         case.same_records(ends[1].records, ends[0].records, "two playouts from one stream end in games that differ")
+        _check_trace(case, game)
+
+
+def _check_trace(case: Case, game: Game) -> None:
+    """What a traced playout notes is what it played."""
+    first, second = game.copy(), game.copy()
+    trace = np.zeros(1 + case.variant.sizes.most_plies, np.int32)
+    for root in (first, second):
+        verbs.prepare_root(root.records[0])
+    verbs.traced_playout(first.records[0], make_streams(case.seed), 0, trace)
+    for turn in range(trace[0]):
+        seat, action = noted_seat(trace, turn), noted_action(trace, turn)
+        if seat != second.to_move or not second.legal_mask()[action]:
+            case.fail(f"a traced playout notes action {action} of seat {seat} in turn {turn}, which is illegal")
+        verbs.play(second.records[0], action)
+    if not (first.is_over and second.is_over) or first.winner() != second.winner():
+        case.fail("what a traced playout notes leads elsewhere than the playout")

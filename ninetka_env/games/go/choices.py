@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
+from ninetka_env.core.trace import Trace, note
 from ninetka_env.core.verbs import WORD, Record, Words
 from ninetka_env.games.go.geometry import DIAGONALS, NEIGHBOURS, WALL, first_row, wide
 from ninetka_env.games.go.rules import is_legal, is_over, may_place, num_actions, take_turn
@@ -41,6 +42,15 @@ def playout(game: Record, streams: Streams, index: int) -> None:
     """
     while not is_over(game):
         take_turn(game, _random_point(game, streams, index))
+
+
+@jit
+def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
+    """Play `game` to its end as `playout` does, and note each turn."""
+    while not is_over(game):
+        action = _random_point(game, streams, index)
+        note(trace, game.to_move, action)
+        take_turn(game, action)
 
 
 @jit

@@ -55,7 +55,7 @@ GO = register(
             start.start, rules.is_over, rules.is_legal, rules.num_actions, rules.write_legal_mask, rules.play,
             scoring.winner_of, scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
             observation.write_observation,
-            choices.write_choices, choices.random_action, choices.playout,
+            choices.write_choices, choices.random_action, choices.playout, choices.traced_playout,
         ),
         game="ninetka_env.games.go.game:Game",
         seats=SEATS,

@@ -37,10 +37,11 @@ class Game(game.Game):
     Seat 0 is Black, seat 1 White. Actions are the points `size * (rank - 1) + file`, then the pass, then, if it is an
     action, to resign.
 
-    >>> game = Game.new(komi=6.5)
-    >>> game.play(game.action_index("E5"))
-    >>> game.to_move, game.ply, game.scores().tolist()
-    (1, 1, [81.0, 6.5])
+    Examples:
+        >>> game = Game.new(komi=6.5)
+        >>> game.play(game.action_index("E5"))
+        >>> game.to_move, game.ply, game.scores().tolist()
+        (1, 1, [81.0, 6.5])
     """
 
     __slots__ = ()

@@ -10,17 +10,11 @@ import numpy as np
 
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
+from ninetka_env.core.trace import Trace, note
 from ninetka_env.core.verbs import WORD, Record, Words
 from ninetka_env.games.kropki.geometry import LIVE
-from ninetka_env.games.kropki.rules import (
-    forget_drawable,
-    is_over,
-    mark_drawable,
-    next_drawable,
-    num_nodes,
-    place_point,
-    play,
-)
+from ninetka_env.games.kropki.regions import count_drawable, drawable_node
+from ninetka_env.games.kropki.rules import is_over, num_nodes, place_point, play
 
 
 @jit(counted=False)
@@ -30,12 +24,8 @@ def write_choices(game: Record, choices: Words) -> None:
         choices[word] = 0
     if game.placed:
         _add(choices, num_nodes(game))
-        point, left = -1, int(game.held[game.to_move])
-        while left:
-            point = next_drawable(game, point)
-            left -= mark_drawable(game, point)
-            _add(choices, point)
-        forget_drawable(game)
+        for number in range(count_drawable(game)):
+            _add(choices, drawable_node(game, number))
         return
     nodes, place = num_nodes(game), int(game.width) + 1
     for word in range((nodes + WORD - 1) // WORD):
@@ -82,28 +72,27 @@ def _random_node(game: Record, streams: Streams, index: int) -> int:
 @jit(counted=False)
 def _random_drawing(game: Record, streams: Streams, index: int) -> int:
     """Draw one of the cores that may be drawn, or the end of the turn."""
-    drawn, count = 2 * num_nodes(game), 1
-    point, left = -1, int(game.held[game.to_move])
-    while left:
-        point = next_drawable(game, point)
-        left -= mark_drawable(game, point)
-        count += 1
-        if draw_below(streams, index, count) == 0:  # so each of them stays with the same chance
-            drawn = num_nodes(game) + point
-    forget_drawable(game)
-    return drawn
+    nodes, count = num_nodes(game), count_drawable(game)
+    number = draw_below(streams, index, count + 1)
+    return 2 * nodes if number == count else nodes + drawable_node(game, number)
 
 
 @jit
 def playout(game: Record, streams: Streams, index: int) -> None:
-    """Play `game` to its end with uniformly random actions.
+    """Play `game` to its end with uniformly random actions."""
+    traced_playout(game, streams, index, np.zeros(1, np.int32))
+
+
+@jit
+def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
+    """Play `game` to its end with uniformly random actions, and note each turn.
 
     Nodes never become free again. So the free ones are tried in a random order, and those no longer free left out:
     that draws from the free nodes uniformly at each turn.
     """
-    _finish_turn(game, streams, index)
-    nodes, left = np.empty(num_nodes(game), np.int16), 0
-    for place in range(int(game.width) + 1, int(game.width) + 1 + num_nodes(game)):
+    _finish_turn(game, streams, index, trace)
+    nodes, left, first = np.empty(num_nodes(game), np.int16), 0, int(game.width) + 1
+    for place in range(first, first + num_nodes(game)):
         nodes[left] = place
         left += game.cell[place] & LIVE == 0
     while not is_over(game):
@@ -111,12 +100,15 @@ def playout(game: Record, streams: Streams, index: int) -> None:
         place, left = int(nodes[chosen]), left - 1
         nodes[chosen] = nodes[left]
         if game.cell[place] & LIVE == 0:
+            note(trace, int(game.to_move), place - first)
             place_point(game, place)
-            _finish_turn(game, streams, index)
+            _finish_turn(game, streams, index, trace)
 
 
 @jit(counted=False)
-def _finish_turn(game: Record, streams: Streams, index: int) -> None:
+def _finish_turn(game: Record, streams: Streams, index: int, trace: Trace) -> None:
     """Draw or end the turn at random, as long as the seat to move is drawing."""
     while game.placed:
-        play(game, _random_drawing(game, streams, index))
+        action = _random_drawing(game, streams, index)
+        note(trace, int(game.to_move), action)
+        play(game, action)

@@ -32,13 +32,17 @@ def _limits(nodes: int) -> Limits:
 
 
 def _symmetries(options: Values) -> np.ndarray:
-    """Where the symmetries take the actions.
+    """Where the symmetries take the actions: those that leave the start as it is.
 
     A drawing is told by the lowest point of a core, and a symmetry may make another one the lowest: no table can tell.
     So with `"declared"` there is only the one that changes nothing.
     """
-    nodes = node_symmetries(options["width"], options["height"])
-    return nodes if options["territory"] == "immediate" else np.arange(2 * nodes.shape[1] + 1)[None]
+    width, height = options["width"], options["height"]
+    nodes = node_symmetries(width, height)
+    if options["territory"] == "declared":
+        return np.arange(2 * nodes.shape[1] + 1)[None]
+    points = start.start_points(width, height) if options["start"] == "cross" else np.zeros(width * height, np.int8)
+    return nodes[[bool((points[nodes[k]] == points).all()) for k in range(len(nodes))]]
 
 
 KROPKI = register(
@@ -55,10 +59,13 @@ KROPKI = register(
             scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
             observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
             choices.write_choices, choices.choice_action, choices.random_action, choices.playout,
+            choices.traced_playout,
         ),
         game="ninetka_env.games.kropki.game:Game",
         seats=SEATS,
         score_dtype=np.int16,
+        sgf=(40, "ninetka_env.games.kropki.sgf"),
+        pictures="ninetka_env.games.kropki.render",
         symmetries=_symmetries,
     )
 )  # fmt: skip

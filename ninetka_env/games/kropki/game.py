@@ -10,9 +10,10 @@ import numpy.typing as npt
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records
-from ninetka_env.games.kropki import position, rules, text
+from ninetka_env.games.kropki import position, text
 from ninetka_env.games.kropki.geometry import node_index, node_name
-from ninetka_env.games.kropki.rules import TERRITORIES
+from ninetka_env.games.kropki.regions import count_drawable, drawable_node, flood, unmark
+from ninetka_env.games.kropki.rules import TERRITORIES, mover, num_nodes
 from ninetka_env.games.kropki.start import STARTS
 
 
@@ -23,11 +24,12 @@ class Game(game.Game):
     node n. With `territory="declared"` action N + m then draws the core whose lowest opposing point is on node m, and
     2N ends the turn; if there is nothing to draw, the turn ends by itself.
 
-    >>> game = Game.new(5, 4)
-    >>> for name in ("B3", "B4", "C3", "A3", "C4", "B2", "D4", "D3", "E4", "C2"):
-    ...     game.play(game.action_index(name))
-    >>> [game.action_name(action) for action in game.legal_actions()]
-    ['A4', 'E3', 'A2', 'D2', 'E2', 'A1', 'B1', 'C1', 'D1', 'E1']
+    Examples:
+        >>> game = Game.new(5, 4)
+        >>> for name in ("B3", "B4", "C3", "A3", "C4", "B2", "D4", "D3", "E4", "C2"):
+        ...     game.play(game.action_index(name))
+        >>> [game.action_name(action) for action in game.legal_actions()]
+        ['A4', 'E3', 'A2', 'D2', 'E2', 'A1', 'B1', 'C1', 'D1', 'E1']
     """
 
     __slots__ = ()
@@ -140,7 +142,7 @@ class Game(game.Game):
         """Return the action by which the seat to move may draw the core of each node, (H, W) int64; -1 where none."""
         actions = np.full(self.width * self.height, -1, np.int64)
         if self.drawing and self.event is None:
-            _write_drawable(self.records, 0, actions)
+            _write_drawable(self.records.copy(), actions)
         return actions.reshape(self.height, self.width)
 
     def _cells(self) -> npt.NDArray[np.int8]:
@@ -203,9 +205,13 @@ class Game(game.Game):
 
 
 @jit
-def _write_drawable(games: Records, index: int, actions: npt.NDArray[np.int64]) -> None:
-    """Write the action that draws the core of each node; -1 where none does."""
-    nodes = rules.num_nodes(games[index])
-    for node in range(nodes):
-        point = rules.first_point(games[index], node)
-        actions[node] = nodes + point if point >= 0 else -1
+def _write_drawable(games: Records, actions: npt.NDArray[np.int64]) -> None:
+    """Write the action that draws the core of each node; the game changes meanwhile."""
+    game = games[0]
+    first, count = int(game.width) + 1, count_drawable(game)
+    for number in range(count):
+        node = drawable_node(game, number)
+        size = flood(game, mover(game), node + first, len(game.walk) - count)
+        for i in range(size):
+            actions[int(game.walk[i]) - first] = num_nodes(game) + node
+        unmark(game, 0, size)

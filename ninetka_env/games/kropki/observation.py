@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit
+from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
-from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, MARK, POINT, REGION
-from ninetka_env.games.kropki.rules import IMMEDIATE, forget_drawable, mark_drawable, next_drawable, num_nodes
+from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, POINT, REGION
+from ninetka_env.games.kropki.regions import count_drawable, drawable_node
+from ninetka_env.games.kropki.rules import IMMEDIATE, mover, num_nodes
 
 
 class Plane(NamedTuple):
@@ -42,13 +44,33 @@ PLANES = (
 """The table of planes, in order."""
 
 NUM_PLANES = len(PLANES)
-(
-    _OWN, _OPPOSING, _OWN_INERT, _OPPOSING_INERT, _OWN_REGION, _OPPOSING_REGION, _FREE, _OWN_ENCLOSED,
-    _OPPOSING_ENCLOSED, _DRAWABLE, _LAST, _DRAWING, _BLACK, _TO_MOVE,
-) = range(NUM_PLANES)  # fmt: skip
+_DRAWABLE, _LAST, _DRAWING, _BLACK, _TO_MOVE = range(9, NUM_PLANES)
+"""The planes that do not follow from each node's own byte."""
 
 Tensor = npt.NDArray[np.int8]
 Cells = npt.NDArray[np.uint8]
+
+
+def _tests(viewer: int) -> list[tuple[int, int, int, int]]:
+    """Return the test that a node's byte passes for each plane: some bits have a value, others another one than told.
+
+    No bits of a byte are never 1: so the planes that are not told by nodes alone are empty here, or filled.
+    """
+    own, opposing = viewer + 1, 2 - viewer
+    own_bit, opposing_bit = ENCLOSED << viewer, ENCLOSED << (1 - viewer)
+    empty, filled = (0, 1, 0, 1), (0, 0, 0, 1)
+    return [
+        (LIVE, own, 0, 1), (LIVE, opposing, 0, 1),
+        (POINT, own, REGION, 0), (POINT, opposing, REGION, 0),
+        (REGION, own << 2, 0, 1), (REGION, opposing << 2, 0, 1),
+        (LIVE, 0, 0, 1),
+        (own_bit, own_bit, REGION, own << 2), (opposing_bit, opposing_bit, REGION, opposing << 2),
+        empty, empty, empty, filled if viewer == 0 else empty, empty,
+    ]  # fmt: skip
+
+
+_TESTS = frozen([_tests(viewer) for viewer in range(2)], np.uint8)
+"""(2, 14, 4) uint8: by viewer and plane: bits, their value, other bits, and the value that these do not have."""
 
 
 @jit(counted=False)
@@ -61,67 +83,57 @@ def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
 @jit(counted=False)
 def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
     """Draw the planes that never change for a viewer who is to move: that it is, and what the rule leaves empty."""
-    _fill(game, planes, _TO_MOVE, viewer == game.to_move)
+    nodes = num_nodes(game)
+    planes[_TO_MOVE * nodes : (_TO_MOVE + 1) * nodes] = viewer == game.to_move
     if game.territory == IMMEDIATE:
-        _fill(game, planes, _DRAWABLE, 0)
-        _fill(game, planes, _DRAWING, 0)
+        planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes] = 0
+        planes[_DRAWING * nodes : (_DRAWING + 1) * nodes] = 0
 
 
 @jit(counted=False)
 def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
     """Draw all other planes."""
     nodes, first = num_nodes(game), int(game.width) + 1
-    cell, own, opposing = game.cell[first : first + nodes], viewer + 1, 2 - viewer
-    own_bit, opposing_bit = ENCLOSED << viewer, ENCLOSED << (1 - viewer)
-    _mark(cell, LIVE, own, planes, _OWN)
-    _mark(cell, LIVE, opposing, planes, _OPPOSING)
-    _mark_but(cell, POINT, own, REGION, 0, planes, _OWN_INERT)
-    _mark_but(cell, POINT, opposing, REGION, 0, planes, _OPPOSING_INERT)
-    _mark(cell, REGION, own << 2, planes, _OWN_REGION)
-    _mark(cell, REGION, opposing << 2, planes, _OPPOSING_REGION)
-    _mark(cell, LIVE, 0, planes, _FREE)
-    _mark_but(cell, own_bit, own_bit, REGION, own << 2, planes, _OWN_ENCLOSED)
-    _mark_but(cell, opposing_bit, opposing_bit, REGION, opposing << 2, planes, _OPPOSING_ENCLOSED)
-    _fill(game, planes, _LAST, 0)
+    cell = game.cell[first : first + nodes]
+    for plane in range(NUM_PLANES):
+        if plane < _DRAWABLE or plane in (_BLACK, _LAST):
+            _mark(cell, _TESTS[viewer, plane], planes[plane * nodes : (plane + 1) * nodes])
     if game.last >= 0:
         planes[_LAST * nodes + int(game.last)] = 1
-    _fill(game, planes, _BLACK, viewer == 0)
     if game.territory != IMMEDIATE:
-        _write_drawable(game, planes)
-        _fill(game, planes, _DRAWING, game.placed)
+        planes[_DRAWING * nodes : (_DRAWING + 1) * nodes] = game.placed
+        planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes] = 0
+        if game.placed:
+            _write_drawable(game, planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes])
 
 
 @jit(counted=False)
-def _write_drawable(game: Record, planes: Tensor) -> None:
-    if game.placed == 0:
-        _fill(game, planes, _DRAWABLE, 0)
-        return
-    point, left = -1, int(game.held[game.to_move])
-    while left:
-        point = next_drawable(game, point)
-        left -= mark_drawable(game, point)
-    nodes, first = num_nodes(game), int(game.width) + 1
-    _mark(game.cell[first : first + nodes], MARK, MARK, planes, _DRAWABLE)
-    forget_drawable(game)
-
-
-@jit(counted=False)
-def _fill(game: Record, planes: Tensor, plane: int, value: int) -> None:
-    """Fill one plane."""
-    nodes = num_nodes(game)
-    planes[plane * nodes : (plane + 1) * nodes] = value
-
-
-@jit(counted=False)
-def _mark(cell: Cells, bits: int, value: int, planes: Tensor, plane: int) -> None:
-    """Mark the nodes some bits of which have a value."""
-    _mark_but(cell, bits, value, 0, 1, planes, plane)
-
-
-@jit(counted=False)
-def _mark_but(cell: Cells, bits: int, value: int, others: int, but: int, planes: Tensor, plane: int) -> None:
-    """Mark the nodes some bits of which have a value, but for those other bits of which have another one."""
-    target = planes[plane * len(cell) : (plane + 1) * len(cell)]
-    bits_, value_, others_, but_ = np.uint8(bits), np.uint8(value), np.uint8(others), np.uint8(but)
+def _mark(cell: Cells, test: Cells, plane: Tensor) -> None:
+    """Mark the nodes that pass a test of `_TESTS`."""
+    bits, value, others, but = test
     for node in range(len(cell)):  # bytes compared with bytes: that is what lets this loop vectorise
-        target[node] = ((cell[node] & bits_) == value_) & ((cell[node] & others_) != but_)
+        plane[node] = ((cell[node] & bits) == value) & ((cell[node] & others) != but)
+
+
+@jit(counted=False)
+def _write_drawable(game: Record, plane: Tensor) -> None:
+    """Mark the cores that may be drawn: all that is enclosed and joined to the nodes that tell them."""
+    for number in range(count_drawable(game)):
+        plane[drawable_node(game, number)] = 1
+    nodes, grown = len(plane), True
+    while grown:
+        grown = False
+        for node in range(nodes):
+            grown |= _grow(game, plane, node)
+        for node in range(nodes):
+            grown |= _grow(game, plane, nodes - 1 - node)
+
+
+@jit(counted=False)
+def _grow(game: Record, plane: Tensor, node: int) -> bool:
+    """Mark a node that is enclosed, thus not on the edge, and beside one that is marked; tell whether it is new."""
+    w = int(game.width)
+    if plane[node] or game.cell[node + w + 1] & (ENCLOSED << mover(game)) == 0:
+        return False
+    plane[node] = plane[node - w] | plane[node - 1] | plane[node + 1] | plane[node + w]
+    return plane[node] != 0

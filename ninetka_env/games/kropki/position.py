@@ -10,7 +10,7 @@ from ninetka_env.core.options import check_count
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Codes, Records
 from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, REGION, node_name
-from ninetka_env.games.kropki.regions import find_enclosed, join_groups
+from ninetka_env.games.kropki.regions import find_enclosed, join_groups, list_drawable
 from ninetka_env.games.kropki.rules import IMMEDIATE, clear, num_nodes
 from ninetka_env.games.kropki.start import CROSS_POINTS
 
@@ -45,6 +45,8 @@ def read_board(
     if game.free == 0 and not drawing and game.held.any():
         raise ValueError("the board is full: what can be drawn must be drawn")
     game.placed, game.last = int(drawing), -1 if last is None else last
+    if drawing:
+        _list_drawable(records, to_move)
     return records
 
 
@@ -72,8 +74,13 @@ def _set_up(
             game.score[max(region, 1) - 1] += region == 3 - point
             join_groups(game, place)
     game.plies = max(0, int(game.plies))
-    find_enclosed(game, 0)
-    find_enclosed(game, 1)
+    for seat in range(2):
+        find_enclosed(game, seat)
+
+
+@jit
+def _list_drawable(records: Records, seat: int) -> None:
+    list_drawable(records[0], seat)
 
 
 @jit

@@ -35,6 +35,8 @@ from ninetka_env.games.kropki.geometry import (
 
 UNMARKED = MARK - 1
 """All bits but `MARK`."""
+BLOCK = 32
+"""Cells that loops go through at once; a record has a whole number of blocks."""
 
 
 @jit(counted=False)
@@ -135,7 +137,7 @@ def enclose(game: Record, seat: int, place: int) -> int:
         if value & (ENCLOSED << seat):  # two sectors may lead into one core
             closed += 1
         elif value & EDGE == 0:
-            size = flood(game, seat, entry)
+            size = flood(game, seat, entry, len(game.walk))
             closed += size > 0
             if size and _mark_enclosed(game, seat, size):
                 entries = entries << ENTRY | entry
@@ -143,15 +145,15 @@ def enclose(game: Record, seat: int, place: int) -> int:
 
 
 @jit(counted=False)
-def flood(game: Record, seat: int, start: int) -> int:
-    """Visit the core of cell `start`, which is no node of the edge, for `seat`.
+def flood(game: Record, seat: int, start: int, top: int) -> int:
+    """Visit the core of cell `start`, which is no node of the edge, for `seat`; `walk[top:]` is left alone.
 
     Returns:
         The number of its cells; they are marked, and stand at the front of `walk`. 0 if the core has a node of the
         edge; then nothing has changed.
     """
     cell, walk, w = game.cell, game.walk, int(game.width)
-    live, size, top = seat + 1, 0, len(walk)
+    live, size = seat + 1, 0
     waiting = top - 1  # who waits stands at the back: both together are never more than the nodes
     cell[start] |= MARK
     walk[waiting] = start
@@ -238,18 +240,76 @@ def is_held(value: int, seat: int) -> bool:
     return value & (POINT | ENCLOSED << seat) == (2 - seat | ENCLOSED << seat) and value & REGION != seat + 1 << 2
 
 
+# What may be drawn: while a seat is drawing, the lowest opposing point of each core that it may draw stands at the end
+# of `walk`, the lowest of all last. So nobody who asks needs to visit cores, and asking writes nothing.
+
+
+@jit(counted=False)
+def list_drawable(game: Record, seat: int) -> None:
+    """Note what `seat` may draw."""
+    cell, walk = game.cell, game.walk
+    top, left, place = len(walk), np.int64(game.held[seat]), np.int64(0)
+    while left:
+        place = _next_held(game, seat, place)
+        for i in range(flood(game, seat, place, top)):  # marked until all are found
+            left -= is_held(int(cell[int(walk[i])]), seat)
+            walk[i] = 0
+        top -= 1  # each core leaves out more of `walk` than it takes
+        walk[top] = place
+    for i in range(len(cell)):
+        cell[i] &= UNMARKED
+
+
+@jit(counted=False)
+def _next_held(game: Record, seat: int, place: int) -> int:
+    """Return the first cell from `place` on that is held and not marked; there must be one."""
+    cell, own_region = game.cell, np.uint8(seat + 1 << 2)
+    bits, held = np.uint8(POINT | MARK | ENCLOSED << seat), np.uint8(2 - seat | ENCLOSED << seat)
+    while (cell[place] & bits) != held or (cell[place] & REGION) == own_region:
+        place += 1
+        found = place % BLOCK != 0
+        while not found:
+            part = cell[place : place + BLOCK]
+            for i in range(BLOCK):
+                found |= ((part[i] & bits) == held) & ((part[i] & np.uint8(REGION)) != own_region)
+            place += 0 if found else BLOCK
+    return place
+
+
+@jit(counted=False)
+def forget_drawable(game: Record) -> None:
+    """Forget what `list_drawable` noted."""
+    for number in range(count_drawable(game)):
+        game.walk[len(game.walk) - 1 - number] = 0
+
+
+@jit(counted=False)
+def count_drawable(game: Record) -> int:
+    """Count the cores that may be drawn."""
+    count, last = 0, len(game.walk) - 1
+    while game.walk[last - count]:
+        count += 1
+    return count
+
+
+@jit(counted=False)
+def drawable_node(game: Record, number: int) -> int:
+    """Return the node that tells core `number` of those that may be drawn, in rising order."""
+    return int(game.walk[len(game.walk) - 1 - number]) - int(game.width) - 1
+
+
 # Drawing
 
 
 @jit(counted=False)
 def draw_region(game: Record, seat: int, start: int) -> None:
     """Draw the least chain of `seat` round the drawable core of cell `start`; its inside becomes a region."""
-    core = flood(game, seat, start)
+    core = flood(game, seat, start, len(game.walk))
     chain, stop = core, core
     if core > 1:  # round a single node the chain is its four neighbours, and nothing else lies inside
         chain = trace_chain(game, seat, core)
         stop = _fill_inside(game, core, chain)
-    broken = _take(game, seat, 0, core) | _take(game, seat, chain, stop)
+    broken = _take(game, seat, core, chain, stop)
     unmark(game, 0, stop)
     if broken:
         find_enclosed(game, 1 - seat)
@@ -316,14 +376,16 @@ def _fill_inside(game: Record, core: int, chain: int) -> int:
 
 
 @jit(counted=False)
-def _take(game: Record, seat: int, first: int, stop: int) -> bool:
-    """Put the cells `walk[first:stop]` into a region of `seat`, and count.
+def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
+    """Put the cells `walk[:core]` and `walk[chain:stop]` into a region of `seat`, and count.
 
     Returns:
         Whether the opponent may enclose less than before, as one of its points beside what it encloses is inert now.
     """
     cell, own, opposing, broken = game.cell, seat + 1, 2 - seat, False
-    for i in range(first, stop):
+    for i in range(stop):
+        if core <= i < chain:
+            continue
         place = int(game.walk[i])
         value = int(cell[place])
         point, region = value & POINT, (value & REGION) >> 2

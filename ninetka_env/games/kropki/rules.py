@@ -18,16 +18,18 @@ import numpy.typing as npt
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.verbs import Record
-from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, MARK, MOST_HEIGHT, MOST_WIDTH, POINT
+from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, MOST_HEIGHT, MOST_WIDTH, POINT
 from ninetka_env.games.kropki.regions import (
+    BLOCK,
     ENTRY,
-    UNMARKED,
+    count_drawable,
     draw_region,
+    drawable_node,
     enclose,
-    flood,
+    forget_drawable,
     is_held,
     join_groups,
-    unmark,
+    list_drawable,
 )
 
 TERRITORIES = ("declared", "immediate")
@@ -38,13 +40,13 @@ DECLARED, IMMEDIATE = range(2)
 def _record_type(width: int, height: int) -> np.dtype[Any]:
     """Return the type of records with room for boards up to this size."""
     nodes = width * height
-    cells = -(-(nodes + 2 * (width + 1)) // 32) * 32
+    cells = -(-(nodes + 2 * (width + 1)) // BLOCK) * BLOCK
     index = np.uint8 if cells <= 256 else np.uint16
     fields = np.dtype(
         [
             ("cell", np.uint8, (cells,)),  # what lies on each node, see `geometry`; those beyond the board are edge
             ("label", index, (cells,)),  # the lowest cell of the group that a point belongs to; 0 without a point
-            ("walk", index, (nodes,)),  # where visited cells are noted; all 0 between the plies
+            ("walk", index, (nodes,)),  # where cells are noted: between the plies, what may be drawn; all others are 0
             ("score", np.int16, (2,)),  # per seat, the opposing points in its regions
             ("held", np.int16, (2,)),  # per seat, the opposing points in cores that it encloses and has not drawn
             ("free", np.int16),  # free nodes
@@ -123,9 +125,10 @@ def is_legal(game: Record, action: int) -> bool:
     """Tell whether the seat to move may play `action`; any int is a fair question."""
     nodes = num_nodes(game)
     if game.placed:
-        return action == 2 * nodes or (
-            nodes <= action < 2 * nodes and first_point(game, action - nodes) == action - nodes
-        )
+        legal = action == 2 * nodes
+        for number in range(count_drawable(game)):
+            legal |= action == nodes + drawable_node(game, number)
+        return legal
     return 0 <= action < nodes and game.cell[action + int(game.width) + 1] & LIVE == 0
 
 
@@ -136,12 +139,8 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
     if game.placed:
         mask[:] = 0
         mask[2 * nodes] = 1
-        point, left = -1, int(game.held[game.to_move])
-        while left:
-            point = next_drawable(game, point)
-            left -= mark_drawable(game, point)
-            mask[nodes + point] = 1
-        forget_drawable(game)
+        for number in range(count_drawable(game)):
+            mask[nodes + drawable_node(game, number)] = 1
         return
     cell = game.cell[first : first + nodes]
     for node in range(nodes):
@@ -156,19 +155,28 @@ def play(game: Record, action: int) -> int:
     nodes = num_nodes(game)
     if action < nodes:
         place_point(game, action + int(game.width) + 1)
-    elif action < 2 * nodes:
-        draw_region(game, int(game.to_move), action - nodes + int(game.width) + 1)
-        if game.held[game.to_move] == 0:
-            end_turn(game)
+        return 0
+    seat = mover(game)
+    forget_drawable(game)
+    if action < 2 * nodes:
+        draw_region(game, seat, action - nodes + int(game.width) + 1)
+    if action < 2 * nodes and game.held[seat]:
+        list_drawable(game, seat)
     else:
         end_turn(game)
     return 0
 
 
 @jit(counted=False)
+def mover(game: Record) -> int:
+    """Return the seat to move as an int64, in compiled code too, where `int` keeps an int8 and all it meets twice."""
+    return np.int64(game.to_move)  # type: ignore[return-value]
+
+
+@jit(counted=False)
 def place_point(game: Record, place: int) -> None:
     """Place a point of the seat to move on the free cell `place`; its turn ends unless it may draw now."""
-    seat = int(game.to_move)
+    seat = mover(game)
     game.last = place - int(game.width) - 1
     game.plies += 1
     entries = put_point(game, seat, place)
@@ -177,6 +185,7 @@ def place_point(game: Record, place: int) -> None:
             _draw_at_once(game, seat, place, entries)
     elif game.held[seat]:
         game.placed = 1
+        list_drawable(game, seat)
         return
     end_turn(game)
 
@@ -219,8 +228,8 @@ def end_turn(game: Record) -> None:
     game.placed = 0
     game.to_move = 1 - game.to_move
     if game.free == 0:
-        draw_all(game, int(game.to_move))
-        draw_all(game, 1 - int(game.to_move))
+        draw_all(game, mover(game))
+        draw_all(game, 1 - mover(game))
 
 
 @jit(counted=False)
@@ -231,56 +240,6 @@ def draw_all(game: Record, seat: int) -> None:
         if is_held(int(game.cell[place]), seat):
             draw_region(game, seat, place)
         place += 1
-
-
-# What may be drawn
-
-
-@jit(counted=False)
-def first_point(game: Record, node: int) -> int:
-    """Return the lowest opposing point in the core of a node that the seat to move may draw, -1 if it is none.
-
-    Any node of the core will do, also one without a point.
-    """
-    seat, place, first = int(game.to_move), node + int(game.width) + 1, -1
-    value = int(game.cell[place])
-    if game.held[seat] and value & (ENCLOSED << seat) and value & LIVE != seat + 1:
-        size = flood(game, seat, place)
-        for i in range(size):
-            visited = int(game.walk[i])
-            if is_held(int(game.cell[visited]), seat) and (first < 0 or visited < first):
-                first = visited
-        unmark(game, 0, size)
-    return first - int(game.width) - 1 if first >= 0 else -1
-
-
-@jit(counted=False)
-def next_drawable(game: Record, node: int) -> int:
-    """Return the next node after `node` that tells a drawable core of the seat to move; there must be one.
-
-    Mark each core by `mark_drawable`, until the points found are all that are held; then call `forget_drawable`.
-    """
-    seat, place = int(game.to_move), int(game.width) + 2 + node
-    while game.cell[place] & MARK or not is_held(int(game.cell[place]), seat):
-        place += 1
-    return place - int(game.width) - 1
-
-
-@jit(counted=False)
-def mark_drawable(game: Record, node: int) -> int:
-    """Mark the drawable core that a node tells, and count the points that the seat to move would take with it."""
-    seat, points = int(game.to_move), 0
-    for i in range(flood(game, seat, node + int(game.width) + 1)):
-        points += is_held(int(game.cell[int(game.walk[i])]), seat)
-        game.walk[i] = 0
-    return points
-
-
-@jit(counted=False)
-def forget_drawable(game: Record) -> None:
-    """Remove all marks."""
-    for place in range(len(game.cell)):
-        game.cell[place] &= UNMARKED
 
 
 @jit(counted=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import Choice, Whole
@@ -37,7 +40,13 @@ def place_cross(game: Record) -> None:
     game.crossed = 1
     width = int(game.width)
     corner = (int(game.height) // 2) * width + width // 2  # the row above the middle is row height // 2 - 1
-    put_point(game, 0, corner)
-    put_point(game, 0, corner + width + 1)
-    put_point(game, 1, corner + 1)
-    put_point(game, 1, corner + width)
+    for seat in range(2):
+        put_point(game, seat, corner + seat)
+        put_point(game, seat, corner + width + 1 - seat)
+
+
+def start_points(width: int, height: int) -> npt.NDArray[np.int8]:
+    """Return whose point stands on each node after `place_cross`, (N,) int8: 0 nobody's, seat + 1."""
+    points = np.zeros((height, width), np.int8)
+    points[height // 2 - 1 : height // 2 + 1, width // 2 - 1 : width // 2 + 1] = [[1, 2], [2, 1]]
+    return points.ravel()

@@ -36,10 +36,11 @@ class Game(game.Game):
 
     Seats count from 0, sections from 0, actions are the squares 0..120 that are touched, or 121 to pass.
 
-    >>> game = Game.new(2)
-    >>> game.play(24)  # a neutral stone on C9
-    >>> game.to_move, game.phase.name, game.ply
-    (1, 'NEUTRAL', 1)
+    Examples:
+        >>> game = Game.new(2)
+        >>> game.play(24)  # a neutral stone on C9
+        >>> game.to_move, game.phase.name, game.ply
+        (1, 'NEUTRAL', 1)
     """
 
     __slots__ = ()

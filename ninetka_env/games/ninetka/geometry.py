@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.tables import frozen
+from ninetka_env.core.text import quote
 
 SIZE = 11
 NUM_SQUARES = SIZE * SIZE
@@ -151,9 +152,9 @@ def square_index(name: str) -> int:
     """
     letter, number = name[:1].upper(), name[1:]
     if not name.isascii() or not letter or letter not in COLUMN_NAMES or not number.isdigit():
-        raise ValueError(f"no square {name!r}: expected a column A..K and a row 1..11, such as 'C11'")
-    if number.startswith("0") or not 1 <= int(number) <= SIZE:
-        raise ValueError(f"no square {name!r}: rows run from 1 to 11")
+        raise ValueError(f"no square {quote(name)}: expected a column A..K and a row 1..11, such as 'C11'")
+    if number.startswith("0") or len(number) > 2 or not 1 <= int(number) <= SIZE:
+        raise ValueError(f"no square {quote(name)}: rows run from 1 to 11")
     return SIZE * (SIZE - int(number)) + COLUMN_NAMES.index(letter)
 
 

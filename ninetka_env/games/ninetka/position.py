@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.options import shortened
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import (
     ALL_NEUTRALS,
@@ -48,7 +49,7 @@ def read_board(
     """
     cells = _check_cells(board, num_players)
     if isinstance(to_move, bool) or not isinstance(to_move, (int, np.integer)) or not 0 <= to_move < num_players:
-        raise ValueError(f"to_move={to_move!r}: expected a seat 0..{num_players - 1}")
+        raise ValueError(f"to_move={shortened(to_move)}: expected a seat 0..{num_players - 1}")
     phase = _phase_of(cells)
     if random_neutrals and phase == Phase.NEUTRAL:
         raise ValueError("neutral_placement='random': such a game begins with all nine neutral stones on the board")

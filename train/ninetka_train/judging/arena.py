@@ -14,18 +14,18 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, GameRandom, Player
+from ninetka_agents.agent import Actions, Agent, Forfeit, GameRandom, Player
 from ninetka_env.core.batch import Endings, begin, codes_of, make_endings, play_all, write_endings, write_stages
 from ninetka_env.core.chance import Streams
-from ninetka_env.core.game import Game
-from ninetka_env.core.options import check_actions, check_count
+from ninetka_env.core.game import Event, Game
+from ninetka_env.core.options import check_actions, check_count, check_memory, shortened
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant
 from ninetka_env.core.verbs import Records
@@ -120,6 +120,10 @@ class Results:
     actions: npt.NDArray[np.int16]
     """(T, most plies) the actions played, then `NO_ACTION`."""
     clock: Clock
+    events: dict[int, Event] = field(default_factory=dict)
+    """By game, what ended it before its rules did."""
+    failures: list[str] = field(default_factory=list)
+    """What went wrong with players, a sentence each: each cost them a game."""
 
     @property
     def winning_agents(self) -> npt.NDArray[np.int64]:
@@ -146,6 +150,11 @@ def make_lineups(num_agents: int, num_players: int) -> list[Lineup]:
     if num_agents <= num_players:
         return [(*range(num_agents), *[num_agents - 1] * (num_players - num_agents))]
     return list(combinations(range(num_agents), num_players))
+
+
+def _count_lineups(num_agents: int, num_players: int) -> int:
+    """Return how many lineups `make_lineups` makes."""
+    return 1 if num_agents <= num_players else math.comb(num_agents, num_players)
 
 
 def make_schedule(num_agents: int, num_players: int, num_games: int) -> Schedule:
@@ -204,7 +213,8 @@ def play_games(
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.
-        AgentError: if an agent answers with an illegal action.
+        AgentError: if an agent answers with an illegal action, or has a player that fails before the first game. Later
+            its game is lost to the player, and all others are played.
     """
     settings = make_settings(agents, num_players, num_games, game=game, seed=seed, batch=batch, **options)
     schedule = make_schedule(len(agents), settings.num_players, num_games)
@@ -242,16 +252,24 @@ def make_settings(
         variant = _with_players(variant, num_players)
     check_count("num_games", num_games)
     check_count("batch", batch)
+    check_memory("num_games", num_games, _bytes_per_game(variant) * _count_lineups(len(agents), variant.num_players))
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed={seed!r}: expected an integer of at least 0")
+        raise ValueError(f"seed={shortened(seed)}: expected an integer of at least 0")
     names = unique_names([one if isinstance(one, str) else one.name for one in agents])
     return Settings(names, variant.spec, variant.num_players, num_games, seed, batch)
+
+
+def _bytes_per_game(variant: Variant) -> int:
+    """Return about how much memory a game takes until its match is over: record, actions, seating, scores, shares."""
+    return int(variant.dtype.itemsize + 2 * variant.sizes.most_plies + 32 * variant.num_players)
 
 
 def _with_players(variant: Variant, num_players: int) -> Variant:
     """Return a variant for so many players, if its game has the choice."""
     if all(option.name != "num_players" for option in variant.definition.options):
-        raise ValueError(f"num_players={num_players!r}: {variant.definition.title} has {variant.num_players} players")
+        raise ValueError(
+            f"num_players={shortened(num_players)}: {variant.definition.title} has {variant.num_players} players"
+        )
     return variant.replaced(num_players=num_players)
 
 
@@ -279,7 +297,7 @@ class _Arena:
         """Play some of the games to the end, one ply of each at a time."""
         results, batch = self.results, np.arange(games.start, games.stop)
         with self._sitting_down(batch):
-            active, most = batch, results.actions.shape[1]
+            active, most = batch[self._is_on(batch)], results.actions.shape[1]
             for ply in range(most):
                 going_on = self._play_ply(active, ply)
                 active = active[going_on]
@@ -289,6 +307,19 @@ class _Arena:
                     break
         write_endings(self.games, batch, self._endings)
         results.winners[batch], results.scores[batch] = self._endings.winners[batch], self._endings.scores[batch]
+        for index in results.events.keys() & set(batch.tolist()):
+            results.winners[index] = self._ended(index).winner()
+
+    def _is_on(self, games: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Tell which of the games no event has ended."""
+        return np.array([index not in self.results.events for index in games.tolist()], np.bool_)
+
+    def _ended(self, index: int) -> Game:
+        """Return the position of a game that an event has ended."""
+        game: Game = self._variant.game_class(self.games[index : index + 1].copy())
+        event = self.results.events[index]
+        game.forfeit(event.seat, event.kind)
+        return game
 
     def _play_ply(self, active: npt.NDArray[np.int64], ply: int) -> npt.NDArray[np.bool_]:
         """Play one ply in each game of `active`; tell which of them go on."""
@@ -297,17 +328,29 @@ class _Arena:
         for agent in np.unique(movers):
             theirs = movers == agent
             self.results.actions[active[theirs], ply], going_on[theirs] = self._move(int(agent), active[theirs])
-        return going_on
+        return going_on & self._is_on(active)
 
     def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> tuple[Actions, npt.NDArray[np.bool_]]:
-        """Ask an agent for its actions in the games `chosen` and play them; return them, and which games go on."""
+        """Ask an agent for its actions in the games `chosen` and play them; return them, and which games go on.
+
+        Where a player ends its game instead the action is `NO_ACTION`.
+        """
         positions, streams = self.games[chosen], self.streams[chosen]
-        name = self.results.settings.agents[agent]
         start = time.perf_counter()
         answer = self._ask(agent, chosen, positions, GameRandom(streams))
         self._count_time(agent, positions, time.perf_counter() - start)
         self.streams[chosen] = streams
-        over = np.zeros(len(chosen), np.bool_)
+        answered = self._is_on(chosen)
+        actions, over = np.full(len(chosen), NO_ACTION, np.int64), np.ones(len(chosen), np.bool_)
+        if answered.any():
+            actions[answered], over[answered] = self._play(agent, chosen[answered], answer)
+        return actions, ~over
+
+    def _play(
+        self, agent: int, chosen: npt.NDArray[np.int64], answer: npt.ArrayLike
+    ) -> tuple[Actions, npt.NDArray[np.bool_]]:
+        """Check and play what an agent answered; return the actions, and which games they ended."""
+        over, name = np.zeros(len(chosen), np.bool_), self.results.settings.agents[agent]
         try:
             actions = check_actions(answer, len(chosen))
         except (TypeError, ValueError) as error:
@@ -315,20 +358,42 @@ class _Arena:
         if (illegal := play_all(self.games, chosen, actions, over)) >= 0:
             game: Game = self._variant.game_class(self.games[chosen[illegal : illegal + 1]])
             raise AgentError(f"agent {name!r}: {game.describe_illegal(int(actions[illegal]))}\n{game}")
-        for index, action in zip(chosen.tolist(), actions.tolist(), strict=True) if self._players else ():
-            for other in range(len(self.agents)):
-                if (other, index) in self._players:
-                    self._players[other, index].observe(action)
-        return actions, ~over
+        if self._players:
+            for index, action, ended in zip(chosen.tolist(), actions.tolist(), over.tolist(), strict=True):
+                self._tell(index, action, ended)
+        return actions, over
 
     def _ask(self, agent: int, chosen: npt.NDArray[np.int64], positions: Records, rng: GameRandom) -> npt.ArrayLike:
-        """Ask an agent, or its players in these games where they have a memory."""
+        """Ask an agent, or its players in these games where they have a memory: those that end theirs do not answer."""
         if (agent, int(chosen[0])) not in self._players:
             return self.agents[agent].act(positions, rng)
-        return [
-            self._players[agent, index].act(GameRandom(rng.streams[place : place + 1]))
-            for place, index in enumerate(chosen.tolist())
-        ]
+        answers: list[Any] = []
+        for place, index in enumerate(chosen.tolist()):
+            try:
+                answers.append(self._players[agent, index].act(GameRandom(rng.streams[place : place + 1])))
+            except Forfeit as event:
+                self._forfeit(index, agent, event)
+        return answers
+
+    def _tell(self, index: int, action: int, ended: bool) -> None:
+        """Tell the players in a game of an action; one that fails at the last action of a game has not lost it."""
+        for agent in range(len(self.agents)):
+            if (agent, index) in self._players:
+                try:
+                    self._players[agent, index].observe(action)
+                except Forfeit as event:
+                    if not ended:
+                        self._forfeit(index, agent, event)
+
+    def _forfeit(self, index: int, agent: int, event: Forfeit) -> None:
+        """End a game to the loss of an agent, in the seat to move if that is its own; unless it has ended so before."""
+        results, to_move = self.results, int(self.games["to_move"][index])
+        if index in results.events:
+            return
+        seats = np.flatnonzero(results.schedule.seatings[index] == agent)
+        results.events[index] = Event(event.kind, to_move if to_move in seats else int(seats[0]))
+        if failure := str(event):
+            results.failures.append(f"game {index + 1}: agent {results.settings.agents[agent]!r}: {failure}")
 
     def _count_time(self, agent: int, positions: Records, seconds: float) -> None:
         stages = np.zeros(len(positions), np.int8)
@@ -343,7 +408,11 @@ class _Arena:
         with contextlib.ExitStack() as stack:
             for agent, one in enumerate(self.agents):
                 for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)].tolist():
-                    player = _sit_down(one, self._variant.game_class(self.games[index : index + 1]), stack)
+                    try:
+                        player = _sit_down(one, self._variant.game_class(self.games[index : index + 1]), stack)
+                    except Forfeit as event:
+                        self._forfeit(index, agent, event)
+                        continue
                     if player is None:
                         break
                     self._players[agent, index] = player
@@ -381,20 +450,27 @@ def _warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
 
     An agent that remembers games does so by a player in one game.
     """
-    game: Game = variant.game_class(start.copy())
-    rng = np.random.default_rng(0)
+    for agent in agents:
+        with contextlib.ExitStack() as stack:
+            try:
+                _play_once(agent, variant.game_class(start.copy()), stack)
+            except Forfeit as event:
+                if str(event):
+                    raise AgentError(f"agent {agent.name!r}: {event}") from event
+
+
+def _play_once(agent: Agent, game: Game, stack: contextlib.ExitStack) -> None:
+    """Play a game at random until the agent has acted in every stage."""
+    rng, player = np.random.default_rng(0), _sit_down(agent, game, stack)
     seen: set[int] = set()
-    with contextlib.ExitStack() as stack:
-        players = [_sit_down(agent, game, stack) for agent in agents]
-        while not game.is_over and len(seen) < len(variant.definition.stages):
-            if game.stage not in seen:
-                seen.add(game.stage)
-                for agent, player in zip(agents, players, strict=True):
-                    _act_once(agent, player, game)
-            action = int(rng.choice(game.legal_actions()))
-            game.play(action)
-            for player in filter(None, players):
-                player.observe(action)
+    while not game.is_over and len(seen) < len(game.definition().stages):
+        if game.stage not in seen:
+            seen.add(game.stage)
+            _act_once(agent, player, game)
+        action = int(rng.choice(game.legal_actions()))
+        game.play(action)
+        if player is not None:
+            player.observe(action)
 
 
 def _act_once(agent: Agent, player: Player | None, game: Game) -> None:

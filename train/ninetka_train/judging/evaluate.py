@@ -117,6 +117,8 @@ class Evaluation:
     """Two-player tournament, if asked for."""
     exact: list[ExactFigures] | None
     """Blunders by the standard of perfect play, if asked for."""
+    failures: list[str]
+    """What went wrong with players, a sentence each: each cost them a game."""
 
 
 def evaluate(
@@ -163,6 +165,7 @@ def summarise(results: Results, *, tournament: bool = False, exact: bool = False
         lineups=lineups,
         matches=matches,
         exact=exact_of(results.settings.variant).figures(results) if exact else None,
+        failures=results.failures,
     )
 
 

@@ -188,7 +188,7 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 def write_json(evaluation: Evaluation, path: Path) -> None:
     """Write `as_dict` into a file; see `ninetka_env.core.files.replace_file`."""
-    text = json.dumps(as_dict(evaluation), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(as_dict(evaluation), indent=2, allow_nan=False) + "\n"  # ASCII, since paths may be no UTF-8
     replace_file(path, [text.encode()])
 
 
@@ -210,6 +210,7 @@ def game_records(results: Results, games: Iterable[int] | None = None) -> Iterat
             scores=tuple(results.scores[game].tolist()),
             winner=int(results.winners[game]),
             drawn=start.drawn_actions() if variant.sizes.drawn else (),
+            event=results.events.get(game),
             tags={**tags, "seed": str(settings.seed), "group": str(group)},
         )
 

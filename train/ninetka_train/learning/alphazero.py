@@ -25,9 +25,15 @@ from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
-from ninetka_agents.search.uct import MctsAgent
+from ninetka_agents.search.mcts import MctsAgent
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
-from ninetka_train.learning.resume import keep_checkpoint, newest_checkpoint, optimizer_tensors, restore_optimizer
+from ninetka_train.learning.resume import (
+    keep_checkpoint,
+    newest_checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    taking_up,
+)
 from ninetka_train.learning.selfplay import (
     Samples,
     Slides,
@@ -274,10 +280,11 @@ def restore(state: TrainState, folder: Path) -> None:
     if found is None:
         return
     network, about, tensors = found
-    state.network.load_state_dict(network.state_dict())
-    restore_optimizer(state.optimizer, tensors)
-    state.rounds, state.positions = about.step, int(about.notes["positions"])
-    state.rng.bit_generator.state = about.notes["rng"]
+    with taking_up(folder):
+        state.network.load_state_dict(network.state_dict())
+        restore_optimizer(state.optimizer, tensors)
+        state.rounds, state.positions = about.step, int(about.notes["positions"])
+        state.rng.bit_generator.state = about.notes["rng"]
     first = max(0, state.rounds - state.config.alphazero.window)
     numbers = range(first + 1, state.rounds + 1)
     state.window = [read_samples(folder / "games" / f"round-{number:06}.npz") for number in numbers]

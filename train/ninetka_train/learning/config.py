@@ -5,27 +5,49 @@ config = load_config("quick", ["ppo.moves=100000", "seed=3"])
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ninetka_agents.checkpoint import FORMER_NAMES
 from ninetka_agents.ninetka.network import NetworkConfig
 from ninetka_agents.parts import network_of
+from ninetka_env.core.files import shown
+from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT
 from ninetka_env.core.text import did_you_mean
+from ninetka_train.learning.settings_file import parse_yaml, read_settings
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0)]
+Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10**12)]
+CountOr0 = Annotated[int, Field(ge=0, le=10**12)]
+Batch = Annotated[int, Field(ge=1, le=10**6)]
+"""Of things that are in memory at once."""
+Size = Annotated[int, Field(ge=1, le=4096)]
+"""Of a network."""
 
+MOST_TOLD = 5
+"""Keys that an error tells of."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _INSTALLED, _CHECKOUT = _PACKAGE / "configs", _PACKAGE.parents[1] / "configs"
 CONFIGS = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
 """Where the shipped configurations are: in the installed package, or in the checkout it is imported from."""
+
+
+def check_name(name: str) -> str:
+    """Return the name of a run; `ValueError` unless every system takes it for the name of one folder."""
+    if not re.fullmatch(r"\w(?:[\w.+-]{0,98}\w)?", name, re.ASCII) or re.match(_RESERVED, name, re.IGNORECASE):
+        raise ValueError("expected up to 100 of A..Z a..z 0..9 _, and - + . between them, and no name of a device")
+    return name
+
+
+_RESERVED = r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)"
+"""Names that Windows takes for devices."""
 
 
 class _Settings(BaseModel):
@@ -37,14 +59,14 @@ class _Settings(BaseModel):
 class NetworkSettings(_Settings):
     """The shape of the network; see `ninetka_agents.ninetka.network.NetworkConfig`."""
 
-    width: Count = 64
+    width: Size = 64
     """Numbers per token (slot or section)."""
-    blocks: Count = 2
+    blocks: Size = 2
     """Residual blocks."""
     mixing: Literal["pool", "attention", "relations"] = "relations"
     """How slots learn of each other: by pools over all alone, also by attention, or by how their slides bear on each
     other."""
-    heads: Count = 4
+    heads: Size = 4
     """Attention heads, where mixing is attention."""
 
     def build(self) -> NetworkConfig:
@@ -57,13 +79,13 @@ class PPOSettings(_Settings):
 
     moves: Count = 3_000_000
     """Moves to see in all; the run ends after the rollout that reaches it."""
-    games: Count = 512
+    games: Batch = 512
     """Games stepped at once, shared out evenly over the player counts."""
-    plies: Count = 32
+    plies: Batch = 32
     """Plies per game and rollout; a learning batch is games x plies moves."""
-    minibatch: Count = 2048
+    minibatch: Batch = 2048
     """Moves per gradient step."""
-    microbatch: Count = 512
+    microbatch: Batch = 512
     """Moves per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
     epochs: Count = 1
     """Passes over a rollout's moves."""
@@ -71,25 +93,25 @@ class PPOSettings(_Settings):
     """AdamW's step size at the start; it falls to `final_learning_rate` in a straight line over the run."""
     final_learning_rate: Positive = 1e-4
     """The step size at the end."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: Finite = 0.0
     """AdamW's weight decay."""
     clip: Positive = 0.2
     """How far a probability may move away from the one the move was played with, as a ratio, before it is ignored."""
-    entropy: Annotated[float, Field(ge=0)] = 0.02
+    entropy: Finite = 0.02
     """Weight of the policy's entropy at the start; it falls to `final_entropy` in a straight line."""
-    final_entropy: Annotated[float, Field(ge=0)] = 0.003
+    final_entropy: Finite = 0.003
     """The entropy's weight at the end."""
     discount_lambda: Fraction = 0.95
     """Lambda of the advantages, over each seat's own decisions (rewards come at the end only, undiscounted)."""
-    value_weight: Annotated[float, Field(ge=0)] = 1.0
+    value_weight: Finite = 1.0
     """Weight of the value's cross-entropy."""
-    owner_weight: Annotated[float, Field(ge=0)] = 0.2
+    owner_weight: Finite = 0.2
     """Weight of the cross-entropy of the sections' final owners, where the game ended within the rollout."""
     gradient_norm: Positive = 1.0
     """Gradients are scaled down to at most this norm."""
     league_share: Fraction = 0.0
     """Share of the games in which one seat learns and the others are held by an opponent from the league."""
-    league_size: Count = 8
+    league_size: Batch = 8
     """Past selves kept; when full, a random older one makes room."""
     league_every: Count = 20
     """Rollouts between two past selves."""
@@ -108,51 +130,51 @@ class AlphaZeroSettings(_Settings):
 
     rounds: Count = 20
     """Times that new games are played and learned from."""
-    games: Count = 100
+    games: Batch = 100
     """Games per round and player count."""
-    playout_rounds: Annotated[int, Field(ge=0)] = 20
+    playout_rounds: CountOr0 = 20
     """So many rounds at the start search with random playouts; the later ones with the network."""
     playouts: Annotated[int, Field(ge=2, le=65535)] = 400
     """Playouts per move of a playout round."""
-    exploration: Annotated[float, Field(ge=0)] = 0.7
+    exploration: Finite = 0.7
     """The exploration constant of that search."""
     greedy: Fraction = 0.75
     """Chance that a move of a playout round is the most visited one; else it is drawn by visits."""
     power: Positive = 12.0
     """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
-    simulations: Count = 64
+    simulations: Batch = 64
     """Simulations of the Gumbel search."""
-    considered: Count = 16
+    considered: Annotated[int, Field(ge=1, le=1024)] = 16
     """Root actions that it considers."""
-    leaf_playouts: Annotated[int, Field(ge=0)] = 32
+    leaf_playouts: CountOr0 = 32
     """Playouts of a tree search from each position that it evaluates, which count half in its value."""
     share: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Chance that a position is searched; the network's games go on by its policy alone."""
     value_share: Fraction = 0.2
     """Chance that one is kept without search, to learn from how its game ended, and what the solver knows of it."""
-    slide_playouts: Annotated[int, Field(ge=0)] = 0
+    slide_playouts: CountOr0 = 0
     """Playouts of the tree search that slides in the network's games, from the random ply on; searched slides then
     learn from the guided search's visits. 0: the network's policy slides, and the Gumbel search searches all."""
     slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """With slide_playouts: times share and value_share in the movement phase, whose positions say less that is new."""
     value_mix: Fraction = 0.5
     """Share of the search's own values in the value's target; the rest is who won."""
-    exact_nodes: Annotated[int, Field(ge=0)] = 20_000
+    exact_nodes: CountOr0 = 20_000
     """Nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
     exact_share: Fraction = 0.0
     """Chance that a slide of the network's two-player games is shown to the solver, beside those that are kept anyway,
     and kept if it knows how to win; above 0, the policy slides in these games whatever `slide_playouts` says."""
-    window: Count = 20
+    window: Batch = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100
     """Gradient steps per round."""
-    minibatch: Count = 1024
+    minibatch: Batch = 1024
     """Positions per gradient step."""
-    microbatch: Count = 512
+    microbatch: Batch = 512
     """Positions per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
     learning_rate: Positive = 2e-3
     """AdamW's step size at the start; it falls to 1 % in a straight line over the run."""
-    owner_weight: Annotated[float, Field(ge=0)] = 0.3
+    owner_weight: Finite = 0.3
     """Weight of the cross-entropy of the sections' final owners."""
 
     @model_validator(mode="after")
@@ -165,17 +187,17 @@ class AlphaZeroSettings(_Settings):
 class TrainConfig(_Settings):
     """A whole run."""
 
-    name: str = "quick"
-    """The run's folder under runs/."""
+    name: Annotated[str, AfterValidator(check_name)] = "quick"
+    """The run's folder under runs/: letters, digits, and - _ . between them."""
     game: str = DEFAULT
     """What to learn, by name: a game that has networks."""
     algorithm: Literal["ppo", "alphazero"] = "ppo"
     """How to learn: self-play with PPO, or from searched games."""
-    players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1)] = (2,)
+    players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1, max_length=100)] = (2,)
     """Player counts to learn, all in one network; one that is named twice gets twice the games."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Decides weights, games and the order of learning."""
-    threads: Annotated[int, Field(ge=0)] = 0
+    threads: Annotated[int, Field(ge=0, le=1024)] = 0
     """CPU threads; 0 for one per core."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the network runs; auto takes a GPU if there is one."""
@@ -211,7 +233,7 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
             the shipped configurations, if there is no such file.
     """
     where = str(path) if path else "the configuration"
-    values = _read_yaml(find_config(path)) if path else {}
+    values = read_settings(find_config(path)) if path else {}
     for override in overrides:
         _override(values, override)
     return check_config(values, where)
@@ -232,14 +254,19 @@ def find_config(path: Path | str) -> Path:
         ValueError: if it is neither, naming the shipped ones.
     """
     path, known = Path(path), shipped_configs()
-    if path.exists() and not path.is_dir():
-        return path
+    try:
+        if path.exists() and not path.is_dir():
+            return path
+    except OSError as error:
+        raise ValueError(f"{shown(path)}: cannot be read: {error.strerror}") from None
     name = path.name.removesuffix(".yaml")
     name = FORMER_NAMES.get(name, name)
     if name in known and path.parent in (Path(), Path("configs")):
         return known[name]
     what = "it is a folder" if path.exists() else "No such file or directory"
-    raise ValueError(f"{path}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}")
+    raise ValueError(
+        f"{shown(path)}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}"
+    )
 
 
 def check_config(values: dict[str, Any], where: str = "the configuration") -> TrainConfig:
@@ -248,49 +275,37 @@ def check_config(values: dict[str, Any], where: str = "the configuration") -> Tr
         return TrainConfig.model_validate(values)
     except ValidationError as error:
         lines = [_explain(problem) for problem in error.errors()]
-        raise ValueError(f"{where}: " + "; ".join(lines)) from None
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: is no YAML: {error}") from None
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}")
-    return values
+        more = [f"{len(lines) - MOST_TOLD} more"] if len(lines) > MOST_TOLD else []
+        raise ValueError(f"{where}: " + "; ".join([*lines[:MOST_TOLD], *more])) from None
 
 
 def _override(values: dict[str, Any], text: str) -> None:
     """Set one `key=value` in nested values."""
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise ValueError(f"override {text!r}: expected key=value, such as ppo.epochs=2")
+        raise ValueError(f"override {shortened(text)}: expected key=value, such as ppo.epochs=2")
     *parents, last = key.strip().split(".")
     for parent in parents:
         inner = values.setdefault(parent, {})
         if not isinstance(inner, dict):
-            raise ValueError(f"override {text!r}: {parent} holds no further keys")
+            raise ValueError(f"override {shortened(text)}: {shortened(parent)} holds no further keys")
         values = inner
     try:
-        values[last] = yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise ValueError(f"override {text!r}: {value!r} is no YAML value") from None
+        values[last] = parse_yaml(value)
+    except ValueError as error:
+        raise ValueError(f"override {shortened(text)}: {shortened(value)} is no YAML value: {error}") from None
 
 
 def _explain(problem: Any) -> str:
     """Say what is wrong with one key."""
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
-        return f"{key}={problem['input']!r}: {problem['msg']}" if key else str(problem["msg"])
+        what = str(problem["msg"]).removeprefix("Value error, ")
+        return f"{key[:80]}={shortened(problem['input'])}: {what}" if key else what
     known = list(_known_keys())
     last = (name.rsplit(".", 1)[-1] for name in known)
     meant = did_you_mean(key, known) or did_you_mean(key.rsplit(".", 1)[-1], last)
-    return f"unknown key {key!r}{meant}"
+    return f"unknown key {shortened(key)}{meant}"
 
 
 def _known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[str]:

@@ -38,6 +38,7 @@ from ninetka_train.learning.resume import (
     numbered_parts,
     optimizer_tensors,
     restore_optimizer,
+    taking_up,
 )
 from ninetka_train.learning.rollout import Rollout, own_decision_targets, owner_targets, roll_seats, start_games
 from ninetka_train.learning.selfplay import codes_for
@@ -354,10 +355,11 @@ def restore(learner: Learner, folder: Path) -> None:
     found = newest_checkpoint(folder)
     if found:
         network, about, state = found
-        learner.network.load_state_dict(network.state_dict())
-        learner.moves, learner.rollouts = about.step, int(about.notes["rollouts"])
-        learner.rng.bit_generator.state = about.notes["rng"]
-        _set_state(learner, state)
+        with taking_up(folder):
+            learner.network.load_state_dict(network.state_dict())
+            learner.moves, learner.rollouts = about.step, int(about.notes["rollouts"])
+            learner.rng.bit_generator.state = about.notes["rng"]
+            _set_state(learner, state)
 
 
 def _state(learner: Learner) -> dict[str, Tensor]:

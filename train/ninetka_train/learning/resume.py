@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from ninetka_env.core.options import shortened
 
 KEPT = 2
 """Checkpoints that stay: the newest, and one more in case it gets damaged."""
@@ -41,6 +43,15 @@ def newest_checkpoint(folder: Path) -> tuple[Any, Checkpoint, dict[str, Tensor]]
     return None
 
 
+@contextmanager
+def taking_up(folder: Path) -> Iterator[None]:
+    """Say in a `ValueError` that the newest checkpoint of a folder does not hold what its run has to go on with."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RuntimeError, IndexError, AttributeError, OverflowError) as error:
+        raise ValueError(f"{folder}: cannot go on from its newest checkpoint: {shortened(error)}") from None
+
+
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Return an optimiser's state as named tensors."""
     return {
@@ -54,6 +65,10 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Tens
     """Put back what `optimizer_tensors` returned; other tensors in `state` are left alone."""
     slots = numbered_parts(state, "optimizer")
     optimizer.load_state_dict({"state": slots, "param_groups": optimizer.state_dict()["param_groups"]})
+    for parameter, values in optimizer.state.items():
+        for name, value in values.items():
+            if value.shape not in (parameter.shape, ()):
+                raise ValueError(f"the optimiser's {name} has shape {tuple(value.shape)}, not {tuple(parameter.shape)}")
 
 
 def numbered_parts(state: Mapping[str, Tensor], kind: str) -> dict[int, dict[str, Tensor]]:

@@ -71,7 +71,7 @@ def playout_games(
         players: (G,) number of players per game.
         seed: decides everything; threads do not matter.
         simulations: playouts per move, at most 65535.
-        exploration: as in `ninetka_agents.search.uct.MctsAgent`.
+        exploration: as in `ninetka_agents.search.mcts.MctsAgent`.
         greedy: chance that a move is the most visited one; otherwise it is drawn by visits.
         power: the policy to learn is visits ** power.
         exact_nodes: of the solver per position; see `ninetka_train.ninetka.exact_targets`.

@@ -103,7 +103,9 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     movers = positions["to_move"].astype(np.int8)
     after = np.append(winners[1:], UNFINISHED)
     last = np.append(games[1:] != games[:-1], True)
-    after[last] = results.winners[games[last]]
+    outcomes = results.winners.copy()
+    outcomes[[*results.events]] = UNFINISHED  # no move decided who won
+    after[last] = outcomes[games[last]]
     return Decisions(
         games=games,
         slides=plies - _first_plies(games, plies),

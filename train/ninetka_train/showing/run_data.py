@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
+from ninetka_env.core.options import shortened
 from ninetka_train.judging.intervals import Interval, wilson
 from ninetka_train.judging.report import percent
 from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines
+from ninetka_train.learning.settings_file import read_settings
 
 CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
 NETWORK, BASELINE = "net", "maxn"
@@ -119,7 +119,7 @@ def read_run(folder: Path) -> Run:
     """
     if not (folder / CONFIG).exists():
         raise ValueError(f"{folder}: no run lies there ({CONFIG} is missing)")
-    config = yaml.safe_load((folder / CONFIG).read_text())
+    config = read_settings(folder / CONFIG)
     evaluations, games = [], []
     if (folder / EVALUATION).exists():
         try:
@@ -127,7 +127,12 @@ def read_run(folder: Path) -> Run:
         except ValueError as error:
             raise ValueError(f"{folder / EVALUATION}: is no complete JSON: {error}") from None
         games = list(read_records(folder / GAMES))
-    return Run(folder.resolve().name, config, read_lines(folder / LOG), read_lines(folder / CURVE), evaluations, games)
+    run = Run(folder.resolve().name, config, read_lines(folder / LOG), read_lines(folder / CURVE), evaluations, games)
+    try:
+        summary(run), sheets(run)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"{folder}: what lies there was not written by a run: {shortened(error)}") from None
+    return run
 
 
 def summary(run: Run) -> str:

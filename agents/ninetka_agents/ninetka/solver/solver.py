@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from ninetka_agents.agent import Actions, GameRandom, check_threads, game_streams
 from ninetka_agents.ninetka.solver.proof import LEAST_BUCKETS, WAYS, Memory, Table, find_winner, make_memory, make_table
-from ninetka_agents.search.uct import EXPLORATION, MctsAgent
+from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.search.uct import EXPLORATION
 from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.options import check_count
 from ninetka_env.core.outcome import UNFINISHED
@@ -305,7 +306,7 @@ class SolverAgent:
 
         Args:
             nodes: most nodes that the solver visits per move.
-            simulations: see `ninetka_agents.search.uct.MctsAgent`.
+            simulations: see `ninetka_agents.search.mcts.MctsAgent`.
             exploration: likewise.
             threads: at most this many threads; 0 for all that numba may use.
 

@@ -1,0 +1,1 @@
+"""What only Go's players need."""

@@ -1,0 +1,253 @@
+"""A board for fast playouts: what a policy asks at every turn is kept up as stones come and go.
+
+Points lie in rows of `STRIDE`, with walls between and around them, so that neighbours are the same steps away on a
+board of any size. Every point has the *code* of its eight neighbours, 16 bits, by which tables answer what lies around
+it. Every chain has the number, the sum and the sum of squares of its liberties (one for each stone beside them), by
+which it is in atari just when number * squares = sum**2; its last liberty is sum / number then. The three are packed
+into one word, so that one addition keeps them up. Codes and sums as in libEGO, the library of L. Lew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.tables import frozen
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.go.geometry import LARGEST, WALL, wide
+
+STRIDE = LARGEST + 1
+CELLS = STRIDE * (LARGEST + 2) + 1
+STEPS = frozen([STRIDE, 1, -STRIDE, -1, STRIDE + 1, 1 - STRIDE, -1 - STRIDE, STRIDE - 1], np.int64)
+"""(8,) int64: up, right, down, left, then the diagonal steps, clockwise. A code holds the neighbours in this order."""
+
+NUMBER_BITS, SUM_BITS = 11, 20
+"""A chain has less than 2**11 liberties, counted once for each stone, and their cells sum to less than 2**20."""
+LIBERTY = frozen([1 | cell << NUMBER_BITS | cell * cell << NUMBER_BITS + SUM_BITS for cell in range(CELLS)], np.int64)
+"""(421,) int64: what a liberty on each cell adds: 1, the cell, and its square."""
+
+BOARD = np.dtype(
+    (
+        np.record,
+        np.dtype(
+            [
+                ("liberties", np.int64, (CELLS,)),  # by head: the sum of `LIBERTY` over liberties
+                ("code", np.uint16, (CELLS,)),
+                ("chain", np.int16, (CELLS,)),  # the head of a stone's chain; 0 for all that is no stone
+                ("after", np.int16, (CELLS,)),  # the next stone of the chain, in a ring
+                ("stones", np.int16, (CELLS,)),  # by head
+                ("place", np.int16, (CELLS,)),  # where in `empty` an empty point is
+                ("empty", np.int16, (LARGEST**2,)),
+                ("found", np.int16, (2 * LARGEST**2,)),  # where candidates are gathered
+                ("mark", np.int8, (CELLS,)),  # cells that were visited
+                ("colour", np.int8, (CELLS,)),  # 0 empty, 1 black, 2 white, 3 wall
+                ("num_empty", np.int32),
+                ("num_found", np.int32),
+                ("size", np.int32),
+                ("to_move", np.int32),  # a colour
+                ("ko", np.int32),  # where the colour to move may not place, 0 for nowhere
+                ("last", np.int32),  # the points of the last two turns, 0 for a pass or none
+                ("before_last", np.int32),
+                ("passes", np.int32),
+                ("captured", np.int32, (3,)),  # stones that each colour took
+                ("lead", np.int32),  # black stones less white ones
+            ],
+            align=True,
+        ),
+    )
+)
+
+
+@jit(counted=False)
+def cell_of(point: int, size: int) -> int:
+    """Return the cell of a point as actions number them."""
+    return (point // size + 1) * STRIDE + point % size + 1
+
+
+@jit(counted=False)
+def point_of(cell: int, size: int) -> int:
+    """Return the point as actions number it."""
+    return (cell // STRIDE - 1) * size + cell % STRIDE - 1
+
+
+@jit(counted=False)
+def load(b: Record, game: Record, size: int) -> None:
+    """Set the board up as a game stands."""
+    b.size, b.num_empty, b.passes, b.lead = size, 0, game.passes, 0
+    b.to_move, b.captured[1], b.captured[2] = game.to_move + 1, game.captured[0], game.captured[1]
+    b.ko = 0 if game.ko_point < 0 else cell_of(wide(game.ko_point), size)
+    b.last = 0 if game.last < 0 else cell_of(wide(game.last), size)
+    b.before_last = 0 if game.before_last < 0 else cell_of(wide(game.before_last), size)
+    for cell in range((size + 2) * STRIDE + 1):
+        b.colour[cell] = WALL
+        b.chain[cell] = 0
+    point = 0
+    for row in range(1, size + 1):
+        for cell in range(row * STRIDE + 1, row * STRIDE + 1 + size):
+            colour = game.board[point]
+            b.colour[cell] = colour
+            b.liberties[cell] = 0
+            if colour:
+                b.chain[cell] = cell_of(wide(game.chain[point]), size)
+                b.after[cell] = cell_of(wide(game.after[point]), size)
+                b.stones[cell] = game.stones[point]
+                b.lead += 3 - 2 * colour
+            else:
+                b.empty[b.num_empty] = cell
+                b.place[cell] = b.num_empty
+                b.num_empty += 1
+            point += 1
+    for row in range(1, size + 1):
+        for cell in range(row * STRIDE + 1, row * STRIDE + 1 + size):
+            code = 0
+            for k in range(8):
+                code |= wide(b.colour[cell + STEPS[k]]) << (2 * k)
+            b.code[cell] = code
+    for place in range(b.num_empty):
+        cell = wide(b.empty[place])
+        for k in range(4):
+            b.liberties[b.chain[cell + STEPS[k]]] += LIBERTY[cell]
+
+
+@jit(counted=False)
+def only_liberty(liberties: int) -> int:
+    """Return the cell that all of some packed liberties are on, 0 if there are several or none."""
+    number = liberties & ((1 << NUMBER_BITS) - 1)
+    total = (liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1)
+    squares = liberties >> (NUMBER_BITS + SUM_BITS)
+    return total // number if number and number * squares == total * total else 0
+
+
+@jit(counted=False)
+def in_atari(b: Record, head: int) -> bool:
+    """Tell whether a chain has one liberty."""
+    liberties = b.liberties[head]
+    total = (liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1)
+    return (liberties & ((1 << NUMBER_BITS) - 1)) * (liberties >> (NUMBER_BITS + SUM_BITS)) == total * total
+
+
+@jit(counted=False)
+def last_liberty(b: Record, head: int) -> int:
+    """Return the liberty of a chain in atari."""
+    liberties = b.liberties[head]
+    return ((liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1)) // (liberties & ((1 << NUMBER_BITS) - 1))
+
+
+@jit(counted=False)
+def place(b: Record, cell: int) -> None:
+    """Place a stone of the colour to move on a legal cell, take what it captures, and hand the turn on."""
+    colour = wide(b.to_move)
+    other, head = 3 - colour, cell
+    _put(b, cell, colour)
+    single, taken = 0, 0
+    for k in range(4):
+        b.liberties[b.chain[cell + STEPS[k]]] -= LIBERTY[cell]
+    for k in range(4):
+        neighbour = cell + STEPS[k]
+        found = wide(b.colour[neighbour])
+        if found == colour:
+            if b.chain[neighbour] != head:
+                head = _join(b, wide(b.chain[neighbour]), head)
+        elif found == other and b.liberties[b.chain[neighbour]] == 0:
+            taken += b.stones[b.chain[neighbour]]
+            single = neighbour
+            _remove(b, wide(b.chain[neighbour]), other)
+    b.ko = single if taken == 1 and b.stones[head] == 1 and in_atari(b, head) else 0
+    b.captured[colour] += taken
+    b.lead += (taken + 1) * (3 - 2 * colour)
+    b.before_last, b.last, b.passes, b.to_move = b.last, cell, 0, other
+
+
+@jit(counted=False)
+def pass_turn(b: Record) -> None:
+    """Pass."""
+    b.ko, b.passes, b.to_move = 0, b.passes + 1, 3 - b.to_move
+    b.before_last, b.last = b.last, 0
+
+
+@jit(counted=False)
+def _put(b: Record, cell: int, colour: int) -> None:
+    """Put a stone on an empty cell as a chain of its own, and count its liberties."""
+    b.num_empty -= 1
+    moved, hole = wide(b.empty[b.num_empty]), wide(b.place[cell])
+    b.empty[hole] = moved
+    b.place[moved] = hole
+    b.colour[cell] = colour
+    b.chain[cell] = b.after[cell] = cell
+    b.stones[cell] = 1
+    liberties = np.int64(0)
+    for k in range(8):
+        neighbour = cell + STEPS[k]
+        b.code[neighbour] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
+        if k < 4 and b.colour[neighbour] == 0:
+            liberties += LIBERTY[neighbour]
+    b.liberties[cell] = liberties
+
+
+@jit(counted=False)
+def _join(b: Record, one: int, other: int) -> int:
+    """Make one chain of two; return its head, that of the one with more stones."""
+    if b.stones[one] < b.stones[other]:
+        one, other = other, one
+    b.stones[one] += b.stones[other]
+    b.liberties[one] += b.liberties[other]
+    stone = other
+    for _ in range(b.stones[other]):
+        b.chain[stone] = one
+        stone = wide(b.after[stone])
+    b.after[one], b.after[other] = b.after[other], b.after[one]
+    return one
+
+
+@jit(counted=False)
+def _remove(b: Record, head: int, colour: int) -> None:
+    """Remove a chain from the board."""
+    stone = head
+    for _ in range(b.stones[head]):
+        b.colour[stone] = 0
+        b.chain[stone] = 0
+        b.place[stone] = b.num_empty
+        b.empty[b.num_empty] = stone
+        b.num_empty += 1
+        for k in range(8):
+            b.code[stone + STEPS[k]] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
+        for k in range(4):
+            b.liberties[b.chain[stone + STEPS[k]]] += LIBERTY[stone]
+        stone = wide(b.after[stone])
+
+
+@jit(counted=False)
+def liberties_after(b: Record, cell: int, colour: int) -> int:
+    """Return how many liberties a stone on an empty cell has, 2 for two or more, also if it captures.
+
+    So 0 is suicide and 1 puts oneself in atari.
+    """
+    only = 0
+    for k in range(4):
+        neighbour = cell + STEPS[k]
+        found = wide(b.colour[neighbour])
+        if found == 0:
+            if only and only != neighbour:
+                return 2
+            only = neighbour
+        elif found == 3 - colour:
+            if in_atari(b, wide(b.chain[neighbour])):
+                return 2
+        elif found == colour:
+            other = _other_liberty(b, wide(b.chain[neighbour]), cell)
+            if other < 0 or (other and only and only != other):
+                return 2
+            only = max(only, other)
+    return int(only != 0)
+
+
+@jit(counted=False)
+def _other_liberty(b: Record, head: int, cell: int) -> int:
+    """Return the liberty that a chain has beside a cell, which is one; 0 if there is none, -1 if there are several."""
+    liberties = b.liberties[head]
+    for k in range(4):
+        if b.chain[cell + STEPS[k]] == head:
+            liberties -= LIBERTY[cell]
+    if liberties == 0:
+        return 0
+    return only_liberty(liberties) or -1

@@ -1,0 +1,150 @@
+"""Commands that show what a tree search thinks while it thinks, as Sabaki, Lizzie and others ask for it.
+
+After `=`, lines such as `info move D4 visits 100 winrate 0.53 order 0 pv D4 C3` follow, best move first, all moves on
+one line; `analyze` goes on until another command comes, `genmove_analyze` ends with `play D4`. The forms with `lz-`
+write winrates in hundredths of a percent, as Leela Zero does, those with `kata-` may add `ownership`, as KataGo does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from ninetka_agents.go.gtp.protocol import COLOURS, GtpError, read_colour, read_move, read_whole, write_move
+from ninetka_agents.go.gtp.register import Words, command
+from ninetka_agents.go.gtp.session import Session
+from ninetka_agents.go.status import owner_shares
+from ninetka_agents.search.candidates import Candidate, find_candidates
+from ninetka_env.games.go.game import Game
+
+MOST_SHOWN = 400
+"""Moves, more than a board has."""
+IDLE = 0.02
+"""Seconds between two looks for another command."""
+FLAGS = {"ownership", "rootInfo", "pvVisits", "ownershipStdev", "movesOwnership", "noResultValue"}
+"""Options of KataGo that are switched on by `true`; all but the first are of no effect."""
+
+
+@dataclass
+class Request:
+    """What is asked for."""
+
+    seat: int
+    interval: float = 0.5
+    """Seconds between lines."""
+    most: int = MOST_SHOWN
+    ownership: bool = False
+    allowed: set[int] | None = None
+    avoided: set[int] = field(default_factory=set)
+
+
+def read_request(session: Session, words: Words) -> Request:
+    """Read the arguments: a colour and an interval, both may be left out, then options with their values."""
+    left = list(words)
+    request = Request(read_colour(left.pop(0)) if left and left[0].lower() in COLOURS else session.game.to_move)
+    if left and left[0].isdecimal():
+        request.interval = read_whole(left.pop(0)) / 100
+    while left:
+        _read_option(session, request, left)
+    return request
+
+
+def _read_option(session: Session, request: Request, left: list[str]) -> None:
+    """Read one option from the beginning of the words that are left."""
+    key = left.pop(0)
+    value = left.pop(0) if left else ""
+    if key == "interval":
+        request.interval = read_whole(value) / 100
+    elif key == "minmoves":
+        read_whole(value)  # all moves that have been tried are shown anyway
+    elif key == "maxmoves":
+        request.most = read_whole(value)
+    elif key in FLAGS:
+        request.ownership |= key == "ownership" and value == "true"
+    elif key in ("allow", "avoid") and len(left) >= 2:
+        _read_moves(session, request, key, value, left)
+    else:
+        raise GtpError(f"syntax error: {key[:20]!r}")
+
+
+def _read_moves(session: Session, request: Request, key: str, colour: str, left: list[str]) -> None:
+    """Read the moves that are to be left out or shown alone, and the depth, up to which all of them have the effect."""
+    moves = {read_move(word, session.size) for word in left.pop(0).split(",")}
+    read_whole(left.pop(0))
+    if read_colour(colour) != request.seat:
+        return
+    if key == "allow":
+        request.allowed = moves
+    else:
+        request.avoided |= moves
+
+
+Form = Callable[[float], str]
+"""Writes a winrate."""
+FORMS: dict[str, Form] = {
+    "": lambda share: f"{share:.4f}",
+    "lz-": lambda share: f"{10_000 * share:.0f}",
+    "kata-": lambda share: f"{share:.6f}",
+}
+
+
+def info_line(game: Game, candidates: list[Candidate], request: Request, form: Form) -> str:
+    """Write what is known of the moves, best first."""
+    shown = [one for one in candidates if one.action not in request.avoided]
+    if request.allowed is not None:
+        shown = [one for one in shown if one.action in request.allowed]
+    infos = [_info(game, one, order, form) for order, one in enumerate(shown[: request.most])]
+    if request.ownership:
+        infos.append(_ownership(game))
+    return " ".join(infos)
+
+
+def _info(game: Game, one: Candidate, order: int, form: Form) -> str:
+    line = " ".join(write_move(action, game.size) for action in one.line)
+    move, winrate = write_move(one.action, game.size), form(one.share)
+    return f"info move {move} visits {one.visits} winrate {winrate} order {order} pv {line}"
+
+
+def _ownership(game: Game) -> str:
+    """Write how surely each point belongs to the seat to move, 1 to -1, from the upper left on."""
+    shares = owner_shares(game, seed=0)
+    values = (shares[game.to_move] - shares[1 - game.to_move]).reshape(game.size, game.size)[::-1]
+    return "ownership " + " ".join(f"{value:.2f}" for value in np.ravel(values))
+
+
+def analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
+    """Think about a position, and show what is found, until another command comes."""
+    request = read_request(session, arguments)
+    game, start, shown = session.turn_of(request.seat), time.monotonic(), -1.0
+    for tree in session.thinker.watch(game, lambda: session.pending() or session.interrupted()):
+        spent = time.monotonic() - start
+        if shown < 0 or spent - shown >= request.interval:
+            yield info_line(game, find_candidates(tree), request, form)
+            shown = spent
+    while not (session.pending() or session.interrupted()):  # the search is done, but nobody has ended the analysis
+        time.sleep(IDLE)
+
+
+def genmove_analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
+    """Choose and play a move like `genmove`, and show what is thought meanwhile."""
+    request = read_request(session, arguments)
+    game, start, shown = session.turn_of(request.seat), time.monotonic(), 0.0
+    for tree in session.thinker.think(game, session.interrupted, session.seconds_for(request.seat)):
+        spent = time.monotonic() - start
+        if spent - shown >= request.interval:
+            yield info_line(game, find_candidates(tree), request, form)
+            shown = spent
+    yield info_line(game, find_candidates(tree), request, form)
+    session.clock.spend(request.seat, time.monotonic() - start)
+    action = tree.best()
+    session.play(request.seat, action)
+    yield f"play {write_move(action, session.size)}"
+
+
+for _prefix, _form in FORMS.items():
+    command(f"{_prefix}analyze", analyses=True)(partial(analyze, _form))
+    command(f"{_prefix}genmove_analyze", analyses=True)(partial(genmove_analyze, _form))

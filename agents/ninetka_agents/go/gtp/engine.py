@@ -1,0 +1,172 @@
+"""An engine: it reads commands, carries them out one by one, and writes the answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO
+
+from ninetka_agents.go.gtp import analysis, commands, extensions
+from ninetka_agents.go.gtp.protocol import (
+    MAX_LINE,
+    GtpError,
+    is_interrupt,
+    opening,
+    read_command,
+    read_lines,
+    write_answer,
+)
+from ninetka_agents.go.gtp.register import Reply, carry_out
+from ninetka_agents.go.gtp.session import Session
+from ninetka_agents.go.gtp.thinker import Thinker
+from ninetka_env.core.registry import load_variant
+
+GROUPS = (commands, extensions, analysis)
+"""The modules whose commands an engine knows."""
+
+BYTES = 1 << 16
+"""Read at once."""
+Write = Callable[[str], None]
+"""Writes text, and sees to it that it is on its way at once."""
+
+
+@dataclass
+class _Line:
+    """A line that was read."""
+
+    text: str
+    interrupted: threading.Event = field(default_factory=threading.Event)
+
+
+class Log:
+    """The protocol of what was said, in a file; one that cannot be written to any more is left alone."""
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        """Write into an open text file; None for nowhere."""
+        self._file = file
+
+    def note(self, mark: str, text: str) -> None:
+        """Add text line by line, each with the time and a mark: `<` for what was read, `>` for what was written."""
+        if self._file is None:
+            return
+        now = datetime.now().astimezone().isoformat(timespec="milliseconds")
+        try:
+            self._file.writelines(f"{now} {mark} {line}\n" for line in text.rstrip("\n").split("\n"))
+            self._file.flush()
+        except OSError as error:
+            self._file = None
+            print(f"the log ends here: {error.strerror}", file=sys.stderr)
+
+
+class Engine:
+    """Answers the commands of one controller."""
+
+    def __init__(self, session: Session, write: Write, log: Log | None = None) -> None:
+        """Answer by `write`, and note what is said in a log."""
+        self._session, self._write_out, self._log = session, write, log or Log()
+        self._lines: SimpleQueue[_Line | None] = SimpleQueue()
+        session.pending = lambda: not self._lines.empty()
+
+    def serve(self, read: Callable[[], bytes]) -> None:
+        """Answer until `quit`, or until `read`, which is asked for the next bytes by another thread, returns none.
+
+        What agents print goes to stderr.
+        """
+        threading.Thread(target=self._listen, args=(read,), daemon=True).start()
+        with contextlib.redirect_stdout(sys.stderr):
+            self._session.thinker.warm_up(self._session.game)
+            with contextlib.suppress(BrokenPipeError):  # the controller has gone
+                while (line := self._lines.get()) is not None:
+                    self._session.interrupted = line.interrupted.is_set
+                    if not self.answer(line.text):
+                        return
+
+    def _listen(self, read: Callable[[], bytes]) -> None:
+        """Queue the lines with commands; an interrupt is for the last command before it, which may be under way."""
+        last = None
+        for text in read_lines(read):
+            if is_interrupt(text) and last is not None:
+                last.interrupted.set()
+            elif read_command(text) is not None:
+                last = _Line(text)
+                self._lines.put(last)
+        self._lines.put(None)
+
+    def answer(self, text: str) -> bool:
+        """Carry out the command of a line and answer it, a line without one not at all; tell whether to go on."""
+        command = read_command(text)
+        if command is None:
+            return True
+        self._log.note("<", text.rstrip("\n"))
+        try:
+            if len(text) > MAX_LINE:
+                raise GtpError(f"a line has at most {MAX_LINE} characters")
+            self._reply(command.id, carry_out(self._session, command.name, command.arguments))
+        except GtpError as error:
+            self._write(write_answer(command.id, str(error), success=False))
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            self._log.note("!", traceback.format_exc())
+            self._write(write_answer(command.id, f"internal error: {type(error).__name__}", success=False))
+        return command.name != "quit"
+
+    def _reply(self, number: str, reply: Reply) -> None:
+        """Write an answer, or its lines as they come; nothing has been written if there comes none but an error."""
+        if isinstance(reply, str):
+            self._write(write_answer(number, reply))
+            return
+        line = next(reply, "")
+        self._write(f"{opening(number)}\n{line}\n")
+        try:
+            for line in reply:
+                self._write(f"{line}\n")
+        except (GtpError, ValueError) as error:  # too late to say so in the answer
+            self._log.note("!", str(error))
+        self._write("\n")
+
+    def _write(self, text: str) -> None:
+        self._log.note(">", text)
+        self._write_out(text)
+
+
+def serve(agent: str, game: str, version: str, seed: int | None = None, log: Path | None = None) -> None:
+    """Be an engine on stdin and stdout until told to quit.
+
+    Args:
+        agent: the spec of who plays.
+        game: the spec of the game: its options hold until a command changes them.
+        version: what to answer when asked for it.
+        seed: of the agent's random numbers; None draws fresh entropy.
+        log: the file that the protocol of what is said is added to.
+
+    Raises:
+        ValueError: if a spec is wrong.
+        OSError: if the log cannot be written.
+    """
+    variant = load_variant(game)
+    if variant.definition.name != "go":
+        raise ValueError(f"game={game!r}: the Go Text Protocol is for go")
+    thinker = Thinker(agent, seed)
+    source, target = sys.stdin.fileno(), sys.stdout.fileno()
+    with contextlib.ExitStack() as stack:
+        stack.callback(thinker.close)
+        file = stack.enter_context(log.open("a", encoding="utf-8", errors="backslashreplace")) if log else None
+        engine = Engine(Session(thinker, variant, version), partial(_write_all, target), Log(file))
+        engine.serve(lambda: os.read(source, BYTES))
+
+
+def _write_all(target: int, text: str) -> None:
+    """Write text to a file descriptor, with nothing left in a buffer."""
+    left = text.encode("utf-8", "backslashreplace")
+    while left:
+        left = left[os.write(target, left) :]

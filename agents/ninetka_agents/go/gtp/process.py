@@ -1,0 +1,185 @@
+"""Outside engines: programs that speak the Go Text Protocol on their standard input and output."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from queue import Empty, Full, Queue
+
+from ninetka_agents.go.gtp.protocol import read_lines, write_command
+
+FOLDERS = ("/usr/games", "/usr/local/games")
+"""Where engines are looked for beside `PATH`: Debian puts games there."""
+MOST_WAITING = 10_000
+"""Lines that an engine may be ahead of us."""
+MOST_ANSWERED = 10_000
+"""Lines of an answer."""
+GRACE = 1.0
+"""Seconds that an engine has to end after `quit`."""
+BYTES = 1 << 16
+"""Read at once."""
+
+
+class EngineError(Exception):
+    """An engine does not do what it should."""
+
+    def __init__(self, message: str, is_late: bool = False) -> None:
+        """Say what happened, and whether it only took too long."""
+        super().__init__(message)
+        self.is_late = is_late
+
+
+def find_engine(command: str) -> list[str]:
+    """Return the words of a command line, the program found on `PATH` or among games; no shell has a part in it.
+
+    Raises:
+        ValueError: if there is no such program.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"engine {command!r}: {error}") from None
+    if not words:
+        raise ValueError("no engine: expected a command, such as gtp:gnugo --mode gtp")
+    program = shutil.which(words[0], path=os.pathsep.join([os.environ.get("PATH", os.defpath), *FOLDERS]))
+    if program is None:
+        raise ValueError(f"engine {words[0]!r}: no such program on PATH or in {', '.join(FOLDERS)}")
+    return [program, *words[1:]]
+
+
+class EngineProcess:
+    """An engine that runs until it is closed."""
+
+    def __init__(self, words: list[str], timeout: float) -> None:
+        """Start an engine.
+
+        Args:
+            words: of its command line, the program first.
+            timeout: seconds that it has for each answer.
+
+        Raises:
+            EngineError: if it cannot be started.
+        """
+        self._timeout = timeout
+        self._lines: Queue[str | None] = Queue(MOST_WAITING)
+        self._complaints: deque[str] = deque(maxlen=1)
+        self._closed = threading.Event()
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        except OSError as error:
+            raise EngineError(f"cannot be started: {error.strerror}") from None
+        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._listen, self._overhear)]
+        for thread in self._threads:
+            thread.start()
+        self._known: frozenset[str] | None = None
+
+    def ask(self, name: str, *arguments: object) -> str:
+        """Send a command and return the answer, without `=`.
+
+        Raises:
+            EngineError: if the engine refuses, ends, says something else than an answer, or does not answer in time.
+        """
+        command = write_command(name, *arguments)
+        told = repr(command.strip())
+        try:
+            assert self._process.stdin is not None
+            self._process.stdin.write(command.encode())
+            self._process.stdin.flush()
+        except (OSError, ValueError):  # the latter if it has been closed
+            raise EngineError(self._ending(told)) from None
+        answer = self._read_answer(told)
+        if answer.startswith("?"):
+            raise EngineError(f"refused {told}: {answer[1:].strip()[:200]}")
+        return answer[1:].strip()
+
+    def knows(self, name: str) -> bool:
+        """Tell whether the engine has a command."""
+        if self._known is None:
+            self._known = frozenset(self.ask("list_commands").split())
+        return name in self._known
+
+    def close(self) -> None:
+        """End the engine: by `quit` if it listens, else by force."""
+        self._closed.set()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(b"quit\n")
+            self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE)
+        self._kill()
+        self._process.wait()
+        for thread in self._threads:
+            thread.join(GRACE)
+        for pipe in (self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+    def _kill(self) -> None:
+        """End the engine and whatever it has started."""
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+
+    def _read_answer(self, told: str) -> str:
+        """Return the lines of the next answer; what comes before `=` or `?` is none of it."""
+        stop, lines = time.monotonic() + self._timeout, list[str]()
+        while len(lines) < MOST_ANSWERED:
+            try:
+                line = self._lines.get(timeout=max(stop - time.monotonic(), 0.0))
+            except Empty:
+                raise EngineError(f"no answer to {told} within {self._timeout:g} s", is_late=True) from None
+            if line is None:
+                raise EngineError(self._ending(told))
+            line = line.strip()
+            if lines and not line:
+                return "\n".join(lines)
+            if lines or line.startswith(("=", "?")):
+                lines.append(line)
+        raise EngineError(f"answered {told} with more than {MOST_ANSWERED} lines")
+
+    def _ending(self, told: str) -> str:
+        """Say how the engine ended."""
+        self._closed.set()
+        try:
+            status = f"exit status {self._process.wait(GRACE)}"
+        except subprocess.TimeoutExpired:
+            status = "it closed its output"
+        self._threads[1].join(GRACE)
+        complaint = f": {self._complaints[0][:200]}" if self._complaints else ""
+        return f"ended at {told}, {status}{complaint}"
+
+    def _listen(self) -> None:
+        """Queue the lines that the engine writes, None at the end; wait where they are too many."""
+        assert self._process.stdout is not None
+        source = self._process.stdout.fileno()
+        for line in read_lines(lambda: os.read(source, BYTES)):
+            if not self._put(line):
+                return
+        self._put(None)
+
+    def _put(self, line: str | None) -> bool:
+        """Queue a line; tell whether anybody will read on."""
+        while not self._closed.is_set():
+            with contextlib.suppress(Full):
+                self._lines.put(line, timeout=0.1)
+                return True
+        return False
+
+    def _overhear(self) -> None:
+        """Keep the last thing that the engine says on its standard error, which must be read lest it waits for us."""
+        assert self._process.stderr is not None
+        source = self._process.stderr.fileno()
+        for line in read_lines(lambda: os.read(source, BYTES)):
+            if line.strip():
+                self._complaints.append(line.strip())

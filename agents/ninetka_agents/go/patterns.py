@@ -1,0 +1,89 @@
+"""What tables tell of a point by the code of its eight neighbours: eyes, and the 3 x 3 patterns of good shape.
+
+The patterns are those of S. Gelly, Y. Wang, R. Munos and O. Teytaud, "Modification of UCT with patterns in Monte-Carlo
+Go", INRIA research report 6062, 2006: hane, cuts, and moves on the edge.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.tables import frozen
+
+_PATTERNS = """
+XOX XO. XO? .O. XO? XO? ?X? OX? X.? OX? ?X? ?XO ?OX
+... ... X.. X.. O.o O.X O.O o.O O.? X.O x.O x.x X.O
+??? ?.? x.? ... ?o? ??? ooo ??? ### ### ### ### ###
+"""
+"""Side by side, the middle is the point. X and O stand for either colour, x for a point without X, o without O, not
+the edge; # is the edge, ? anything."""
+_MEANINGS = {".": (0,), "X": (1,), "O": (2,), "x": (0, 2), "o": (0, 1), "#": (3,), "?": (0, 1, 2, 3)}
+_RING = ((0, 1), (1, 2), (2, 1), (1, 0), (0, 2), (2, 2), (2, 0), (0, 0))
+"""(row, column) of the neighbours in the order of codes: up, right, down, left, then diagonally."""
+
+
+def _codes_of(rows: list[str]) -> set[int]:
+    """Return the codes that a pattern stands for, in all positions and both colours."""
+    found, square = set(), np.array([list(row) for row in rows])
+    for turn in range(8):
+        turned = np.rot90(square.T if turn & 4 else square, turn & 3)
+        cells = [_MEANINGS[turned[place]] for place in _RING]
+        for colours in itertools.product(*cells):
+            swapped = [(0, 2, 1, 3)[one] for one in colours]
+            found |= {sum(one << 2 * k for k, one in enumerate(each)) for each in (colours, swapped)}
+    return found
+
+
+def _pattern_table() -> np.ndarray:
+    table, lines = np.zeros(1 << 16, np.bool_), [line.split() for line in _PATTERNS.strip().splitlines()]
+    for rows in zip(*lines, strict=True):
+        table[list(_codes_of(list(rows)))] = True
+    return table
+
+
+def _eye_table() -> np.ndarray:
+    """Return for each code the colour whose eye the point is, 0 for none.
+
+    All orthogonal neighbours are of the colour or the edge, and of the diagonal ones at most one is the other's, on the
+    edge of the board none.
+    """
+    codes = np.arange(1 << 16)
+    ring = (codes[:, None] >> np.arange(0, 16, 2)) & 3
+    eyes = np.zeros(1 << 16, np.int8)
+    for colour in (1, 2):
+        around = ((ring[:, :4] == colour) | (ring[:, :4] == 3)).all(axis=1)
+        others, edge = (ring[:, 4:] == 3 - colour).sum(axis=1), (ring[:, 4:] == 3).any(axis=1)
+        eyes[around & (others + edge <= 1)] = colour
+    return eyes
+
+
+def _territory_table() -> np.ndarray:
+    """Return for the lower byte of each code the colour that alone is next to the point, 0 for none."""
+    ring = (np.arange(256)[:, None] >> np.arange(0, 8, 2)) & 3
+    black, white = (ring == 1).any(axis=1), (ring == 2).any(axis=1)
+    return np.where(black & ~white, 1, np.where(white & ~black, 2, 0))
+
+
+_PATTERN_BITS = frozen(np.packbits(_pattern_table(), bitorder="little").view("<u4"), np.uint32)
+"""(2048,) uint32: a bit for each code; small, so that it stays in the processor's cache."""
+EYE_OF = frozen(_eye_table(), np.int8)
+"""(65536,) int8: 1 or 2 where the point is an eye of that colour, else 0."""
+HAS_LIBERTY = frozen([any(code >> k & 3 == 0 for k in (0, 2, 4, 6)) for code in range(256)], np.bool_)
+"""(256,) bool: whether an orthogonal neighbour is empty."""
+TERRITORY_OF = frozen(_territory_table(), np.int8)
+"""(256,) int8: 1 or 2 where stones of that colour alone are next to the point, else 0."""
+
+
+@jit(counted=False)
+def is_pattern(code: int) -> bool:
+    """Tell whether there is a pattern, for either colour, around a point of this code."""
+    return (_PATTERN_BITS[code >> 5] >> (code & 31)) & 1 == 1
+
+
+@jit(counted=False)
+def is_eye(code: int, colour: int) -> bool:
+    """Tell whether a point of this code is an eye of a colour."""
+    return not HAS_LIBERTY[code & 255] and EYE_OF[code] == colour

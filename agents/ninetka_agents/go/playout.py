@@ -1,0 +1,181 @@
+"""Heavy playouts of Go: what a quick player would answer to the last move, else at random.
+
+In order: take the last move's chain if it is in atari, or save own chains that it put in atari; a 3 x 3 pattern beside
+the last move, or the one before; anywhere. Own eyes are never filled, and few moves put themselves in atari. The order
+is that of MoGo (Gelly, Wang, Munos and Teytaud, INRIA report 6062, 2006) as later programs have it, such as Fuego
+(Enzenberger and others, IEEE TCIAIG 2010) and P. Baudis's Michi and Pachi (Baudis and Gailly, ACG 2011).
+"""
+
+from __future__ import annotations
+
+from ninetka_agents.go.board import (
+    STEPS,
+    in_atari,
+    last_liberty,
+    liberties_after,
+    pass_turn,
+    place,
+    point_of,
+)
+from ninetka_agents.go.patterns import TERRITORY_OF, is_eye, is_pattern
+from ninetka_env.core.chance import Streams, draw_below
+from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.trace import Trace, note
+from ninetka_env.core.verbs import Record
+from ninetka_env.games.go.geometry import wide
+from ninetka_env.games.go.scoring import AREA, TERRITORY
+
+MERCY = 25
+"""A lead of more stones than this, and than three tenths of the points, is won."""
+TACTICS, PATTERNS, SHY = 922, 972, 922
+"""Chances, of 1024: to answer tactically where one can, to play a pattern, to reject a move that puts itself in atari.
+"""
+
+
+@jit
+def finish(b: Record, game: Record, streams: Streams, index: int, trace: Trace) -> int:
+    """Play on to the end, note the turns, and return who wins; `game` tells how points count, and how long it lasts."""
+    points, turns = wide(b.size) * wide(b.size), wide(game.max_plies) - wide(game.plies)
+    mercy = max(MERCY, points * 3 // 10)
+    for _ in range(min(turns, 3 * points)):
+        if b.passes >= 2:
+            break
+        if (b.lead > mercy and 2 * b.lead > game.komi) or (-b.lead > mercy and 2 * b.lead < game.komi):
+            return int(b.lead < 0)
+        cell = choose(b, streams, index)
+        note(trace, b.to_move - 1, point_of(cell, b.size) if cell else points)
+        if cell:
+            place(b, cell)
+        else:
+            pass_turn(b)
+    return winner(b, game)
+
+
+@jit(counted=False)
+def winner(b: Record, game: Record) -> int:
+    """Return who wins as the board stands, counting an empty point by the stones beside it."""
+    lead = b.lead if game.scoring != TERRITORY else 0
+    for k in range(b.num_empty):
+        owner = TERRITORY_OF[b.code[b.empty[k]] & 255]
+        lead += int(owner == 1) - int(owner == 2)
+    if game.scoring != AREA:
+        lead += b.captured[1] - b.captured[2]
+    if 2 * lead == game.komi:
+        return DRAWN
+    return int(2 * lead < game.komi)
+
+
+@jit(counted=False)
+def choose(b: Record, streams: Streams, index: int) -> int:
+    """Choose the cell to place on; 0 to pass."""
+    colour = wide(b.to_move)
+    if b.last:
+        b.num_found = 0
+        if draw_below(streams, index, 1024) < TACTICS:
+            answer_atari(b, wide(b.last), colour)
+            if b.num_found:
+                return _draw_found(b, streams, index)
+        if draw_below(streams, index, 1024) < PATTERNS:
+            _gather_patterns(b, wide(b.last))
+            cell = _draw_shy(b, colour, streams, index)
+            if cell == 0 and b.before_last:
+                _gather_patterns(b, wide(b.before_last))
+                cell = _draw_shy(b, colour, streams, index)
+            if cell:
+                return cell
+    return anywhere(b, colour, streams, index)
+
+
+@jit(counted=False)
+def gather(b: Record, cell: int) -> None:
+    """Add a candidate."""
+    b.found[b.num_found] = cell
+    b.num_found += 1
+
+
+@jit(counted=False)
+def _draw_found(b: Record, streams: Streams, index: int) -> int:
+    return wide(b.found[draw_below(streams, index, b.num_found)])
+
+
+@jit(counted=False)
+def _draw_shy(b: Record, colour: int, streams: Streams, index: int) -> int:
+    """Draw candidates until one does not put itself in atari; 0 if there is none."""
+    while b.num_found:
+        chosen = draw_below(streams, index, b.num_found)
+        cell = wide(b.found[chosen])
+        if liberties_after(b, cell, colour) > 1:
+            return cell
+        b.num_found -= 1
+        b.found[chosen] = b.found[b.num_found]
+    return 0
+
+
+@jit(counted=False)
+def _gather_patterns(b: Record, around: int) -> None:
+    """Gather the neighbours of a point where there is a pattern; without branches that chance would mislead."""
+    count = wide(b.num_found)
+    for k in range(8):
+        cell = around + STEPS[k]
+        b.found[count] = cell
+        count += (b.colour[cell] == 0) & is_pattern(wide(b.code[cell])) & (cell != b.ko)
+    b.num_found = count
+
+
+@jit(counted=False)
+def answer_atari(b: Record, last: int, colour: int) -> None:
+    """Gather moves that save own chains that the last move put in atari, and those that take its own chain."""
+    head = wide(b.chain[last])
+    if head and in_atari(b, head):
+        cell = last_liberty(b, head)
+        if cell != b.ko:
+            gather(b, cell)
+    for k in range(4):
+        neighbour = last + STEPS[k]
+        if b.colour[neighbour] == colour and in_atari(b, wide(b.chain[neighbour])):
+            save(b, wide(b.chain[neighbour]), colour)
+
+
+@jit(counted=False)
+def save(b: Record, head: int, colour: int) -> None:
+    """Gather moves that save a chain in atari: taking a chain beside it, or running where that gains liberties."""
+    run = last_liberty(b, head)
+    if run != b.ko and liberties_after(b, run, colour) > 1:
+        gather(b, run)
+    stone = head
+    for _ in range(min(wide(b.stones[head]), 40)):
+        for k in range(4):
+            neighbour = stone + STEPS[k]
+            if b.colour[neighbour] == 3 - colour and in_atari(b, wide(b.chain[neighbour])):
+                cell = last_liberty(b, wide(b.chain[neighbour]))
+                if cell != run and cell != b.ko and b.num_found < 30:
+                    gather(b, cell)
+        stone = wide(b.after[stone])
+
+
+@jit(counted=False)
+def anywhere(b: Record, colour: int, streams: Streams, index: int) -> int:
+    """Choose any cell but own eyes, seldom one that puts itself in atari; 0 to pass."""
+    left = wide(b.num_empty)
+    while left:
+        chosen = draw_below(streams, index, left)
+        cell = wide(b.empty[chosen])
+        if not is_eye(wide(b.code[cell]), colour) and cell != b.ko:
+            liberties = 2 if _has_two(b, cell) else liberties_after(b, cell, colour)
+            if liberties > 1 or (liberties == 1 and draw_below(streams, index, 1024) >= SHY):
+                return cell
+        left -= 1
+        other = wide(b.empty[left])
+        b.empty[chosen], b.empty[left] = other, cell
+        b.place[other], b.place[cell] = chosen, left
+    return 0
+
+
+@jit(counted=False)
+def _has_two(b: Record, cell: int) -> bool:
+    """Tell whether two neighbours are empty."""
+    free = 0
+    for k in range(4):
+        free += b.colour[cell + STEPS[k]] == 0
+    return free > 1

@@ -1,0 +1,115 @@
+"""Which stones are dead when people stop playing, as random games see it: a proposal, the rules remove nothing.
+
+A chain is dead if its points belong to the opponent in at least `DEAD` of `PLAYOUTS` playouts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Records, playout, write_targets
+from ninetka_env.games.go.game import Game
+from ninetka_env.games.go.geometry import NEIGHBOURS, first_row
+
+PLAYOUTS = 500
+DEAD = 0.9
+
+
+class Statuses(NamedTuple):
+    """The chains of a position, each a list of points, ascending."""
+
+    alive: list[list[int]]
+    dead: list[list[int]]
+    seki: list[list[int]]
+
+
+def owner_shares(game: Game, seed: int, playouts: int = PLAYOUTS) -> npt.NDArray[np.float64]:
+    """Return in which share of playouts from a position each seat owned each point, (2, points) float64."""
+    start, counts = game.copy(), np.zeros((2, game.size**2), np.int64)
+    start.hand_turn(game.to_move)
+    _count_owners(start.records, playouts, make_streams(seed), counts)
+    return counts / playouts
+
+
+@jit
+def _count_owners(games: Records, playouts: int, streams: Streams, counts: npt.NDArray[np.int64]) -> None:
+    scratch, owners = games[:1].copy(), np.zeros(counts.shape[1], np.int8)
+    for _ in range(playouts):
+        scratch[0] = games[0]
+        playout(scratch[0], streams, 0)
+        write_targets(scratch[0], owners)
+        for point in range(len(owners)):
+            if owners[point] >= 0:
+                counts[owners[point], point] += 1
+
+
+def find_statuses(game: Game, seed: int = 0) -> Statuses:
+    """Tell the chains of a position apart; the same seed gives the same answer."""
+    shares, found = owner_shares(game, seed), Statuses([], [], [])
+    chains = _chains(game)
+    for chain in chains:
+        other = 1 - _seat_at(game, chain[0])
+        if shares[other, chain].mean() >= DEAD:
+            found.dead.append(chain)
+    cleared = without(game, found.dead)
+    for chain in chains:
+        if chain not in found.dead:
+            (found.seki if _is_seki(cleared, chain) else found.alive).append(chain)
+    return found
+
+
+def without(game: Game, dead: list[list[int]]) -> Game:
+    """Return the position with chains taken from the board, as captured."""
+    board, captured = game.board.copy(), game.captured()
+    for chain in dead:
+        captured[1 - _seat_at(game, chain[0])] += len(chain)
+        board.flat[chain] = 0
+    options = {"komi": game.komi, "ko": game.ko, "scoring": game.scoring, "max_plies": game.max_plies}
+    cleared = Game.from_board(board, game.to_move, **options)
+    cleared.records["captured"][0] = captured
+    return cleared
+
+
+def agreed_result(game: Game, seed: int = 0) -> str:
+    """Return the result of a position, such as `B+2`, as if both had passed and its dead stones were taken off."""
+    cleared = without(game, find_statuses(game, seed).dead)
+    cleared.records["plies"][0], cleared.records["passes"][0] = 2, 2
+    return cleared.result()
+
+
+def _seat_at(game: Game, point: int) -> int:
+    return int(game.board.flat[point]) - 1
+
+
+def _chains(game: Game) -> list[list[int]]:
+    heads = game.records["chain"][0][: game.size**2]
+    stones = np.flatnonzero(game.board)
+    return [stones[heads[stones] == head].tolist() for head in dict.fromkeys(heads[stones].tolist())]
+
+
+def _liberties(game: Game, chain: list[int]) -> set[int]:
+    """Return the empty points next to a chain."""
+    around = NEIGHBOURS[first_row(game.size**2) + np.array(chain)].ravel().tolist()
+    return {point for point in around if point < game.size**2 and not game.board.flat[point]}
+
+
+def _is_seki(game: Game, chain: list[int]) -> bool:
+    """Tell whether a chain has a liberty that is nobody's, and that neither seat can play on without self-atari."""
+    owners = game.owners().ravel()
+    neutral = [point for point in _liberties(game, chain) if owners[point] < 0]
+    return any(all(_is_self_atari(game, seat, point) for seat in range(2)) for point in neutral)
+
+
+def _is_self_atari(game: Game, seat: int, point: int) -> bool:
+    """Tell whether a seat cannot place a stone on a point, or has at most one liberty there then."""
+    after = game.copy()
+    after.hand_turn(seat)
+    if not after.legal_mask()[point]:
+        return True
+    after.play(point)
+    return any(point in chain and len(_liberties(after, chain)) <= 1 for chain in _chains(after))

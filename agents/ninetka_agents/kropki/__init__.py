@@ -1,0 +1,1 @@
+"""What only Kropki's players need."""

@@ -1,0 +1,265 @@
+"""Exact play of small boards of Kropki: alpha-beta to the ends of all games, with a table of positions.
+
+A position is worth the lead of Black at the end, in points, if both seats play for as many as they can. Who wins at
+best play follows: a lead of points wins. The table knows positions by 64 bits that are the same for the images of a
+position under the symmetries of its board.
+
+`python -m ninetka_agents.kropki.exact 3x3 5x4` writes the values of boards, by both rules and starts, as JSON.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.agent import Actions
+from ninetka_agents.kropki.greedy import GreedyAgent
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import check_count
+from ninetka_env.core.verbs import Record, Records, is_over, play
+from ninetka_env.games.kropki.game import Game
+from ninetka_env.games.kropki.geometry import LIVE, POINT, REGION, node_symmetries
+from ninetka_env.games.kropki.regions import count_drawable, drawable_node
+from ninetka_env.games.kropki.rules import TERRITORIES, num_nodes
+from ninetka_env.games.kropki.start import STARTS
+
+MOST = 2000
+"""More than any lead."""
+ENTRY = np.dtype(
+    [("key", np.uint64), ("lower", np.int16), ("upper", np.int16), ("first", np.int16), ("used", np.int16)]
+)
+"""What is known of a position: bounds of its value, and which choice to try first, as its node's image, or -1."""
+
+Keys: TypeAlias = npt.NDArray[np.uint64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+class Solution(NamedTuple):
+    """The outcome of a position at best play."""
+
+    value: int
+    """By how many points Black is ahead at the end; negative if White is."""
+    positions: int
+    """How many positions were looked into."""
+
+
+class Solver:
+    """Solves positions of one size of board; what it has found out about some helps with others."""
+
+    def __init__(self, width: int, height: int, table_bits: int = 20) -> None:
+        """Keep a table of `2 ** table_bits` positions, 16 bytes each."""
+        self.sides = width, height
+        self.table = np.zeros(1 << check_count("table_bits", table_bits, 8, 28), ENTRY)
+        self._images = node_symmetries(width, height)
+        nodes = width * height
+        codes = np.random.default_rng(width * 64 + height).integers(0, 1 << 64, (nodes, 16), dtype=np.uint64)
+        codes[:, 0] = 0
+        self._codes = codes
+        rows, columns = np.divmod(np.arange(nodes), width)
+        far = np.maximum(abs(2 * rows - height + 1), abs(2 * columns - width + 1))
+        self._order = np.argsort(far, kind="stable").astype(np.int64)
+
+    def solve(self, game: Game) -> Solution:
+        """Return the value of a position.
+
+        Raises:
+            ValueError: if its board has another size.
+        """
+        if (game.width, game.height) != self.sides:
+            raise ValueError(f"board of {game.width} x {game.height}: expected {self.sides[0]} x {self.sides[1]}")
+        depth = 3 * int(game.records["free"][0]) + 8  # places, drawings, ends
+        games = np.zeros(depth, game.records.dtype)
+        games[0] = game.records[0]
+        stack = np.zeros((depth, 9), np.int64)
+        value, positions = _solve(games, stack, self.table, self._order, self._images, self._codes)
+        return Solution(int(value), int(positions))
+
+    def action_values(self, game: Game) -> dict[int, int]:
+        """Return the value after each legal action."""
+        values = {}
+        for action in game.legal_actions().tolist():
+            after = game.copy()
+            after.play(action)
+            values[action] = self.solve(after).value
+        return values
+
+
+class ExactAgent:
+    """Plays exactly once few nodes are free, until then greedily."""
+
+    name = "exact"
+
+    def __init__(self, free: int = 12) -> None:
+        """Solve positions with at most this many free nodes."""
+        self.free = check_count("free", free, 0, 20)
+        self._greedy = GreedyAgent()
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose actions, among the best that of greedy if it is one; see `ninetka_agents.agent.Agent.act`."""
+        actions = self._greedy.act(games, rng)
+        for index in np.flatnonzero(games["free"] <= self.free).tolist():
+            game = Game(games[index : index + 1].copy())
+            values = Solver(game.width, game.height, table_bits=16).action_values(game)
+            best = (min if game.to_move else max)(values.values())
+            if values[int(actions[index])] != best:
+                actions[index] = next(action for action, value in values.items() if value == best)
+        return actions
+
+
+# The search: a stack of games, and for each what is known so far
+
+_FROM, _TO, _ALPHA, _BETA, _BEST, _CHOSEN, _NEXT, _FIRST, _TRIED = range(9)
+"""Columns of the stack: the window, at first and now; the best value so far and the action that it is of; the number of
+the next action, the action that is tried before all others, and the one that is tried now."""
+
+
+@jit
+def _solve(
+    games: Records, stack: Ints, table: npt.NDArray[np.void], order: Ints, images: Ints, codes: Keys
+) -> tuple[int, int]:
+    """Return the value of `games[0]` and how many positions were looked into."""
+    depth, positions, value = 0, 1, _enter(games[0], stack[0], table, images, codes, -MOST, MOST)
+    while True:
+        row = stack[depth]
+        if value > -MOST and depth == 0:
+            return value, positions
+        if value > -MOST:  # of games[depth], for the game above
+            depth -= 1
+            row = stack[depth]
+            _learn(games[depth], row, value)
+        row[_TRIED] = _next_action(games[depth], row, order)
+        if row[_TRIED] < 0:
+            value = row[_BEST]
+            _store(games[depth], row, table, images, codes)
+            continue
+        games[depth + 1] = games[depth]
+        play(games[depth + 1], row[_TRIED])
+        depth += 1
+        positions += 1
+        value = _enter(games[depth], stack[depth], table, images, codes, row[_ALPHA], row[_BETA])
+
+
+@jit
+def _enter(
+    game: Record, row: Ints, table: npt.NDArray[np.void], images: Ints, codes: Keys, alpha: int, beta: int
+) -> int:
+    """Begin with a position; return its value, or a bound outside the window, if it is known, else -MOST."""
+    if is_over(game):
+        return int(game.score[0]) - int(game.score[1])
+    row[_FROM], row[_TO], row[_ALPHA], row[_BETA] = alpha, beta, alpha, beta
+    row[_CHOSEN], row[_NEXT], row[_FIRST], row[_TRIED] = -1, -1, -1, -1
+    row[_BEST] = MOST if game.to_move else -MOST
+    key, image = _key(game, images, codes)
+    entry = table[np.int64(key & np.uint64(len(table) - 1))]
+    if entry.used == 0 or entry.key != key:
+        return -MOST
+    if entry.lower == entry.upper or entry.lower >= beta:
+        return int(entry.lower)
+    if entry.upper <= alpha:
+        return int(entry.upper)
+    if entry.first >= 0 and game.placed == 0:
+        for node in range(num_nodes(game)):
+            if images[image, node] == entry.first:
+                row[_FIRST] = node
+    return -MOST
+
+
+@jit
+def _learn(game: Record, row: Ints, value: int) -> None:
+    """Take note of the value after the choice just tried."""
+    if game.to_move == 0:
+        if value > row[_BEST]:
+            row[_BEST], row[_CHOSEN] = value, row[_TRIED]
+        row[_ALPHA] = max(row[_ALPHA], value)
+    else:
+        if value < row[_BEST]:
+            row[_BEST], row[_CHOSEN] = value, row[_TRIED]
+        row[_BETA] = min(row[_BETA], value)
+
+
+@jit
+def _next_action(game: Record, row: Ints, order: Ints) -> int:
+    """Return the next action to try, -1 if there is none or none can matter."""
+    if row[_ALPHA] >= row[_BETA]:
+        return -1
+    nodes = num_nodes(game)
+    if game.placed:
+        row[_NEXT] += 1
+        count = count_drawable(game)
+        if row[_NEXT] > count:
+            return -1
+        return 2 * nodes if row[_NEXT] == count else nodes + drawable_node(game, row[_NEXT])
+    if row[_NEXT] == -1 and row[_FIRST] >= 0:
+        row[_NEXT] = 0
+        return row[_FIRST]
+    row[_NEXT] = max(row[_NEXT], 0)
+    while row[_NEXT] < nodes:
+        node = order[row[_NEXT]]
+        row[_NEXT] += 1
+        if node != row[_FIRST] and game.cell[node + int(game.width) + 1] & LIVE == 0:
+            return node
+    return -1
+
+
+@jit
+def _store(game: Record, row: Ints, table: npt.NDArray[np.void], images: Ints, codes: Keys) -> None:
+    """Keep what was found out about a position: its value, or on which side of the window that lies."""
+    key, image = _key(game, images, codes)
+    entry, value = table[np.int64(key & np.uint64(len(table) - 1))], row[_BEST]
+    if entry.used == 0 or entry.key != key:
+        entry.key, entry.used, entry.lower, entry.upper = key, 1, -MOST, MOST
+    if value > row[_FROM]:
+        entry.lower = max(entry.lower, value)
+    if value < row[_TO]:
+        entry.upper = min(entry.upper, value)
+    entry.first = images[image, row[_CHOSEN]] if 0 <= row[_CHOSEN] < num_nodes(game) else -1
+
+
+@jit
+def _key(game: Record, images: Ints, codes: Keys) -> tuple[np.uint64, int]:
+    """Return the least key among the images of a position, and the number of that symmetry."""
+    best, image = np.uint64(0), -1
+    first = int(game.width) + 1
+    for k in range(len(images)):
+        key = np.uint64(0)
+        for node in range(num_nodes(game)):
+            key ^= codes[images[k, node], int(game.cell[first + node]) & (POINT | REGION)]
+        if image < 0 or key < best:
+            best, image = key, k
+    turn = np.uint64(2 * int(game.to_move) + int(game.placed) + 1)
+    return best ^ turn * np.uint64(0x9E3779B97F4A7C15), image
+
+
+# The values of whole boards
+
+
+def board_values(boards: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return the value of the start by board, such as `"5x4"`, and rule and start, such as `"declared cross"`.
+
+    Raises:
+        ValueError: if a board is none.
+    """
+    found = {}
+    for board in boards:
+        match = re.fullmatch(r"(\d+)x(\d+)", board)
+        if match is None:
+            raise ValueError(f"board {board!r}: expected width and height, such as 5x4")
+        width, height = int(match[1]), int(match[2])
+        found[board] = {
+            f"{territory} {start}": Solver(width, height, table_bits=22)
+            .solve(Game.new(width, height, territory=territory, start=start))
+            .value
+            for territory, start in itertools.product(TERRITORIES, STARTS)
+        }
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(board_values(sys.argv[1:]), indent=2))

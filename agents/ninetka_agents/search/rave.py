@@ -1,0 +1,198 @@
+"""Monte Carlo tree search with rapid action value estimation (RAVE), for any game.
+
+S. Gelly and D. Silver, "Combining online and offline knowledge in UCT", ICML 2007, and the survey of 2011 that
+`rave_tree.best_child` names: what an action is worth is estimated from all simulations in which it is played later, as
+long as there are few in which it is played now. A game's own knowledge, if it brings any, gives better playouts and
+priors: see `ninetka_agents.search.knowledge`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ninetka_agents.agent import game_streams
+from ninetka_agents.search.candidates import Child
+from ninetka_agents.search.knowledge import Memory, heavy_playout, make_memory
+from ninetka_agents.search.rave_tree import (
+    EXPAND_VISITS,
+    LONGEST_PATH,
+    NODE,
+    Desk,
+    Rules,
+    back_up,
+    best_child,
+    copy_root,
+    expand,
+    init_root,
+    keep_subtree,
+    make_desk,
+    most_visited,
+)
+from ninetka_agents.search.tree import MOST_SIMULATIONS
+from ninetka_agents.search.uct import SearchResult
+from ninetka_env.core.chance import Streams
+from ninetka_env.core.game import Game
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.registry import limits_of
+from ninetka_env.core.trace import note
+from ninetka_env.core.verbs import Record, Records, forced_action, is_over, play, traced_playout, winner_of
+
+EQUIVALENCE = 1000.0
+"""Simulations after which a child's own wins count as much as its AMAF value, once that is known well: k."""
+MEMORY = 1 << 29
+"""Bytes of the nodes of a tree, at most; when they are used up, the tree stays as it is, and its counts go on."""
+
+
+@jit
+def _simulate(
+    root: Record,
+    streams: Streams,
+    index: int,
+    rules: Rules,
+    nodes: Records,
+    used: int,
+    desk: Desk,
+    memory: Memory,
+) -> int:
+    """Play down the tree and on to the end, and count who won; return how many nodes are in use then."""
+    game, node, depth = copy_root(root, desk), 0, 0
+    desk.trace[0] = desk.path[0] = 0
+    while depth < LONGEST_PATH:
+        if nodes[node].count == 0:
+            if nodes[node].visits < EXPAND_VISITS:
+                break
+            used = expand(game, nodes, node, used, desk, rules, memory)
+            if nodes[node].count == 0:
+                break
+        node = best_child(nodes, node, rules)
+        note(desk.trace, game.to_move, nodes[node].action)
+        play(game, nodes[node].action)
+        depth += 1
+        desk.path[depth] = node
+    winner = _finish(game, streams, index, rules.heavy, desk, memory)
+    players = int(game.num_players)
+    for seat in range(players):
+        desk.shares[seat] = np.float32(1.0 / players) if winner < 0 else np.float32(seat == winner)
+    back_up(nodes, depth, desk)
+    return used
+
+
+@jit
+def _finish(game: Record, streams: Streams, index: int, heavy: bool, desk: Desk, memory: Memory) -> int:
+    """Play a game to its end; return who wins."""
+    if is_over(game):
+        return winner_of(game)
+    if heavy:
+        return heavy_playout(game, streams, index, desk.trace, memory)
+    traced_playout(game, streams, index, desk.trace)
+    return winner_of(game)
+
+
+def search(
+    game: Game,
+    simulations: int,
+    rng: np.random.Generator,
+    equivalence: float = EQUIVALENCE,
+    exploration: float = 0.0,
+    heavy: bool = False,
+    local: bool = False,
+) -> SearchResult:
+    """Search a position that is not over and return what is known of each action; nothing is ever proven.
+
+    Raises:
+        ValueError: if the game is over or an option is out of range.
+    """
+    if game.is_over:
+        raise ValueError("the game is over: there is nothing to search")
+    count = check_count("simulations", simulations, most=MOST_SIMULATIONS)
+    rules = Rules(check_scale("equivalence", equivalence), check_scale("exploration", exploration), heavy, local)
+    tree = RaveTree(game.records, count, rules)
+    tree.begin(game.records)
+    tree.grow(game_streams(game.records, rng), 0, count)
+    return tree.result(game)
+
+
+class RaveTree:
+    """One search, grown bit by bit; for `ninetka_agents.search.mcts`."""
+
+    def __init__(self, games: Records, simulations: int, rules: Rules) -> None:
+        """Make room for so many simulations in games like these, or for as many as `MEMORY` holds."""
+        most = 2 + (1 + simulations // (EXPAND_VISITS + 1)) * limits_of(games.dtype).choices
+        self.nodes = np.empty(min(most, MEMORY // NODE.itemsize), NODE)
+        self._spare = self.nodes[:0]
+        self.desk, self._rules, self._memory = make_desk(games), rules, make_memory(games[0])
+
+    def begin(self, games: Records) -> None:
+        """Start anew at the first game."""
+        self._games = games
+        self._used = _begin(games, self.nodes, self.desk, self._rules, self._memory)
+
+    def grow(self, streams: Streams, index: int, simulations: int) -> bool:
+        """Search on by so many simulations; tell whether more of them would be of use."""
+        options = (self._rules, self.nodes, self._used, self.desk, self._memory)
+        self._used = _grow(self._games, streams, index, *options, simulations)
+        return True
+
+    def best(self) -> int:
+        """Return the action to play."""
+        return int(_best(self._games, self.nodes))
+
+    def children(self, node: int) -> list[Child]:
+        """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""
+        first, count = int(self.nodes[node].first), int(self.nodes[node].count)
+        tried = [(child, self.nodes[child]) for child in range(first, first + count) if self.nodes[child].visits]
+        return [Child(child, int(one.action), int(one.visits), float(one.wins / one.visits)) for child, one in tried]
+
+    def go_on(self, action: int) -> None:
+        """Keep what is below an action that the game, which is at its next position now, went on with."""
+        if len(self._spare) == 0:
+            self._spare = np.empty_like(self.nodes)
+        used = keep_subtree(self.nodes, self._spare, action)
+        if used:
+            self.nodes, self._spare, self._used = self._spare, self.nodes, used
+            self.desk.root_wins[:] = 0.0
+        else:
+            self.begin(self._games)
+
+    def result(self, game: Game) -> SearchResult:
+        """Return what is known of each action of the game, which has been searched from where it stands."""
+        visits, sums = np.zeros(game.num_actions, np.int64), self.desk.root_wins[: game.num_actions, : game.num_players]
+        root, forced = self.nodes[0], forced_action(game.records[0])
+        children = self.nodes[root.first : root.first + root.count]
+        visits[children["action"]] = children["visits"]
+        if forced >= 0:
+            sums = np.where(np.arange(len(visits))[:, None] == forced, sums.sum(axis=0), 0.0)
+            visits = np.where(np.arange(len(visits)) == forced, visits.sum(), 0)
+        with np.errstate(invalid="ignore"):
+            return SearchResult(visits, sums / visits[:, None], np.full(len(visits), UNFINISHED, np.int8))
+
+
+@jit
+def _begin(games: Records, nodes: Records, desk: Desk, rules: Rules, memory: Memory) -> int:
+    return init_root(games[0], nodes, desk, rules, memory)
+
+
+@jit
+def _grow(
+    games: Records,
+    streams: Streams,
+    index: int,
+    rules: Rules,
+    nodes: Records,
+    used: int,
+    desk: Desk,
+    memory: Memory,
+    simulations: int,
+) -> int:
+    """Search by so many simulations in a tree of which `used` nodes are in use; return how many are then."""
+    for _ in range(simulations):
+        used = _simulate(games[0], streams, index, rules, nodes, used, desk, memory)
+    return used
+
+
+@jit
+def _best(games: Records, nodes: Records) -> int:
+    forced = forced_action(games[0])
+    return forced if forced >= 0 else most_visited(nodes)

@@ -1,0 +1,103 @@
+"""Run the trainers' guides: each page's installation and Python blocks, in a virtual environment of its own.
+
+`python docs/trainers/run.py [PAGE ...]` (all pages unless named; `make docs-trainers`) makes `.venvs/PAGE`, runs the
+page's `sh` block in it from the repository's root, then every `python` block in an empty folder. Where all of them end
+well it writes the day and the installed versions onto the page and into the table of `index.md`; at the end it prints a
+table.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+BESIDE = ("torch", "gymnasium", "pettingzoo", "numpy")
+"""The packages whose versions are told beside the trainer's."""
+
+
+class Guide:
+    """A page of `docs/trainers` and the environment that its blocks run in."""
+
+    def __init__(self, name: str) -> None:
+        """Read the page `name`."""
+        self.name = name
+        self.page = HERE / f"{name}.md"
+        self.text = self.page.read_text("utf-8")
+        self.folder = ROOT / ".venvs" / name
+        self.trainers = re.findall(r"([\w-]+)(?:\[\w+\])?==", "".join(self.blocks("sh")).replace("torch==", ""))
+
+    def blocks(self, language: str) -> list[str]:
+        """Return the page's blocks in a language."""
+        return re.findall(rf"^```{language}\n(.*?)^```", self.text, re.S | re.M)
+
+    def run(self) -> None:
+        """Install what the page says and run its blocks; `subprocess.CalledProcessError` if one fails."""
+        if not (self.folder / "bin" / "python").exists():
+            venv.create(self.folder, with_pip=True)
+        for block in self.blocks("sh"):
+            self._call(["bash", "-euc", block], ROOT)
+        with tempfile.TemporaryDirectory() as empty:
+            for block in self.blocks("python"):
+                self._call([str(self.folder / "bin" / "python"), "-c", block], Path(empty))
+
+    def tried(self) -> dict[str, str]:
+        """Return the installed versions of Python, the trainer and what stands beside it."""
+        names = [*self.trainers, *BESIDE]
+        program = "import sys, importlib.metadata as m; print(sys.version.split()[0], *map(m.version, sys.argv[1:]))"
+        said = self._call([str(self.folder / "bin" / "python"), "-c", program, *names], ROOT)
+        return dict(zip(["Python", *names], said.split(), strict=True))
+
+    def write(self, versions: dict[str, str], day: str) -> None:
+        """Write the day and the versions onto the page and into the table of the index."""
+        told = ", ".join(f"{name} {version.split('+')[0]}" for name, version in versions.items())
+        self.page.write_text(re.sub(r"^Tried .*$", f"Tried {day} with {told}.", self.text, flags=re.M), "utf-8")
+        index, trainer = HERE / "index.md", self.trainers[0] if self.trainers else "torch"
+        cells = f" {trainer} {versions[trainer].split('+')[0]} | {versions['Python']} | {day} |"
+        row = rf"^(\| \[[^]]*\]\({self.name}\.md\) \|)[^|]*\|[^|]*\|[^|]*\|"
+        index.write_text(re.sub(row, rf"\g<1>{cells}", index.read_text("utf-8"), flags=re.M), "utf-8")
+
+    def _call(self, command: list[str], folder: Path) -> str:
+        path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        environment = os.environ | {"PATH": path, "VIRTUAL_ENV": str(self.folder), "PIP_QUIET": "1"}
+        environment.pop("PYTHONPATH", None)
+        done = subprocess.run(command, cwd=folder, env=environment, text=True, check=False, stdout=-1, stderr=-2)
+        print(done.stdout, end="")
+        done.check_returncode()
+        return done.stdout
+
+
+def main(names: list[str]) -> int:
+    """Run the guides named, all unless any is; return 1 if one failed."""
+    pages = sorted(page.stem for page in HERE.glob("*.md") if page.stem != "index")
+    if unknown := set(names) - set(pages):
+        print(f"unknown guide {', '.join(sorted(unknown))}: known are {', '.join(pages)}", file=sys.stderr)
+        return 2
+    day, rows = datetime.datetime.now(datetime.UTC).date().isoformat(), []
+    for name in names or pages:
+        print(f"== {name}", flush=True)
+        guide, begin = Guide(name), time.monotonic()
+        try:
+            guide.run()
+            versions = guide.tried()
+            guide.write(versions, day)
+            told = "ok"
+        except subprocess.CalledProcessError as error:
+            versions, told = {}, f"FAILED ({error.returncode})"
+        rows.append((name, told, f"{time.monotonic() - begin:.0f} s", ", ".join(map(" ".join, versions.items()))))
+    print()
+    for row in rows:
+        print("{:<12} {:<11} {:>6}  {}".format(*row))
+    return int(any(told != "ok" for _, told, *_ in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

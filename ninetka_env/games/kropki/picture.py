@@ -1,0 +1,213 @@
+"""The picture of a position of Kropki in pixels: squared paper, points, chains and hatched regions, and the score.
+
+The paper is drawn on `_OVERSAMPLE` times the pixels asked for and then made smaller, so that all edges are smooth.
+pygame is imported by the functions that draw, not with this module.
+
+What a seat has drawn is drawn from the nodes in its regions alone, square by square of the paper: the corners of a
+square beside a corner inside a region are inside too, or links of the chain.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ninetka_env.core.drawing import load_pygame
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.games.kropki.game import Game
+from ninetka_env.games.kropki.geometry import column_name
+from ninetka_env.games.kropki.text import SEATS
+
+Colour = tuple[int, int, int]
+Corner = tuple[int, int]
+"""Row and column of a node."""
+
+_PAPER, _GRID, _BORDER, _TEXT, _FAINT = (252, 250, 243), (196, 214, 230), (150, 176, 200), (52, 54, 60), (132, 138, 146)
+_CARD, _ACTIVE = (244, 240, 230), (226, 234, 242)
+INKS: tuple[Colour, ...] = ((32, 38, 56), (205, 72, 52))
+"""RGB of what each seat draws: Black's ink is dark and its points are filled, White's is red and they are open."""
+_MAY = (245, 200, 80)
+_OVERSAMPLE = 2
+_MARGIN = 1.1
+"""Beside the outer nodes, in squares of the paper."""
+_PANEL, _ROWS = 0.42, 12.0
+"""Width of the panel, and how many of its lines fill its height, of the picture's height."""
+_WIDEST = 1.7
+"""Of the board, times the height of the picture."""
+
+
+def draw(game: Game, size: int = 720) -> Any:
+    """Return the picture as a `pygame.Surface`; see `render_rgb`. Needs no display."""
+    if not 100 <= size <= 4000:
+        raise ValueError(f"size={size}: expected a height of 100..4000 pixels")
+    sheet = _Sheet(game, size)
+    _draw_paper(sheet)
+    for seat in range(2):
+        _draw_regions(sheet, seat)
+    _draw_points(sheet)
+    _draw_panel(sheet)
+    return sheet.finished()
+
+
+class _Sheet:
+    """A surface of twice the size asked for, with a place for each node."""
+
+    def __init__(self, game: Game, size: int) -> None:
+        self.pygame, self.game = load_pygame(), game
+        self.board, self.region = game.board, game.region
+        columns, rows = game.width - 1 + 2 * _MARGIN, game.height - 1 + 2 * _MARGIN
+        height = _OVERSAMPLE * size
+        self.square = min(height / rows, _WIDEST * height / columns)
+        """Pixels from node to node."""
+        self.line = height / _ROWS
+        """Pixels from line to line of the panel."""
+        self.panel = columns * self.square
+        self.top = (height - rows * self.square) / 2
+        width = -(-round(self.panel + _PANEL * height) // _OVERSAMPLE)
+        self._finished_size = (width, size)
+        self.surface = self.pygame.Surface((_OVERSAMPLE * width, height))
+        self.surface.fill(_PAPER)
+
+    def finished(self) -> Any:
+        return self.pygame.transform.smoothscale(self.surface, self._finished_size)
+
+    def place(self, row: float, column: float) -> tuple[float, float]:
+        """Return where a node is, in pixels."""
+        return (column + _MARGIN) * self.square, self.top + (row + _MARGIN) * self.square
+
+    def stroke(self, start: Corner, end: Corner, colour: Colour, width: float) -> None:
+        """Draw a line with round ends from node to node; its width is in squares."""
+        (x, y), (to_x, to_y) = self.place(*start), self.place(*end)
+        half = max(1.0, width * self.square / 2)
+        length = np.hypot(to_x - x, to_y - y) or 1.0
+        across, down = half * (to_y - y) / length, half * (x - to_x) / length
+        corners = [(x + across, y + down), (to_x + across, to_y + down), (to_x - across, to_y - down),
+                   (x - across, y - down)]  # fmt: skip
+        self.pygame.draw.polygon(self.surface, colour, corners)
+        for point in ((x, y), (to_x, to_y)):
+            self.pygame.draw.circle(self.surface, colour, point, half)
+
+    def disc(self, row: int, column: int, radius: float, colour: Colour, width: float = 0.0) -> None:
+        """Fill a circle round a node, or draw it as a ring; lengths in squares."""
+        thickness = max(2, round(width * self.square)) if width else 0
+        self.pygame.draw.circle(self.surface, colour, self.place(row, column), radius * self.square, thickness)
+
+    def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
+        """Write a line round height y, in pixels; x is where it begins (`align=0`), its middle (0.5) or its end (1)."""
+        drawn, box = _font(round(height)).render(text, colour)
+        self.surface.blit(drawn, (round(x - align * box.width), round(y - box.height / 2)))
+
+
+@functools.lru_cache(maxsize=32)
+def _font(height: int) -> Any:
+    return load_pygame().freetype.Font(None, max(4, 0.72 * height))
+
+
+def _draw_paper(sheet: _Sheet) -> None:
+    """Draw the squares, half a square beyond the outer nodes, and the names of columns and rows."""
+    game = sheet.game
+    last_row, last_column = game.height - 1, game.width - 1
+    size, thin = min(0.46 * sheet.square, 0.55 * sheet.line), max(1, round(0.03 * sheet.square))
+    for row in range(game.height):
+        colour = _BORDER if row in (0, last_row) else _GRID
+        sheet.pygame.draw.line(sheet.surface, colour, sheet.place(row, -0.3), sheet.place(row, last_column + 0.3), thin)
+        sheet.text(str(game.height - row), *sheet.place(row, -0.68), size, _FAINT, 0.5)
+    for column in range(game.width):
+        colour = _BORDER if column in (0, last_column) else _GRID
+        sheet.pygame.draw.line(
+            sheet.surface, colour, sheet.place(-0.3, column), sheet.place(last_row + 0.3, column), thin
+        )
+        sheet.text(column_name(column), *sheet.place(last_row + 0.68, column), size, _FAINT, 0.5)
+
+
+# Regions
+
+
+def _draw_regions(sheet: _Sheet, seat: int) -> None:
+    """Hatch the regions of a seat and draw its chains round them."""
+    if not (sheet.region == seat + 1).any():
+        return
+    mask = sheet.pygame.Surface(sheet.surface.get_size(), depth=8)
+    links = []
+    for corners in _pieces(sheet.region == seat + 1):
+        sheet.pygame.draw.polygon(mask, 1, [sheet.place(*corner) for corner in corners])
+        for i, corner in enumerate(corners):
+            before = corners[i - 1]
+            if sheet.region[before] != seat + 1 and sheet.region[corner] != seat + 1:
+                links.append((before, corner))
+    _hatch(sheet, mask, seat)
+    for start, end in links:
+        sheet.stroke(start, end, INKS[seat], 0.1)
+
+
+def _pieces(inside: Any) -> Iterator[list[Corner]]:
+    """Yield the part of each square that is in a region, as its corners: three or four."""
+    for row, column in np.argwhere(inside[:-1, :-1] | inside[1:, :-1] | inside[:-1, 1:] | inside[1:, 1:]).tolist():
+        square = [(row, column), (row, column + 1), (row + 1, column + 1), (row + 1, column)]
+        yield [corner for i, corner in enumerate(square)
+               if inside[corner] or inside[square[i - 1]] or inside[square[(i + 1) % 4]]]  # fmt: skip
+
+
+def _hatch(sheet: _Sheet, mask: Any, seat: int) -> None:
+    """Tint what a mask covers, with strokes that rise for Black and fall for White."""
+    pixels, covered = sheet.pygame.surfarray.pixels3d(sheet.surface), sheet.pygame.surfarray.array2d(mask) != 0
+    x, y = np.nonzero(covered)
+    period = max(6.0, sheet.square / 2.5)
+    stroke = (x + (y if seat == 0 else -y)) % period < 0.22 * period
+    share = np.where(stroke, 0.42, 0.13)[:, None]
+    pixels[x, y] = (pixels[x, y] * (1 - share) + np.array(INKS[seat]) * share).astype(np.uint8)
+
+
+# Points
+
+
+def _draw_points(sheet: _Sheet) -> None:
+    """Draw all points; those that are not live are small. What may be drawn shines, the last point has a ring."""
+    game = sheet.game
+    for row, column in np.argwhere(game.drawable() >= 0).tolist():
+        sheet.disc(row, column, 0.42, _MAY)
+    for row, column in np.argwhere(sheet.board).tolist():
+        seat, live = int(sheet.board[row, column]) - 1, sheet.region[row, column] == 0
+        radius = 0.3 if live else 0.2
+        sheet.disc(row, column, radius, INKS[seat])
+        if seat:
+            sheet.disc(row, column, radius * 0.62, _PAPER)
+    if game.last_point is not None:
+        sheet.disc(*divmod(game.last_point, game.width), 0.44, INKS[int(sheet.board.flat[game.last_point]) - 1], 0.06)
+
+
+# What stands beside the paper
+
+
+def _draw_panel(sheet: _Sheet) -> None:
+    """Draw the name of the game, where it is, and the seats with their scores."""
+    game, line = sheet.game, sheet.line
+    left, right = sheet.panel + 0.2 * line, sheet.surface.get_width() - 0.4 * line
+    sheet.text("Kropki", left, 1.0 * line, 1.3 * line, _TEXT)
+    sheet.text(f"{game.width} x {game.height}, {game.territory}", left, 1.9 * line, 0.5 * line, _FAINT)
+    sheet.text(headline(game), left, 2.6 * line, 0.55 * line, _TEXT)
+    active = game.winner() if game.is_over else game.to_move
+    for seat, score in enumerate(game.scores().tolist()):
+        top = (3.3 + 1.7 * seat) * line
+        card = (left, top, right - left, 1.45 * line)
+        colour = _ACTIVE if seat == active else _CARD
+        sheet.pygame.draw.rect(sheet.surface, colour, card, border_radius=round(0.2 * line))
+        middle, radius = (left + 0.7 * line, top + 0.72 * line), 0.34 * line
+        sheet.pygame.draw.circle(sheet.surface, INKS[seat], middle, radius)
+        if seat:
+            sheet.pygame.draw.circle(sheet.surface, colour, middle, 0.62 * radius)
+        sheet.text(SEATS[seat], left + 1.4 * line, middle[1], 0.62 * line, _TEXT)
+        sheet.text(str(score), right - 0.35 * line, middle[1], 1.1 * line, _TEXT, 1)
+    if game.last_action is not None:
+        sheet.text(f"last: {game.action_name(game.last_action)}", left, 7.2 * line, 0.5 * line, _FAINT)
+
+
+def headline(game: Game) -> str:
+    """Say where the game is, or who won."""
+    if game.is_over:
+        winner = game.winner()
+        return "drawn" if winner == DRAWN else f"{SEATS[winner]} wins"
+    return f"ply {game.ply}: {SEATS[game.to_move]} {'may draw' if game.drawing else 'to place'}"

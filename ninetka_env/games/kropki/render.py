@@ -1,0 +1,97 @@
+"""Pictures of Kropki: text for a terminal, an rgb array. pygame is imported only by what draws pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.drawing import load_pygame
+from ninetka_env.games.kropki.game import Game
+from ninetka_env.games.kropki.geometry import column_name
+from ninetka_env.games.kropki.picture import INKS, draw, headline
+from ninetka_env.games.kropki.text import SEATS
+
+SIGNS = {(0, 0): "·", (1, 0): "●", (2, 0): "○", (1, 2): "x", (2, 1): "o", (1, 1): "#", (2, 2): "@", (0, 1): "/",
+         (0, 2): "\\"}  # fmt: skip
+"""The sign of each (point, region), 0 none, seat + 1: live points, captured ones, own ones inside, empty inside."""
+_PAPER = (252, 250, 243)
+
+
+def render_ansi(game: Game, color: bool = True) -> str:
+    """Return the board as text for a terminal; 39 columns and what stands beside them take 110 characters.
+
+    The last point stands in brackets; in the drawing stage, the text beside the board names what may be drawn.
+
+    Args:
+        game: the position.
+        color: use 24-bit colours (ANSI escapes); without them the text says the same.
+    """
+    names = "".join(f"{column_name(column):>2}"[-2:] for column in range(game.width))
+    lines = [f"    {names}", *(_row(game, row, color) for row in range(game.height))]
+    side = [
+        f"Kropki {game.width} x {game.height}, {game.territory}",
+        headline(game),
+        "",
+        *_scores(game),
+        *_drawable(game),
+    ]
+    lines += [""] * (len(side) - len(lines))
+    side += [""] * (len(lines) - len(side))
+    width = 2 * game.width + 6
+    return "\n".join(
+        f"{line}{' ' * (width - _seen(line))}{note}".rstrip() for line, note in zip(lines, side, strict=True)
+    )
+
+
+def _row(game: Game, row: int, color: bool) -> str:
+    """Return a row of the board with its number."""
+    codes = list(zip(game.board[row].tolist(), game.region[row].tolist(), strict=True))
+    last = game.last_point if game.last_point is not None else -1
+    at = last % game.width if last // game.width == row else -2
+    words = [f"{game.height - row:3} "]
+    for column, code in enumerate(codes):
+        before = "[" if column == at else "]" if column == at + 1 else " "
+        words.append(_paint(before, (0, 0), color) + _paint(SIGNS[code], code, color))
+    return "".join(words) + _paint("]" if at == game.width - 1 else " ", (0, 0), color)
+
+
+def _paint(text: str, code: tuple[int, int], color: bool) -> str:
+    """Write on paper, in the ink of a point's seat; regions are tinted in that of theirs."""
+    if not color:
+        return text
+    point, region = code
+    ink = INKS[(point or region) - 1] if point or region else (150, 160, 170)
+    paper = _PAPER if not region else tuple((2 * p + i) // 3 for p, i in zip(_PAPER, INKS[region - 1], strict=True))
+    return f"\x1b[38;2;{ink[0]};{ink[1]};{ink[2]};48;2;{paper[0]};{paper[1]};{paper[2]}m{text}\x1b[0m"
+
+
+def _seen(line: str) -> int:
+    """Count the characters of a line that are seen."""
+    return sum(part.partition("m")[2] != "" and len(part.partition("m")[2]) for part in line.split("\x1b")[1:]) + len(
+        line.split("\x1b")[0]
+    )
+
+
+def _scores(game: Game) -> list[str]:
+    return [f"{'●○'[seat]} {SEATS[seat]} {score}" for seat, score in enumerate(game.scores().tolist())]
+
+
+def _drawable(game: Game) -> list[str]:
+    """Name what may be drawn."""
+    if not game.drawing or game.is_over:
+        return []
+    return ["", *(game.action_name(int(action)) for action in game.legal_actions())]
+
+
+def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
+    """Return a picture, (size, W, 3) uint8; W follows from the shape of the board. Needs no display.
+
+    Args:
+        game: the position.
+        size: height in pixels, 100 to 4000.
+
+    Raises:
+        ValueError: if the size is out of range.
+        ImportError: if pygame is missing, naming the extra to install.
+    """
+    return np.ascontiguousarray(load_pygame().surfarray.array3d(draw(game, size)).swapaxes(0, 1))

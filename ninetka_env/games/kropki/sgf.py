@@ -1,0 +1,425 @@
+"""Records of Kropki: in the Smart Game Format, as sites of the game write them, and as a line of text.
+
+In SGF, `GM[40]` of eidokropki.reaktywni.pl, a move tells the point and, each after a full stop, the closed chains that
+are drawn with it: `;W[de.cecfdgefdece]`. Chains that the rules draw beside the mover's stand in `TB` and `TW` of that
+node; they are for viewers, and are not read: sites write more there than captures. Games that ended otherwise than by
+our rules, such as by agreement, are read as unfinished, and what their file says of the result is the tag `told`.
+
+A line of text, by `line_of` and `read_line`, tells the same in fewer signs: `*df` draws the core that holds that node.
+
+    kropki 10x10 declared empty: ed ce ff cf df dg eg ef fg de*df fe
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import string
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.game import Event
+from ninetka_env.core.jit import jit
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.core.record import GameRecord
+from ninetka_env.core.registry import Variant
+from ninetka_env.core.sgf import Node, new_root, read_tags, value_of
+from ninetka_env.core.text import quote
+from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.kropki.definition import KROPKI
+from ninetka_env.games.kropki.game import Game
+from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH, node_name
+from ninetka_env.games.kropki.regions import draw_region, flood, forget_drawable, is_held, trace_chain, unmark
+from ninetka_env.games.kropki.rules import DECLARED, IMMEDIATE, TERRITORIES, mover, num_nodes, put_point
+from ninetka_env.games.kropki.start import STARTS, start_points
+
+LETTERS = string.ascii_letters
+COLOURS = "BW"
+EVENTS = {"R": "resigned", "T": "time", "F": "left"}
+_POINT = re.compile(r"[a-zA-Z]{2}")
+_MOVE = re.compile(r"([a-zA-Z]{2})((?:\.(?:[a-zA-Z]{2})+)*)")
+_LINE = re.compile(rf"kropki (\d\d?)x(\d\d?) ({'|'.join(TERRITORIES)}) ({'|'.join(STARTS)}):(.*)", re.DOTALL)
+_RESIGN = "resign"
+
+Chain = list[int]
+"""The nodes of a closed chain, each once."""
+
+
+def to_sgf(node: int, width: int) -> str:
+    """Return SGF's name of a node: column, then row from the top, `a`..`z`, then `A`..`Z`."""
+    row, column = divmod(node, width)
+    return LETTERS[column] + LETTERS[row]
+
+
+def from_sgf(name: str, width: int, height: int) -> int:
+    """Return the node of that name; `ValueError` if the board has none."""
+    column, row = (LETTERS.find(letter) for letter in name) if _POINT.fullmatch(name) else (-1, -1)
+    if not (0 <= column < width and 0 <= row < height):
+        raise ValueError(f"no node {quote(name)}: expected aa to {to_sgf(width * height - 1, width)}")
+    return row * width + column
+
+
+# Writing
+
+
+def write(record: GameRecord) -> list[Node]:
+    """Return the nodes of a game, root first.
+
+    Raises:
+        ValueError: if the game begins from a position with regions, for which SGF has no words.
+    """
+    game, final = _kropki(record.start()), _kropki(record.final())
+    if game.region.any() or game.drawing:
+        raise ValueError("a game that begins from a position with regions cannot be written in SGF")
+    width, height = game.width, game.height
+    root = new_root(KROPKI, record)
+    root |= {"SZ": [f"{width}" if width == height else f"{width}:{height}"], "RU": [game.territory]}
+    root["RE"] = [record.tags.get("told", "?") if record.winner == UNFINISHED else _result(final)]
+    for colour, name in ((1, "AB"), (2, "AW")):
+        if len(points := np.flatnonzero(game.board.ravel() == colour)):
+            root[name] = [to_sgf(int(node), width) for node in points]
+    if game.to_move:
+        root["PL"] = ["W"]
+    nodes = [root]
+    for action in record.actions:
+        if action < width * height:
+            nodes.append({COLOURS[game.to_move]: [to_sgf(action, width)]})
+        _add_chains(nodes[-1], game, action)
+        game.play(action)
+    return nodes
+
+
+def _kropki(game: Any) -> Game:
+    assert isinstance(game, Game)
+    return game
+
+
+def _result(final: Game) -> str:
+    """Return `RE`: who won, and by how many points or how else."""
+    if final.winner() == DRAWN:
+        return "0"
+    how = str(abs(int(np.diff(final.scores())[0])))
+    if final.event is not None:
+        how = next(letter for letter, kind in EVENTS.items() if kind == final.event.kind)
+    return f"{COLOURS[final.winner()]}+{how}"
+
+
+def _add_chains(node: Node, game: Game, action: int) -> None:
+    """Add the chains that are drawn by an action, or by the rules after it, to the node of its turn."""
+    nodes, at_once = game.width * game.height, game.territory == TERRITORIES[IMMEDIATE]
+    for number, (seat, chain) in enumerate(_chains(game, action)):
+        text = "." + "".join(to_sgf(link, game.width) for link in [*chain, chain[0]])
+        if seat == game.to_move and (at_once or (number == 0 and nodes <= action < 2 * nodes)):
+            node[COLOURS[seat]][0] += text
+        else:
+            node.setdefault(f"T{COLOURS[seat]}", []).append(text)
+
+
+def _chains(game: Game, action: int) -> list[tuple[int, Chain]]:
+    """Return the chains that an action draws, or the rules after it, each with its seat."""
+    links = np.zeros((4 * game.width * game.height, 2), np.int64)
+    chains: list[tuple[int, Chain]] = [(0, [])]
+    for seat, node in links[: _write_chains(game.records.copy(), action, links)].tolist():
+        if node < 0:
+            chains.append((0, []))
+        else:
+            chains[-1] = seat, [*chains[-1][1], node]
+    return chains[:-1]
+
+
+@jit
+def _write_chains(games: Records, action: int, links: npt.NDArray[np.int64]) -> int:
+    """Play an action in `games[0]`, and write the links of all chains, (seat, node), and -1 after each chain."""
+    game, count = games[0], 0
+    seat, first, nodes = mover(game), int(game.width) + 1, num_nodes(game)
+    forget_drawable(game)
+    if action < nodes:
+        put_point(game, seat, first + action)
+    elif action < 2 * nodes:
+        count = _draw(game, seat, first + action - nodes, links, count)
+    if game.territory == IMMEDIATE:
+        count = _draw_all(game, seat, links, count)
+        return _draw_all(game, 1 - seat, links, count)
+    if game.free == 0 and (action == 2 * nodes or game.held[seat] == 0):  # the last lines
+        count = _draw_all(game, 1 - seat, links, count)
+        return _draw_all(game, seat, links, count)
+    return count
+
+
+@jit
+def _draw_all(game: Record, seat: int, links: npt.NDArray[np.int64], count: int) -> int:
+    place = int(game.width) + 1
+    while game.held[seat]:
+        if is_held(int(game.cell[place]), seat):
+            count = _draw(game, seat, place, links, count)
+        place += 1
+    return count
+
+
+@jit
+def _draw(game: Record, seat: int, place: int, links: npt.NDArray[np.int64], count: int) -> int:
+    """Draw the core of a cell, write its chain, and return how many rows are written."""
+    core = flood(game, seat, place, len(game.walk))
+    stop = trace_chain(game, seat, core)
+    for i in range(core, stop):
+        links[count, 0], links[count, 1] = seat, int(game.walk[i]) - int(game.width) - 1
+        count += 1
+    links[count, 1] = -1
+    unmark(game, 0, stop)
+    draw_region(game, seat, place)
+    return count + 1
+
+
+def line_of(record: GameRecord) -> str:
+    """Return a game as a line of text; `ValueError` if it begins from a position that was set up."""
+    if record.begin is not None:
+        raise ValueError("a game that begins from a position that was set up has no line of text")
+    start = _kropki(record.start())
+    nodes, words = start.width * start.height, []
+    for action in record.actions:
+        if action < nodes:
+            words.append(to_sgf(action, start.width))
+        elif action < 2 * nodes:
+            words[-1] += "*" + to_sgf(action - nodes, start.width)
+    if record.event is not None and record.event.kind == "resigned":
+        words.append(_RESIGN)
+    return f"kropki {start.width}x{start.height} {start.territory} {start.start_option}: {' '.join(words)}".rstrip()
+
+
+# Reading
+
+
+def read_line(text: str) -> GameRecord:
+    """Return the game that `line_of` wrote; it may be unfinished.
+
+    Raises:
+        ValueError: naming the move, by number and point, that is wrong.
+    """
+    match = _LINE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"expected 'kropki 10x10 declared empty: ed ce ...', found {quote(text)}")
+    options = {"width": int(match[1]), "height": int(match[2]), "territory": match[3], "start": match[4]}
+    record = GameRecord(KROPKI.variant(**options), (), (), 0)
+    words = match[5].split()
+    resigned = words[-1:] == [_RESIGN]
+    reading = _Reading(record)
+    for word in words[: len(words) - resigned]:
+        node, *drawn = word.split("*")
+        reading.turn(None, node, drawn, reading.draw_core)
+    if resigned and not reading.game.is_over:
+        record = replace(record, event=Event("resigned", reading.game.to_move))
+    return reading.finished(record)
+
+
+def read(nodes: Sequence[Node]) -> GameRecord:
+    """Return the game that nodes tell.
+
+    Where the file does not tell the rule, it is the one under which its chains are right.
+
+    Raises:
+        ValueError: naming the property that is wrong, or the move, by number and point, that is illegal.
+    """
+    width, height = _sides(nodes[0])
+    moves = [move for node in nodes for move in _moves_of(node)]
+    rules = _rules(value_of(nodes[0], "RU"))
+    for territory in rules:
+        variant, begin = _begin(nodes, KROPKI.variant(width=width, height=height, territory=territory), moves)
+        record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], KROPKI.seats))
+        try:
+            return _ended(_played(record, moves, strict=len(rules) > 1), value_of(nodes[0], "RE"))
+        except ValueError:
+            if territory == rules[-1]:
+                raise
+    raise AssertionError
+
+
+def _sides(root: Node) -> tuple[int, int]:
+    told = value_of(root, "SZ")
+    match = re.fullmatch(r"([0-9]{1,2})(?::([0-9]{1,2}))?", told)
+    width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if not (LEAST_SIDE <= width <= MOST_WIDTH and LEAST_SIDE <= height <= MOST_HEIGHT):
+        raise ValueError(
+            f"SZ[{quote(told)}]: expected a board of {LEAST_SIDE} x {LEAST_SIDE} to {MOST_WIDTH} x {MOST_HEIGHT}"
+        )
+    return width, height
+
+
+def _rules(told: str) -> tuple[str, ...]:
+    """Return the rules that `RU` may mean, in the order in which they are tried."""
+    words = re.split(r"[\s,;]+", told.lower())
+    if "declared" in words or "mustsurr=0" in words:
+        return ("declared",)
+    if "immediate" in words or "mustsurr=1" in words or "russian" in words:
+        return ("immediate",)
+    return ("immediate", "declared")
+
+
+def _moves_of(node: Node) -> list[tuple[int, str]]:
+    """Return the moves of a node: who plays, and what."""
+    return [(COLOURS.index(name), "".join(value.split())) for name in COLOURS for value in node.get(name, [])]
+
+
+def _begin(nodes: Sequence[Node], variant: Variant, moves: Sequence[tuple[int, str]]) -> tuple[Variant, Game | None]:
+    """Return the variant with its start, and the first position if that is no start of a variant."""
+    width, height = variant.options["width"], variant.options["height"]
+    points = np.zeros(width * height, np.int8)
+    for node, name in itertools.product(nodes, ("AB", "AW", "AE")):
+        for value in node.get(name, []):
+            if name == "AE" or node is not nodes[0]:
+                raise ValueError(f"{name}[{quote(value)}]: expected points to be set up by AB and AW in the first node")
+            points[from_sgf(value.strip(), width, height)] = 1 + (name == "AW")
+    first = moves[0][0] if moves else int(value_of(nodes[0], "PL").upper() == "W")
+    if not first and not points.any():
+        return variant, None
+    if not first and (points == start_points(width, height)).all():
+        return variant.replaced(start="cross"), None
+    board = points.reshape(height, width)
+    return variant, Game.from_board(board, to_move=first, territory=variant.options["territory"])
+
+
+def _played(record: GameRecord, moves: Sequence[tuple[int, str]], strict: bool) -> GameRecord:
+    """Play moves and return the record with them; if `strict`, each chain that the rules draw must be told."""
+    reading = _Reading(record)
+    for seat, text in moves:
+        match = _MOVE.fullmatch(text)
+        if match is None:
+            raise ValueError(
+                f"move {reading.number + 1}: expected a node, and chains after full stops, not {quote(text)}"
+            )
+        chains = match[2].split(".")[1:]
+        if record.variant.options["territory"] == TERRITORIES[DECLARED]:
+            reading.turn(seat, match[1], chains, reading.draw_chain)
+            continue
+        before = reading.game.region.ravel()
+        reading.turn(seat, match[1], [], reading.draw_chain)
+        reading.check(seat, before, chains, strict)
+    return reading.finished(record)
+
+
+class _Reading:
+    """A game that is played as a record tells it, turn by turn."""
+
+    def __init__(self, record: GameRecord) -> None:
+        self.game = _kropki(record.start())
+        self.actions: list[int] = []
+        self.number = 0
+        """Turns read."""
+
+    def turn(self, seat: int | None, node: str, drawings: Iterable[str], draw: Callable[[str], None]) -> None:
+        """Play a turn: a place, then drawings; raises `ValueError` naming the move."""
+        self.number += 1
+        game, what = self.game, f"move {self.number}"
+        try:
+            place = from_sgf(node, game.width, game.height)
+            what += f" ({node_name(place, game.width, game.height)})"
+            if seat is not None and seat != game.to_move and not game.is_over:
+                raise ValueError(f"it is the turn of {KROPKI.seats[game.to_move]}")
+            self._play(place)
+            for drawing in drawings:
+                draw(drawing)
+        except ValueError as error:
+            raise ValueError(f"{what}: {error}") from None
+        if game.drawing:
+            self._play(2 * game.width * game.height)
+
+    def _play(self, action: int) -> None:
+        self.game.play(action)
+        self.actions.append(action)
+
+    def draw_core(self, name: str) -> None:
+        """Draw the core of a node."""
+        game = self.game
+        node = from_sgf(name, game.width, game.height)
+        action = int(game.drawable().flat[node])
+        self._play(action if action >= 0 else game.width * game.height + node)
+
+    def draw_chain(self, text: str) -> None:
+        """Draw the core round which a chain is the least one; own points and own regions inside do not count."""
+        game, seat = self.game, self.game.to_move
+        if not game.drawing:
+            raise ValueError("there is nothing to draw")
+        inside = self._inside(text, seat, game.region.ravel())
+        told = inside & (game.board.ravel() != seat + 1) & (game.region.ravel() != seat + 1)
+        for action in np.unique(game.drawable().ravel()[inside]):
+            after = game.copy()
+            if action >= 0:
+                after.play(int(action))
+                drawn = (after.region != game.region).ravel() & (after.region.ravel() == seat + 1)
+                if (told == drawn & (game.board.ravel() != seat + 1)).all():
+                    self._play(int(action))
+                    return
+        raise ValueError(f"the chain .{text} is not the least one round points that may be taken")
+
+    def check(self, seat: int, before: npt.NDArray[np.int8], chains: Sequence[str], strict: bool) -> None:
+        """Check that the rules have drawn what chains tell."""
+        now, board = self.game.region.ravel(), self.game.board.ravel()
+        told = np.zeros(len(now), bool)
+        what = f"move {self.number}"
+        for text in chains:
+            try:
+                told |= self._inside(text, seat, before)
+            except ValueError as error:
+                raise ValueError(f"{what}: {error}") from None
+        if (told & (board != seat + 1) & (now != seat + 1)).any():
+            raise ValueError(f"{what}: the chains tell of more than the rules draw")
+        if (strict or chains) and ((now == seat + 1) & (before != seat + 1) & ~told).any():
+            raise ValueError(f"{what}: the rules draw more than the chains tell of")
+
+    def _inside(self, text: str, seat: int, region: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
+        """Return which nodes lie inside a chain; its links must be live points of the seat, each next to the last."""
+        game = self.game
+        links = [from_sgf(text[i : i + 2], game.width, game.height) for i in range(0, len(text), 2)]
+        rows, columns = np.divmod(np.array(links), game.width)
+        if (
+            links[0] != links[-1]
+            or len(links) < 5
+            or (abs(np.diff(rows)) > 1).any()
+            or (abs(np.diff(columns)) > 1).any()
+        ):
+            raise ValueError(f"the chain .{text} is not closed")
+        for link in links:
+            if game.board.flat[link] != seat + 1 or region[link]:
+                name = node_name(link, game.width, game.height)
+                raise ValueError(f"the chain .{text}: no live point of {KROPKI.seats[seat]} stands on {name}")
+        return _inside(rows, columns, game.width, game.height)
+
+    def finished(self, record: GameRecord) -> GameRecord:
+        """Return a record with the actions that were read."""
+        return _with_actions(record, self.actions)
+
+
+def _with_actions(record: GameRecord, actions: Sequence[int]) -> GameRecord:
+    record = replace(record, actions=tuple(actions))
+    return record.with_result(record.final(), unfinished=True)
+
+
+def _inside(
+    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], width: int, height: int
+) -> npt.NDArray[np.bool_]:
+    """Return which nodes, (N,), lie inside a closed polygon, by the even-odd rule; not those on it."""
+    inside = np.zeros((height, width), bool)
+    for row, column, next_row, next_column in zip(rows[:-1], columns[:-1], rows[1:], columns[1:], strict=True):
+        if row != next_row:  # a ray to the right from a node of the upper row meets this side
+            top = column if row < next_row else next_column
+            inside[min(row, next_row), :top] ^= True
+    inside[rows, columns] = False
+    return inside.ravel()
+
+
+def _ended(record: GameRecord, told: str) -> GameRecord:
+    """Return the record with what `RE` tells beside the moves: who resigned, lost on time or left."""
+    final = _kropki(record.final())
+    match = re.fullmatch(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|[0-9]*)", told, re.IGNORECASE)
+    if not match and told.lower() not in ("", "0", "draw", "void", "?"):
+        raise ValueError(f"RE[{quote(told)}]: expected B+5, W+R, W+T, B+F, 0, Void or ?")
+    kind = next((EVENTS[one[0].upper()] for one in match.groups()[1:] if one), None) if match else None
+    if kind and match and not final.is_over:
+        record = replace(record, event=Event(kind, 1 - COLOURS.index(match[1].upper())))
+        return record.with_result(record.final())
+    if told and (not final.is_over or told != _result(final)):
+        return replace(record, tags={**record.tags, "told": told})
+    return record

@@ -1,0 +1,177 @@
+"""What people write on command lines: every command with good, odd and absurd arguments."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
+
+import typer.main
+from fuzz.inputs import random_variant
+from fuzz.trials import Findings, Hang, patience, where
+from fuzz.values import damaged, word
+
+from ninetka_agents.agent import make_agent
+from ninetka_env.api.record_files import read_records, write_records
+from ninetka_env.core.registry import load_variant
+from ninetka_train import cli
+from ninetka_train.judging.arena import play_games
+from ninetka_train.judging.report import game_records
+
+LONG = {
+    "train": "ninetka_train.run._train",
+    "study": "ninetka_train.ninetka.study.study",
+    "play": "ninetka_web.server.serve",
+    "bench": "benchmarks.run.measure",
+}
+"""What a command spends minutes with: it is stopped there, as by Ctrl-C."""
+MOST_LINES, MOST_CHARACTERS = 8, 2000
+"""Of what a command may say when it refuses, its usage included."""
+
+
+def fuzz_commands(findings: Findings, count: int, seed: int, games: list[str], folder: Path) -> None:
+    """Try so many command lines."""
+    rng = random.Random(seed)
+    work = folder / "work"
+    with _kept_short(), contextlib.chdir(_filled(work, games, rng)):
+        for _ in range(count):
+            command = rng.choice(list(_commands()))
+            arguments = _arguments(command, rng, games)
+            findings.tried[f"ninetka {command}"] += 1
+            for why in _wrong(arguments, work):
+                findings.add(f"ninetka {command}", why, arguments)
+
+
+def _commands() -> dict[str, Any]:
+    return dict(typer.main.get_command(cli.app).commands)  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def _kept_short() -> Iterator[None]:
+    """Stop what takes minutes, as somebody might."""
+
+    def stopped(*arguments: Any, **options: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with contextlib.ExitStack() as stack:
+        for place in LONG.values():
+            importlib.import_module(place.rpartition(".")[0])
+            stack.enter_context(mock.patch(place, stopped))
+        yield
+
+
+def _filled(work: Path, games: list[str], rng: random.Random) -> Path:
+    """Fill a folder with files to name: good, damaged, empty, of another kind, a folder, a link to nowhere."""
+    (work / "folder").mkdir(parents=True)
+    texts = []
+    for name in games:
+        variant = random_variant(name, rng)
+        path = work / f"{name}.txt"
+        write_records(path, game_records(play_games([make_agent("random", name)], num_games=2, game=variant)))
+        texts.append(path.read_text())
+    for number in range(5):
+        (work / f"damaged-{number}.txt").write_text(damaged(rng.choice(texts), rng, texts), errors="replace")
+    (work / "empty").write_text("")
+    (work / "bytes").write_bytes(rng.randbytes(100))
+    (work / "good.yaml").write_text("name: run\nthreads: 1\nalphazero: {rounds: 1, games: 2, playouts: 8}\n")
+    (work / "bad.yaml").write_text("seed: !!timestamp x")
+    (work / "nowhere").symlink_to(work / "missing" / "file")
+    (work / os.fsdecode(b"odd \xff\n name")).write_text(texts[0])
+    return work
+
+
+def _arguments(command: str, rng: random.Random, games: list[str]) -> list[str]:
+    """Return a command line."""
+    line = [command]
+    for parameter in _commands()[command].params:
+        is_argument = not parameter.opts[0].startswith("-")
+        if rng.random() < (0.9 if is_argument else 0.3):
+            values = [] if getattr(parameter, "is_flag", False) else [_value(parameter, command, rng, games)]
+            values *= rng.choice((1, 1, 2)) if is_argument else 1
+            line += values if is_argument else [rng.choice(parameter.opts), *values]
+    if rng.random() < 0.1:
+        line.insert(rng.randrange(len(line) + 1), word(rng))
+    if len(line) > 1 and rng.random() < 0.05:
+        line.remove(rng.choice(line))
+    if command == "evaluate" and not {"--games", "-g"} & {*line}:
+        line += ["--games", "2"]
+    return line
+
+
+def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -> str:
+    """Return a value for a parameter; often a good one, so that the command comes to its work."""
+    good = {
+        "agents": ["random", "mcts:simulations=2", "random", word(rng), "net:bytes", "net:nowhere"],
+        "settings": ["name=run", "seed=3", f"{rng.choice(['name', 'seed', 'ppo.games', 'players'])}={word(rng)}"],
+        "config": ["quick", "good.yaml", "bad.yaml", "bytes"],
+        "games": ["1", "2", "0", "-1", "99999999999999", str(10**18), "1e18"],
+        "nodes": ["100", "1", "0", str(10**30)],
+        "batch": ["1", "2", "0", str(10**30)],
+        "port": ["0", "9009", "99999"],
+        "checkpoint": ["gen-1", "bytes", "folder"],
+        "json_file": ["out.json", "out.json", "folder", "nowhere"],
+        "games_file": ["out.txt", "out.txt", "games.txt", "folder"],
+        "players": ["2", "3", "4", "5"],
+        "png": ["out.png", "folder", "nowhere"],
+    }.get(parameter.name, [])
+    if parameter.name == "game":
+        specs = [*games, str(random_variant(rng.choice(games), rng)), str(load_variant())]
+        good = specs if command == "evaluate" else ["1", "2", "3", "0"]
+    if parameter.name in ("file", "path", "folder", "runs", "data") or parameter.name.endswith("_file"):
+        good = [*good, *(path.name for path in Path().iterdir()), "missing/file", "new"]
+    if not good or rng.random() < 0.2:
+        good = [word(rng), str(rng.randrange(100)), "-1", str(10**18)]
+    return rng.choice(good)
+
+
+def _wrong(arguments: list[str], work: Path) -> Iterator[str]:
+    """Run a command line in this process; yield what is wrong with its outcome."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors="strict") for _ in range(2))
+    code: Any = None
+    with mock.patch.multiple(sys, argv=["ninetka", *arguments], stdout=out, stderr=err):
+        try:
+            with patience():
+                cli.main()
+        except SystemExit as end:
+            code = end.code
+        except (Exception, KeyboardInterrupt, Hang) as error:
+            yield f"{type(error).__name__}: {where(error)}"
+            code = "?"
+    err.flush()
+    said = err.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
+    if code not in (None, 0, 1, 2, 130, "?"):
+        yield f"ended with status {code}"
+    if code in (1, 2, 130) and "rror" not in said and code != 1:
+        yield f"ended with status {code} and says nothing: {ascii(said)[:200]}"
+    if code in (1, 2) and (len(said.splitlines()) > MOST_LINES or len(said) > MOST_CHARACTERS):
+        yield f"says {len(said.splitlines())} lines of {len(said)} characters: {said[-120:]!a}"
+    if "Traceback" in said:
+        yield f"tells a traceback: {said[-200:]!a}"
+    yield from _half_written(work)
+
+
+def _half_written(work: Path) -> Iterator[str]:
+    """Yield files that are not whole."""
+    for path in work.rglob(".*.part"):
+        yield "left a file half written"
+        path.unlink()
+    for path, read in ((work / "out.json", lambda path: json.loads(path.read_text())), (work / "out.txt", _read)):
+        if path.is_file():
+            try:
+                read(path)
+            except ValueError as error:
+                yield f"wrote half a file: {where(error)}"
+            path.unlink()
+
+
+def _read(path: Path) -> None:
+    for _ in read_records(path):
+        pass

@@ -1,0 +1,112 @@
+"""Go's heavy playouts and priors: their board against the rules, and what they think of plain positions."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from ninetka_agents.go.board import BOARD, cell_of, load
+from ninetka_agents.go.knowledge import add_priors, heavy_playout
+from ninetka_agents.go.patterns import EYE_OF
+from ninetka_env.core.jit import jit
+from ninetka_env.core.registry import load_variant
+from ninetka_env.games.go.choices import is_eye
+
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="far too slow without the compiler")
+
+
+@jit
+def run_playout(games, streams, trace, memory):
+    return heavy_playout(games[0], streams, 0, trace, memory)
+
+
+@jit
+def load_first(games, memory):
+    load(memory[0], games[0], 9)
+
+
+@jit
+def prior_of(games, priors, memory):
+    add_priors(games[0], priors, memory)
+
+
+@jit
+def eye_of(games, point):
+    return is_eye(games[0], point)
+
+
+def new(spec="go", moves="", plies=0, seed=0):
+    """Return a game after the moves named, and some random ones."""
+    variant, rng = load_variant(spec), np.random.default_rng(seed)
+    game = variant.game_class.start(variant)
+    for name in moves.split():
+        game.play(game.action_index(name))
+    for _ in range(plies):
+        if not game.is_over:
+            legal = game.legal_actions()
+            game.play(int(rng.choice(legal[:-1] if len(legal) > 1 else legal)))
+    return game
+
+
+def loaded(game):
+    memory = np.zeros(1, BOARD)
+    load_first(game.records, memory)
+    return memory
+
+
+CELLS = [cell_of(point, 9) for point in range(81)]
+
+
+@compiled
+@pytest.mark.parametrize("spec", ["go", "go:scoring=document", "go:scoring=territory,komi=0.5"])
+def test_a_heavy_playout_is_a_legal_game_and_its_board_is_kept_up(spec):
+    for seed in range(20):
+        game, trace, memory = new(spec, plies=5 * seed, seed=seed), np.zeros(200, np.int32), np.zeros(1, BOARD)
+        if game.is_over:
+            continue
+        winner = run_playout(game.records.copy(), np.array([seed], np.uint64), trace, memory)
+        for turn in trace[1 : 1 + trace[0]].tolist():
+            assert game.to_move == turn % 8
+            game.play(turn // 8)
+        assert winner == game.winner()  # also where mercy ended it
+        kept, fresh = memory[0], loaded(game)[0]
+        for field in ("colour", "code"):
+            assert kept[field][CELLS].tolist() == fresh[field][CELLS].tolist()
+        stones = [cell for cell in CELLS if kept["colour"][cell]]
+        for field in ("liberties", "stones"):
+            assert [kept[field][kept["chain"][cell]] for cell in stones] == [
+                fresh[field][fresh["chain"][cell]] for cell in stones
+            ]
+        for field in ("captured", "lead", "to_move", "num_empty"):
+            assert kept[field].tolist() == fresh[field].tolist()
+
+
+@compiled
+def test_eyes_are_those_of_the_rules_playouts():
+    eyes = 0
+    for seed in range(40):
+        game = new(plies=60 + seed, seed=seed)
+        if not game.is_over:
+            board = loaded(game)[0]
+            for point in np.flatnonzero(game.records["board"][0][:81] == 0).tolist():
+                expected = eye_of(game.records, point)
+                assert (EYE_OF[board["code"][CELLS[point]]] == game.to_move + 1) == expected
+                eyes += expected
+    assert eyes > 20
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("moves", "best"),
+    [
+        ("D6 D5 C6 C5 E5 A1 B5 J1 D4 A9", "C4"),  # takes two stones
+        ("D6 D5 C6 C5 E5 A1 B5 J1 D4", "C4"),  # saves them
+    ],
+)
+def test_priors_prefer_what_is_urgent(moves, best):
+    game, priors = new(moves=moves), np.zeros((83, 2), np.float32)
+    prior_of(game.records, priors, np.zeros(1, BOARD))
+    assert (priors[:, 1] <= priors[:, 0]).all()
+    assert priors[81, 1] == 0  # nothing speaks for passing
+    assert priors[:81, 1].argmax() == game.action_index(best)

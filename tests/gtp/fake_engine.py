@@ -1,0 +1,60 @@
+"""An engine that plays the first empty point, and at its third move does what its argument says."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+deed, genmoves, taken, size, seeds = sys.argv[1], 0, set(), 9, []
+
+
+def first_empty() -> str:
+    """Return a point of every other file, so that nothing is captured soon."""
+    names = [f"{file}{rank}" for rank in range(1, size + 1) for file in "ABCDEFGHJ"[:size]]
+    return next(name for name in names if name not in taken)
+
+
+if deed == "stillborn":
+    sys.exit("no licence")
+if deed == "chatty":
+    print("Welcome!\n\nThis is a banner.", flush=True)
+for line in sys.stdin:
+    name, *words = line.split()
+    answer = "="
+    if name == "boardsize":
+        size = int(words[0])
+    elif name == "clear_board":
+        taken.clear()
+    elif name == "play":
+        taken.add(words[1].upper())
+        if deed == "refuse" and len(taken) > 3:
+            answer = "? illegal move"
+    elif name == "list_commands":
+        answer = "= genmove\nplay\nset_random_seed"
+    elif name == "set_random_seed":
+        seeds.append(words[0])
+        print(f"seed {words[0]}", file=sys.stderr, flush=True)
+    elif name == "genmove":
+        genmoves += 1
+        answer = f"= {first_empty().lower()}"
+        if genmoves == 3:
+            if deed == "die":
+                sys.exit("out of luck")
+            elif deed == "hang":
+                time.sleep(60)
+            elif deed == "flood":
+                sys.stdout.write("= no end\n" * 200_000)
+            elif deed == "close":
+                os.close(1)
+                time.sleep(60)
+            answer = {"illegal": f"= {min(taken)}", "nonsense": "= Z99", "resign": "= resign", "fail": "? no"}.get(
+                deed, answer
+            )
+        taken.add(answer[2:].upper())
+    elif name == "quit":
+        if deed == "stubborn":
+            time.sleep(60)
+        print("=\n", flush=True)
+        break
+    print(f"{answer}\n", flush=True)

@@ -1,0 +1,35 @@
+"""Starts a command, waits until it says something, and stops it as Ctrl-C does.
+
+    python interrupt.py TEXT COMMAND ARGUMENT...
+
+Ends with status 0 if the command prints a line with TEXT and, once interrupted, ends by itself, without a traceback and
+with status 0 or 130.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+
+def interrupt(text: str, command: list[str]) -> int:
+    """Run the command; return the status."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if text in line:
+                process.send_signal(signal.SIGINT)
+                break
+        lines += process.stdout.read()
+        status = process.wait()
+    said = "".join(lines)
+    print(said, end="")
+    return int(text not in said or "Traceback" in said or status not in (0, 130))
+
+
+if __name__ == "__main__":
+    sys.exit(interrupt(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,86 @@
+"""Settings are keys and plain values; whatever else a file holds is told in one sentence with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from ninetka_train.learning.config import check_config, load_config
+from ninetka_train.learning.settings_file import parse_yaml, read_settings
+
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join(9 * [f'*{old}'])}]\n" for old, new in zip("abc", "bcd", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("seed: 1\nthreads: !!timestamp x", "line 2: 'x' is no timestamp"),
+        ("seed: 2024-13-45", "line 1: '2024-13-45' is no timestamp"),
+        ("seed: !!int x", "line 1: 'x' is no int"),
+        ("seed: " + 5000 * "9", r"line 1: '9{39} \.\.\. is no int"),
+        (1200 * "[", "line 1: nested deeper than 20 levels"),
+        (1200 * "a: {", "line 1: nested deeper than 20 levels"),
+        (BOMB, r"line 2: aliases \(\*\) are not read"),
+        ("seed: 1\nseed: 2", "line 2: key 'seed' is given twice"),
+        ("1: 2", "line 1: key 1 is no text"),
+        ("seed: !!python/object:os.system x", "line 1: could not determine a constructor"),
+        ("a: b: c", "line 1: mapping values are not allowed here"),
+        ("seed: 1\0", "unacceptable character #x0000"),
+        (200_000 * " ", "more than 100000 characters"),
+    ],
+)
+def test_yaml_that_explodes_is_refused_in_a_line(tmp_path, text, problem):
+    path = tmp_path / "odd.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"odd\.yaml: is no YAML of settings: {problem}") as caught:
+        load_config(path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"seed: 1 # \xe9", "seed: 1".encode("utf-16")])
+def test_what_is_no_utf_8_is_named(tmp_path, data):
+    (tmp_path / "odd.yaml").write_bytes(data)
+    with pytest.raises(ValueError, match=r"odd\.yaml: is no text in UTF-8: .* at byte"):
+        read_settings(tmp_path / "odd.yaml")
+
+
+def test_overrides_are_read_the_same_way():
+    with pytest.raises(ValueError, match=r"override 'seed=!!int x': '!!int x' is no YAML value: line 1: 'x' is no int"):
+        load_config(None, ["seed=!!int x"])
+
+
+def test_plain_values_are_read():
+    text = "a: 1\nb: [2, 3]\nc: {d: x, e: .5}\nf:\n<<: {g: true}"
+    assert parse_yaml(text) == {"a": 1, "b": [2, 3], "c": {"d": "x", "e": 0.5}, "f": None, "g": True}
+    assert parse_yaml("") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "a/b", "/a", "a\\b", "a\0b", ".a", "a.", "-a", " ", "a b", "é", "a\n", "CON", "nul.txt", 101 * "a"],
+)
+def test_names_of_runs_are_checked(name):
+    with pytest.raises(ValueError, match=r"name='.*expected up to 100 of"):
+        check_config({"name": name})
+
+
+@pytest.mark.parametrize("name", ["a", "_", "quick", "gen-4", "2026-01-02_a.b+c", "console", 100 * "a"])
+def test_names_of_runs_may_be_usual(name):
+    assert load_config(None, [f"name='{name}'"]).name == name
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["ppo.games=10000000000000", "network.blocks=1000000", "network.width=1e9", "threads=99999", "seed=1e30",
+     "alphazero.simulations=1000000000000", "ppo.learning_rate=.inf", f"players=[{200 * '2,'}]"],
+)  # fmt: skip
+def test_absurd_settings_are_refused(setting):
+    with pytest.raises(ValueError, match=rf"^the configuration: {setting.partition('=')[0]}=") as caught:
+        load_config(None, [setting])
+    assert len(str(caught.value)) < 300
+
+
+def test_many_wrong_keys_are_told_in_few_words():
+    with pytest.raises(ValueError, match=r"unknown key 'k0'; .*'k4'; 95 more$"):
+        load_config(None, [f"k{number}=1" for number in range(100)])

@@ -1,0 +1,202 @@
+"""All code of README and docs runs as printed, tables say what the code says, and names are those of things that exist.
+
+`page.py` runs a page. Its commands are the real ones, but for what would take too long or go on for ever:
+
+- `configs/quick.yaml` and `configs/ppo.yaml` are small in the folder where a page is run, and files found there come
+  before the shipped ones: `ninetka train` ends in seconds. `make train` measures with `GAMES` games.
+- `ninetka play` and `ninetka study`, which takes ten minutes, are started, heard, and stopped by Ctrl-C. `ninetka play`
+  takes another port if somebody has a table at the usual one.
+- `pip install` installs nothing: it finds all that is asked for installed.
+- `make train` is made; of other targets, the tests among them, `make` tells what it would do.
+
+Pages of `docs/trainers` need environments of their own: `make docs-trainers` runs them.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from page import Block, blocks_of
+
+from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
+from ninetka_env.games.ninetka.observation import PLANES, SHAPE
+from ninetka_env.games.ninetka.rules import GAME
+from ninetka_env.games.ninetka.start import OPTIONS
+from ninetka_train.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/**/*.md")) - set(ROOT.glob("docs/trainers/*.md")))]
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
+NINETKA = TEXTS["docs/games/ninetka.md"]
+
+SMALL = {
+    "network": {"width": 8, "blocks": 1},
+    "threads": 1,
+    "checkpoint_every": 1,
+    "alphazero": {"rounds": 2, "games": 2, "playouts": 8, "steps": 2, "minibatch": 32, "microbatch": 32},
+    "ppo": {"moves": 64, "games": 4, "plies": 16, "minibatch": 32, "microbatch": 32},
+}
+SHIMS = {
+    "python": 'exec {python} "$@"',
+    "ninetka": """
+run="{python} -m ninetka_train.cli"
+case $1 in
+    play) {python} {tests}/interrupt.py "http://127.0.0.1" $run "$@" ||
+          {python} {tests}/interrupt.py "http://127.0.0.1" $run "$@" --port 0;;
+    study) {python} {tests}/interrupt.py "" $run "$@";;
+    *) exec $run "$@";;
+esac""",
+    "pip": """
+[ "$1" = install ] || exit 2
+cd {root} && exec {python} -m pip --quiet "$@" --dry-run --no-index --no-build-isolation""",
+    "make": """
+case $1 in
+    train) exec {make} --file {root}/Makefile --old-file .venv/.installed BIN={bin} "$@";;
+    *) exec {make} --directory {root} --dry-run "$@";;
+esac""",
+}
+
+
+def is_run(block: Block) -> bool:
+    return not block.title and block.language != "text"
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> dict[str, str]:
+    """Make a folder as a reader has it; return the environment of who is there."""
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    places = {"python": sys.executable, "tests": ROOT / "tests", "root": ROOT, "bin": commands}
+    for name, script in SHIMS.items():
+        text = script.format(make=shutil.which("make"), **places)
+        (commands / name).write_text(f"#!/bin/sh\n{text.strip()}\n")
+        (commands / name).chmod(0o755)
+    folder = tmp_path / "clone"
+    (folder / "configs").mkdir(parents=True)
+    for name in ("quick", "ppo"):
+        values = yaml.safe_load((ROOT / "configs" / f"{name}.yaml").read_text())
+        (folder / "configs" / f"{name}.yaml").write_text(yaml.safe_dump(values | SMALL))
+    own = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "GAMES": "20", "BROWSER": "true", "MAKEFLAGS": ""}
+    packages = [str(ROOT / part) for part in ("", "agents", "train")] + [os.environ.get("PYTHONPATH", "")]
+    own |= {"PYTHONPATH": os.pathsep.join(filter(None, packages)), "XDG_DATA_HOME": str(tmp_path / "data")}
+    return os.environ | own | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "PWD": str(folder)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [name for name, text in TEXTS.items() if any(map(is_run, blocks_of(text)))])
+def test_a_page_runs(page: str, reader: dict[str, str]) -> None:
+    command = [sys.executable, str(ROOT / "tests" / "page.py"), str(ROOT / page)]
+    done = subprocess.run(command, cwd=reader["PWD"], env=reader, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=1800)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+WITH_EXAMPLES = [path for path in sorted(ROOT.glob("*/**/game.py")) if ">>> " in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.parent.name)
+def test_examples_in_docstrings_run(path: Path) -> None:
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    failed, tried = doctest.testmod(module)
+    assert tried
+    assert not failed
+
+
+# What stands between the blocks
+
+
+def spans() -> list[tuple[str, str]]:
+    """Return all text in backticks, with the page where it stands."""
+    prose = {name: re.sub(r"^ *```.*?^ *```$", "", text, flags=re.S | re.M) for name, text in TEXTS.items()}
+    return [(name, span) for name, text in prose.items() for span in re.findall(r"`([^`\n]+)`", text)]
+
+
+@pytest.mark.parametrize("span", sorted({span for _, span in spans() if re.match(r"ninetka( [a-z]|$)", span)}))
+def test_commands_in_the_text_are_commands(span: str) -> None:
+    """Their names and options are; what they are about is not looked at."""
+    _, *words = shlex.split(span)
+    if words:
+        group = typer.main.get_command(app)
+        command = group.commands[words[0]]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words[1:] if word.startswith("-")} <= known | {"--help"}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_make_targets_exist(page: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
+    assert set(re.findall(r"`make ([a-z-]+)", TEXTS[page])) <= targets
+
+
+def test_files_and_modules_in_the_text_exist() -> None:
+    for page, span in spans():
+        told = span.replace("NAME", "ninetka")
+        if re.fullmatch(r"(ninetka_env|ninetka_web|agents|train|configs|benchmarks|tests|docs)/[\w./-]*(?<!-v0)", told):
+            assert (ROOT / told).exists(), (page, span)
+        if re.fullmatch(r"ninetka_(env|agents|train|web)(\.\w+)+", told):
+            assert exists(told), (page, span)
+
+
+def exists(name: str) -> bool:
+    """Tell whether a dotted name is a module, or a name that a module binds, as far as its text tells."""
+    parts, places = name.split("."), (ROOT, ROOT / "agents", ROOT / "train")
+    for end in range(len(parts), 0, -1):
+        for place in places:
+            path = place.joinpath(*parts[:end])
+            file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+            if file.is_file():
+                return end == len(parts) or re.search(rf"\b{parts[end]}\b", file.read_text()) is not None
+    return False
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)#]+)\)", TEXTS["README.md"])
+    assert targets
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_nothing_is_left_to_be_filled_in() -> None:
+    for page in TEXTS:
+        assert not re.findall(r"TODO|FIXME|XXX", TEXTS[page]), page
+
+
+# Tables
+
+
+def table(name: str) -> list[str]:
+    """Return the rows of a table on the page of 9tka that is marked by a name."""
+    return NINETKA.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip().splitlines()[2:]
+
+
+def test_table_of_planes_is_the_codes() -> None:
+    numbers = [f"{p.first}-{p.first + p.number - 1}" if p.number > 1 else f"{p.first}" for p in PLANES]
+    assert table("planes") == [f"| {number} | {p.meaning} |" for number, p in zip(numbers, PLANES, strict=True)]
+
+
+def test_table_of_options_is_the_codes() -> None:
+    rows = [f"| `{one.name}` | `{one.default!r}` | {one.allowed} | {one.meaning} |" for one in OPTIONS]
+    assert table("options") == rows
+
+
+def test_spaces_are_the_codes() -> None:
+    planes, height, width = SHAPE
+    assert f"observation=Box(0, 1, {SHAPE}, int8), action_mask=Box(0, 1, ({NUM_ACTIONS},), int8)" in NINETKA
+    assert f"`Discrete({NUM_ACTIONS})`" in NINETKA
+    for page in ("README.md", "docs/index.md"):
+        assert f"| {NUM_ACTIONS} | {planes} planes of {height} x {width} |" in TEXTS[page]
+
+
+@pytest.mark.parametrize("page", ["docs/games/ninetka.md", "docs/results.md"])
+def test_size_of_a_game_is_the_codes(page: str) -> None:
+    assert f"{GAME.itemsize} bytes" in TEXTS[page]

@@ -1,0 +1,69 @@
+"""The trainers' guides, cheaply: their blocks compile, what they use of ours exists, SB3's run.
+
+`make docs-trainers` runs all of them, each in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import ninetka_env  # noqa: F401  its ids are registered
+
+GUIDES = Path(__file__).resolve().parent.parent / "docs" / "trainers"
+PAGES = sorted(path.stem for path in GUIDES.glob("*.md") if path.stem != "index")
+
+
+def text_of(page: str) -> str:
+    return (GUIDES / f"{page}.md").read_text("utf-8")
+
+
+def blocks_of(page: str, language: str = "python") -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text_of(page), re.S | re.M)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_compile_and_what_they_use_of_ours_exists(page: str) -> None:
+    assert blocks_of(page)
+    for block in blocks_of(page):
+        compile(block, page, "exec")
+        nodes, ours = list(ast.walk(ast.parse(block))), {}
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("ninetka"):
+                exec(ast.unparse(node), ours)
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ours:
+                assert hasattr(ours[node.value.id], node.attr), ast.unparse(node)
+        names = re.findall(r"ninetka_env:(ninetka_env/[\w-]+)", block)
+        assert ours or names
+        assert all(name in gymnasium.registry for name in names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_when_it_was_tried_with_the_versions_that_it_installs(page: str) -> None:
+    ((day, told),) = re.findall(r"^Tried (\d{4}-\d\d-\d\d) with (.*)\.$", text_of(page), re.M)
+    tried = dict(one.split(" ") for one in told.split(", "))
+    (installs,) = blocks_of(page, "sh")
+    pins = re.findall(r"([\w-]+)(?:\[\w+\])?==([\w.]+)", installs)
+    assert ("torch", tried["torch"]) in pins
+    assert all(tried[name] == version for name, version in pins)
+    (row,) = [line for line in text_of("index").splitlines() if f"]({page}.md)" in line]
+    assert day in row
+    assert tried["Python"] in row
+    assert any(f"| {name} {version} |" in row for name, version in pins)
+
+
+@pytest.mark.parametrize("block", blocks_of("sb3"), ids=lambda block: block.split("\n")[0])
+def test_sb3s_blocks_run(block: str, tmp_path: Path) -> None:
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
+    command = [sys.executable, "-c", block]
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # torch's threads spin where others want the same cores
+    done = subprocess.run(command, cwd=tmp_path, env=one_thread, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

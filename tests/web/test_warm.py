@@ -1,0 +1,260 @@
+"""Compiled code at hand: what waits for it, what does not, and what is done where it cannot be had."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web_helpers import Client, Server
+
+from ninetka_env.core.registry import DEFAULT
+from ninetka_web import warm
+from ninetka_web.hub import Guest, Hub
+from ninetka_web.store import Store
+from ninetka_web.warm import RULES, WarmUp
+
+JOBS = [RULES, "random"]
+
+
+@pytest.mark.slow
+def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> None:
+    """Costs what it costs to compile the rules and one agent, about 15 s of the processor."""
+    server = Server(tmp_path / "table.sqlite3", cache=tmp_path / "cache")
+    with Client(server) as ann:
+        assert ann.heard[0] == {"type": "compiling", "what": "rules"}  # the page was there, and said why it waits
+        ann.create("me", "maxn")
+        assert not ann.state["compiling"]
+        ann.play()
+        assert ann.state["compiling"]
+        with Client(server) as bob:  # plays meanwhile
+            bob.create("me", "me")
+            for _ in range(20):
+                bob.play()
+            assert bob.ask("analyse", ply=0, engine="mcts") == ""
+            assert bob.until("compiling")["what"] == "analysis by mcts"
+        assert not ann.until("state")["compiling"]
+        while len(ann.state["moves"]) == 1:
+            ann.hear()
+        (child,) = children(server.process.pid)
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(30) == 130
+    told, said = server.process.communicate()
+    assert said == "stopped\n"
+    assert [line.split(" (")[0] for line in told.splitlines()] == [
+        "compiling, once: rules", "compiling, once: random", "compiling, once: maxn", "compiling, once: mcts"
+    ]  # fmt: skip
+    wait_for_end_of(child)
+
+
+def wait_for_end_of(process: int) -> None:
+    """Wait until a process is gone, also from the list of those whose end nobody has asked for yet."""
+    end = time.monotonic() + 30
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < end:
+            os.kill(process, 0)
+            time.sleep(0.01)
+        pytest.fail("it has not ended")
+
+
+def children(process: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=True)
+    return [int(line) for line in found.stdout.split()]
+
+
+LOOP = """
+from numba.core.dispatcher import Dispatcher
+from ninetka_web import warm
+from ninetka_web.protocol import Create, RefusedError
+from ninetka_web.tables import Table
+
+warm.rehearse()
+
+
+def refuse(self, signature):
+    raise AssertionError(f"{self.py_func.__qualname__} is compiled for {signature}")
+
+
+Dispatcher.compile = refuse
+for seats in (2, 3, 4):
+    for neutrals in ("players", "random"):
+        for order in ("restart", "continue"):
+            wish = {"type": "create", "seats": ["me"] * seats, "turn_order": order}
+            table = Table.create(Create(**wish, neutral_placement=neutrals), "ann")
+            while not table.is_over:
+                table.view()
+                table.play("ann", len(table.actions), int(table.game.legal_actions()[-1]))
+            table.record()
+            table = Table.from_json(table.to_json())
+            table = Table.create(Create(**wish, position=str(table.position(40))), "ann")
+            table.play("ann", 0, int(table.game.legal_actions()[-1]))
+            try:
+                table.play("ann", 1, 60)
+            except RefusedError:
+                table.undo("ann")
+            table.resign("ann")
+            table.view()
+"""
+
+
+def test_the_event_loop_calls_nothing_that_was_not_rehearsed() -> None:
+    subprocess.run([sys.executable, "-c", LOOP], check=True)
+
+
+# Where another process cannot help
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+    """The jobs done in this process, of two that nobody has done before."""
+    done: list[str] = []
+    monkeypatch.setattr(warm, "known_jobs", lambda: JOBS)
+    monkeypatch.setattr(warm, "_mark", lambda game, job: tmp_path / job)
+    monkeypatch.setattr(warm, "warm", lambda game, job: done.append(job))
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    return done
+
+
+def python(folder: Path, text: str) -> str:
+    """Write a program that stands for Python, whatever it is asked."""
+    program = folder / "python"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def run(check: Callable[[WarmUp], Any]) -> list[str]:
+    """Do something with a warm-up and close it; return what it told."""
+    told: list[str] = []
+
+    async def body() -> None:
+        warm_up = WarmUp(DEFAULT, told.append)
+        try:
+            await asyncio.wait_for(check(warm_up), 60)
+        finally:
+            warm_up.close()
+
+    asyncio.run(body())
+    return told
+
+
+async def all_ready(warm_up: WarmUp) -> None:
+    for job in JOBS:
+        await warm_up.wait(job)
+
+
+@pytest.mark.parametrize("program", ["exit 1", "echo rules; kill -9 $$", "", None])
+def test_what_another_process_leaves_undone_is_done_here(
+    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None
+) -> None:
+    executable = str(tmp_path / "missing") if program is None else python(tmp_path, program)
+    monkeypatch.setattr(sys, "executable", executable)
+    run(all_ready)
+    assert loaded == JOBS
+
+
+def test_each_job_waits_for_the_other_process_which_can_be_killed(
+    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", python(tmp_path, f"echo $$ > {tmp_path}/pid; echo rules; exec sleep 600"))
+
+    async def check(warm_up: WarmUp) -> None:
+        await warm_up.wait(RULES)
+        assert warm_up.is_compiling("random")
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        await warm_up.wait("random")
+
+    told = run(check)
+    assert told[:2] == ["compiling, once: rules (1 of 2)", "compiling, once: random (2 of 2)"]
+    assert loaded == JOBS
+
+
+def test_a_server_that_ends_ends_what_compiles_for_it(
+    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", python(tmp_path, f"echo $$ > {tmp_path}/pid; echo rules; exec sleep 600"))
+    run(lambda warm_up: warm_up.wait(RULES))
+    wait_for_end_of(int((tmp_path / "pid").read_text()))
+    assert loaded == [RULES]
+
+
+def test_the_other_process_ends_with_its_parent() -> None:
+    command = [sys.executable, "-m", "ninetka_web.warm", DEFAULT]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # no jobs: it ends by itself
+        assert process.wait(60) == 0
+    with subprocess.Popen([*command, *100_000 * ["none"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdin
+        assert process.stdout.readline() == b"none\n"
+        process.stdin.close()
+        assert process.wait(60) == 1
+
+
+def test_no_other_process_compiles_what_could_not_be_kept_or_is_there(
+    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", python(tmp_path, f"touch {tmp_path}/begun"))
+    monkeypatch.setattr(warm, "_mark", lambda game, job: None)
+    assert len(run(all_ready)) >= len(JOBS)
+    for job in JOBS:
+        (tmp_path / job).touch()
+    monkeypatch.setattr(warm, "_mark", lambda game, job: tmp_path / job)
+    assert run(all_ready) == []
+    assert loaded == 2 * JOBS
+    assert not (tmp_path / "begun").exists()
+
+
+def test_a_job_that_fails_keeps_nobody_waiting(
+    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(game: str, job: str) -> None:
+        raise OSError("no such network")
+
+    monkeypatch.setattr(warm, "warm", fail)
+    monkeypatch.setattr(sys, "executable", python(tmp_path, "exit 1"))
+    run(all_ready)
+    assert "rules could not be made ready" in caplog.text
+    assert "no such network" in caplog.text
+
+
+# A hub whose rules are not ready
+
+
+def heard(guest: Guest) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in guest._waiting]
+
+
+def test_what_is_said_too_early_is_answered_later(
+    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ninetka_web.hub.MAX_EARLY", 5)
+    monkeypatch.setattr(sys, "executable", python(tmp_path, "exit 1"))
+    ann, bob, eve = Guest(), Guest(), Guest()
+
+    async def check(warm_up: WarmUp) -> None:
+        hub = Hub(Store(tmp_path / "table.sqlite3"), warm_up)
+        for guest in (ann, bob):
+            hub.receive(guest, '{"type": "hello", "id": 1}')
+        hub.receive(ann, '{"type": "create", "id": 2, "seats": ["me", "me"]}')
+        assert heard(ann) == 2 * [{"type": "compiling", "what": "rules"}]
+        hub.leave(bob)
+        for _ in range(3):
+            hub.receive(eve, "{}")
+        *early, late = heard(eve)
+        assert early == 2 * [{"type": "compiling", "what": "rules"}]
+        assert "being opened" in late["reason"]
+        await hub.open()
+        hub.close()
+
+    run(check)
+    assert [message["type"] for message in heard(ann)[2:]] == ["welcome", "done", "done"]
+    assert [message["type"] for message in heard(bob)] == ["compiling"]
