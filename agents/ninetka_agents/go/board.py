@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ninetka_agents.go.patterns import EMPTY_SIDES
 from ninetka_env.core.jit import jit
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
@@ -25,6 +26,7 @@ NUMBER_BITS, SUM_BITS = 11, 20
 """A chain has less than 2**11 liberties, counted once for each stone, and their cells sum to less than 2**20."""
 LIBERTY = frozen([1 | cell << NUMBER_BITS | cell * cell << NUMBER_BITS + SUM_BITS for cell in range(CELLS)], np.int64)
 """(421,) int64: what a liberty on each cell adds: 1, the cell, and its square."""
+_TWELFTHS = frozen([0, 12, 6, 4, 3, 0, 0, 0], np.int64)
 
 BOARD = np.dtype(
     (
@@ -33,12 +35,12 @@ BOARD = np.dtype(
             [
                 ("liberties", np.int64, (CELLS,)),  # by head: the sum of `LIBERTY` over liberties
                 ("code", np.uint16, (CELLS,)),
-                ("chain", np.int16, (CELLS,)),  # the head of a stone's chain; 0 for all that is no stone
-                ("after", np.int16, (CELLS,)),  # the next stone of the chain, in a ring
+                ("chain", np.uint16, (CELLS,)),  # the head of a stone's chain; 0 for all that is no stone
+                ("after", np.uint16, (CELLS,)),  # the next stone of the chain, in a ring
                 ("stones", np.int16, (CELLS,)),  # by head
-                ("place", np.int16, (CELLS,)),  # where in `empty` an empty point is
-                ("empty", np.int16, (LARGEST**2,)),
-                ("found", np.int16, (2 * LARGEST**2,)),  # where candidates are gathered
+                ("place", np.uint16, (CELLS,)),  # where in `empty` an empty point is
+                ("empty", np.uint16, (LARGEST**2,)),
+                ("found", np.uint16, (2 * LARGEST**2,)),  # where candidates are gathered
                 ("mark", np.int8, (CELLS,)),  # cells that were visited
                 ("colour", np.int8, (CELLS,)),  # 0 empty, 1 black, 2 white, 3 wall
                 ("num_empty", np.int32),
@@ -56,6 +58,12 @@ BOARD = np.dtype(
         ),
     )
 )
+
+
+@jit(counted=False)
+def beside(cell: int, k: int) -> int:
+    """Return the neighbour of a cell by its place in `STEPS`; the compiler sees that it is never negative."""
+    return (cell + STEPS[k]) & 511
 
 
 @jit(counted=False)
@@ -101,12 +109,12 @@ def load(b: Record, game: Record, size: int) -> None:
         for cell in range(row * STRIDE + 1, row * STRIDE + 1 + size):
             code = 0
             for k in range(8):
-                code |= wide(b.colour[cell + STEPS[k]]) << (2 * k)
+                code |= wide(b.colour[beside(cell, k)]) << (2 * k)
             b.code[cell] = code
     for place in range(b.num_empty):
         cell = wide(b.empty[place])
         for k in range(4):
-            b.liberties[b.chain[cell + STEPS[k]]] += LIBERTY[cell]
+            b.liberties[b.chain[beside(cell, k)]] += LIBERTY[cell]
 
 
 @jit(counted=False)
@@ -115,7 +123,13 @@ def only_liberty(liberties: int) -> int:
     number = liberties & ((1 << NUMBER_BITS) - 1)
     total = (liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1)
     squares = liberties >> (NUMBER_BITS + SUM_BITS)
-    return total // number if number and number * squares == total * total else 0
+    return _share(total, number) if number and number * squares == total * total else 0
+
+
+@jit(counted=False)
+def _share(total: int, number: int) -> int:
+    """Divide by the number of a chain's liberties where they are all on one cell, thus 1 to 4, without a division."""
+    return total * _TWELFTHS[number & 7] // 12
 
 
 @jit(counted=False)
@@ -130,7 +144,7 @@ def in_atari(b: Record, head: int) -> bool:
 def last_liberty(b: Record, head: int) -> int:
     """Return the liberty of a chain in atari."""
     liberties = b.liberties[head]
-    return ((liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1)) // (liberties & ((1 << NUMBER_BITS) - 1))
+    return _share((liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1), liberties & ((1 << NUMBER_BITS) - 1))
 
 
 @jit(counted=False)
@@ -141,9 +155,9 @@ def place(b: Record, cell: int) -> None:
     _put(b, cell, colour)
     single, taken = 0, 0
     for k in range(4):
-        b.liberties[b.chain[cell + STEPS[k]]] -= LIBERTY[cell]
+        b.liberties[b.chain[beside(cell, k)]] -= LIBERTY[cell]
     for k in range(4):
-        neighbour = cell + STEPS[k]
+        neighbour = beside(cell, k)
         found = wide(b.colour[neighbour])
         if found == colour:
             if b.chain[neighbour] != head:
@@ -177,7 +191,7 @@ def _put(b: Record, cell: int, colour: int) -> None:
     b.stones[cell] = 1
     liberties = np.int64(0)
     for k in range(8):
-        neighbour = cell + STEPS[k]
+        neighbour = beside(cell, k)
         b.code[neighbour] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
         if k < 4 and b.colour[neighbour] == 0:
             liberties += LIBERTY[neighbour]
@@ -210,9 +224,9 @@ def _remove(b: Record, head: int, colour: int) -> None:
         b.empty[b.num_empty] = stone
         b.num_empty += 1
         for k in range(8):
-            b.code[stone + STEPS[k]] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
+            b.code[beside(stone, k)] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
         for k in range(4):
-            b.liberties[b.chain[stone + STEPS[k]]] += LIBERTY[stone]
+            b.liberties[b.chain[beside(stone, k)]] += LIBERTY[stone]
         stone = wide(b.after[stone])
 
 
@@ -222,9 +236,11 @@ def liberties_after(b: Record, cell: int, colour: int) -> int:
 
     So 0 is suicide and 1 puts oneself in atari.
     """
+    if EMPTY_SIDES[b.code[cell] & 255] > 1:
+        return 2
     only = 0
     for k in range(4):
-        neighbour = cell + STEPS[k]
+        neighbour = beside(cell, k)
         found = wide(b.colour[neighbour])
         if found == 0:
             if only and only != neighbour:
@@ -246,7 +262,7 @@ def _other_liberty(b: Record, head: int, cell: int) -> int:
     """Return the liberty that a chain has beside a cell, which is one; 0 if there is none, -1 if there are several."""
     liberties = b.liberties[head]
     for k in range(4):
-        if b.chain[cell + STEPS[k]] == head:
+        if b.chain[beside(cell, k)] == head:
             liberties -= LIBERTY[cell]
     if liberties == 0:
         return 0

@@ -71,8 +71,8 @@ _PATTERN_BITS = frozen(np.packbits(_pattern_table(), bitorder="little").view("<u
 """(2048,) uint32: a bit for each code; small, so that it stays in the processor's cache."""
 EYE_OF = frozen(_eye_table(), np.int8)
 """(65536,) int8: 1 or 2 where the point is an eye of that colour, else 0."""
-HAS_LIBERTY = frozen([any(code >> k & 3 == 0 for k in (0, 2, 4, 6)) for code in range(256)], np.bool_)
-"""(256,) bool: whether an orthogonal neighbour is empty."""
+EMPTY_SIDES = frozen([sum(code >> k & 3 == 0 for k in (0, 2, 4, 6)) for code in range(256)], np.int8)
+"""(256,) int8: by the lower byte of each code, how many orthogonal neighbours are empty."""
 TERRITORY_OF = frozen(_territory_table(), np.int8)
 """(256,) int8: 1 or 2 where stones of that colour alone are next to the point, else 0."""
 
@@ -86,4 +86,4 @@ def is_pattern(code: int) -> bool:
 @jit(counted=False)
 def is_eye(code: int, colour: int) -> bool:
     """Tell whether a point of this code is an eye of a colour."""
-    return not HAS_LIBERTY[code & 255] and EYE_OF[code] == colour
+    return EMPTY_SIDES[code & 255] == 0 and EYE_OF[code] == colour

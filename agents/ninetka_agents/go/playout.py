@@ -9,7 +9,7 @@ is that of MoGo (Gelly, Wang, Munos and Teytaud, INRIA report 6062, 2006) as lat
 from __future__ import annotations
 
 from ninetka_agents.go.board import (
-    STEPS,
+    beside,
     in_atari,
     last_liberty,
     liberties_after,
@@ -72,11 +72,12 @@ def choose(b: Record, streams: Streams, index: int) -> int:
     colour = wide(b.to_move)
     if b.last:
         b.num_found = 0
-        if draw_below(streams, index, 1024) < TACTICS:
+        chances = draw_below(streams, index, 1 << 20)  # of two chances at once
+        if chances & 1023 < TACTICS:
             answer_atari(b, wide(b.last), colour)
             if b.num_found:
                 return _draw_found(b, streams, index)
-        if draw_below(streams, index, 1024) < PATTERNS:
+        if chances >> 10 < PATTERNS:
             _gather_patterns(b, wide(b.last))
             cell = _draw_shy(b, colour, streams, index)
             if cell == 0 and b.before_last:
@@ -117,7 +118,7 @@ def _gather_patterns(b: Record, around: int) -> None:
     """Gather the neighbours of a point where there is a pattern; without branches that chance would mislead."""
     count = wide(b.num_found)
     for k in range(8):
-        cell = around + STEPS[k]
+        cell = beside(around, k)
         b.found[count] = cell
         count += (b.colour[cell] == 0) & is_pattern(wide(b.code[cell])) & (cell != b.ko)
     b.num_found = count
@@ -132,7 +133,7 @@ def answer_atari(b: Record, last: int, colour: int) -> None:
         if cell != b.ko:
             gather(b, cell)
     for k in range(4):
-        neighbour = last + STEPS[k]
+        neighbour = beside(last, k)
         if b.colour[neighbour] == colour and in_atari(b, wide(b.chain[neighbour])):
             save(b, wide(b.chain[neighbour]), colour)
 
@@ -146,7 +147,7 @@ def save(b: Record, head: int, colour: int) -> None:
     stone = head
     for _ in range(min(wide(b.stones[head]), 40)):
         for k in range(4):
-            neighbour = stone + STEPS[k]
+            neighbour = beside(stone, k)
             if b.colour[neighbour] == 3 - colour and in_atari(b, wide(b.chain[neighbour])):
                 cell = last_liberty(b, wide(b.chain[neighbour]))
                 if cell != run and cell != b.ko and b.num_found < 30:
@@ -162,7 +163,7 @@ def anywhere(b: Record, colour: int, streams: Streams, index: int) -> int:
         chosen = draw_below(streams, index, left)
         cell = wide(b.empty[chosen])
         if not is_eye(wide(b.code[cell]), colour) and cell != b.ko:
-            liberties = 2 if _has_two(b, cell) else liberties_after(b, cell, colour)
+            liberties = liberties_after(b, cell, colour)
             if liberties > 1 or (liberties == 1 and draw_below(streams, index, 1024) >= SHY):
                 return cell
         left -= 1
@@ -170,12 +171,3 @@ def anywhere(b: Record, colour: int, streams: Streams, index: int) -> int:
         b.empty[chosen], b.empty[left] = other, cell
         b.place[other], b.place[cell] = chosen, left
     return 0
-
-
-@jit(counted=False)
-def _has_two(b: Record, cell: int) -> bool:
-    """Tell whether two neighbours are empty."""
-    free = 0
-    for k in range(4):
-        free += b.colour[cell + STEPS[k]] == 0
-    return free > 1

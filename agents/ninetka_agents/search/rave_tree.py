@@ -186,13 +186,13 @@ def back_up(nodes: Records, depth: int, desk: Desk) -> None:
 
 
 @jit
-def _count_amaf(nodes: Records, index: int, owner: npt.NDArray[np.int8], seat: int, share: float) -> None:
+def _count_amaf(nodes: Records, index: int, owner: npt.NDArray[np.int8], seat: int, share: np.float32) -> None:
     """Count a simulation for the children of a node whose actions the seat to move there was first to play."""
     first = nodes[index].first
     for child in range(first, first + nodes[index].count):
-        if owner[nodes[child].action] == seat:
-            nodes[child].amaf_visits += np.float32(1.0)
-            nodes[child].amaf_wins += share
+        first_to_play = np.float32(owner[nodes[child].action] == seat)  # chance would mislead a branch
+        nodes[child].amaf_visits += first_to_play
+        nodes[child].amaf_wins += first_to_play * share
 
 
 @jit

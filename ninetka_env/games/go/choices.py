@@ -10,7 +10,7 @@ from ninetka_env.games.go.geometry import DIAGONALS, NEIGHBOURS, WALL, first_row
 from ninetka_env.games.go.rules import is_legal, is_over, may_place, num_actions, take_turn
 
 
-@jit
+@jit(counted=False)
 def write_choices(game: Record, choices: Words) -> None:
     """Write the legal actions but resigning: choices are actions."""
     for word in range(len(choices)):
@@ -23,7 +23,7 @@ def write_choices(game: Record, choices: Words) -> None:
     choices[len(game.empty) // WORD] |= 1 << (len(game.empty) % WORD)
 
 
-@jit
+@jit(counted=False)
 def random_action(game: Record, streams: Streams, index: int) -> int:
     """Draw a uniformly random legal action from stream `index`; the game must be on."""
     points, left = len(game.empty), int(game.num_empty)
@@ -34,7 +34,7 @@ def random_action(game: Record, streams: Streams, index: int) -> int:
             return action
 
 
-@jit
+@jit(counted=False)
 def playout(game: Record, streams: Streams, index: int) -> None:
     """Play `game` to its end: uniformly random placings that fill no own eye; a pass where there is none.
 
@@ -44,7 +44,7 @@ def playout(game: Record, streams: Streams, index: int) -> None:
         take_turn(game, _random_point(game, streams, index))
 
 
-@jit
+@jit(counted=False)
 def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
     """Play `game` to its end as `playout` does, and note each turn."""
     while not is_over(game):
@@ -53,7 +53,7 @@ def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> 
         take_turn(game, action)
 
 
-@jit
+@jit(counted=False)
 def _random_point(game: Record, streams: Streams, index: int) -> int:
     """Draw a legal point that is no own eye, uniformly; return the pass if there is none.
 
@@ -72,7 +72,7 @@ def _random_point(game: Record, streams: Streams, index: int) -> int:
     return len(game.empty)
 
 
-@jit
+@jit(counted=False)
 def is_eye(game: Record, point: int) -> bool:
     """Tell whether an empty point is a single-point eye of the seat to move.
 

@@ -139,33 +139,31 @@ def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
 
 @jit
 def _count_liberties(game: Record, counts: Bytes) -> None:
-    """Count the liberties of each chain, up to 3, into its head's place: each empty point is one of all chains beside.
+    """Count liberties, up to 3, into the place of each chain's head: an empty point is one of all chains beside it.
 
-    There are no questions asked, which would take longer: what is no chain has places of its own, one for each side,
-    since to add to one place again and again takes longer too.
+    There are no questions asked, which would take longer, and each side counts in a place of its own, since to add to
+    one place again and again takes longer too. Bytes suffice: k connected stones have 2 k + 2 liberties at most.
     """
     points = len(game.empty)
-    first = first_row(points)
-    for point in range(points + 4):
-        counts[point] = 0
+    first, below, left, right, above = first_row(points), scratch(), scratch(), scratch(), scratch()
+    for point in range(points + 1):
+        below[point] = left[point] = right[point] = above[point] = 0
     for place in range(game.num_empty):
         row = first + wide(game.empty[place])
         a, b = game.chain[NEIGHBOURS[row, 0]], game.chain[NEIGHBOURS[row, 1]]
         c, d = game.chain[NEIGHBOURS[row, 2]], game.chain[NEIGHBOURS[row, 3]]
-        _add(counts, wide(a), 1)
-        _add(counts, wide(b + (b == points)), int(b != a))
-        _add(counts, wide(c + 2 * (c == points)), int((c != a) & (c != b)))
-        _add(counts, wide(d + 3 * (d == points)), int((d != a) & (d != b) & (d != c)))
+        below[a] += 1
+        left[b] += b != a
+        right[c] += (c != a) & (c != b)
+        above[d] += (d != a) & (d != b) & (d != c)
+    for point in range(points):
+        counts[point] = min(below[point] + left[point] + right[point] + above[point], 3)
+    counts[points] = 0
 
 
-@jit
-def _add(counts: Bytes, place: int, more: int) -> None:
-    """Add to a count that goes up to 3."""
-    counts[place] = min(wide(counts[place]) + more, 3)
-
-
-@jit
+@jit(inline=True)
 def _write_kind(points: int, kinds: Bytes, kind: int, planes: Tensor, plane: int) -> None:
+    """Mark the points of a kind (the compiler vectorises the loop only where it sees the size of the board)."""
     target, wanted = planes[plane * points : (plane + 1) * points], np.uint8(kind)
     for point in range(points):
         target[point] = kinds[point] == wanted

@@ -137,7 +137,7 @@ def is_legal(game: Record, action: int) -> bool:
     return action >= len(game.empty) or (game.board[action] == 0 and may_place(game, action))
 
 
-@jit
+@jit(counted=False)
 def may_place(game: Record, point: int) -> bool:
     """Tell whether the seat to move may place a stone on an empty point of a game that is on."""
     if point == game.ko_point or is_suicide(game, point):
@@ -145,7 +145,7 @@ def may_place(game: Record, point: int) -> bool:
     return not (has_superko(game) and repeats(game, point))
 
 
-@jit
+@jit(counted=False)
 def is_suicide(game: Record, point: int) -> bool:
     """Tell whether a stone that the seat to move places on an empty point captures nothing and has no liberty there."""
     if game.crowd[point] < 4:
@@ -161,7 +161,7 @@ def is_suicide(game: Record, point: int) -> bool:
     return True
 
 
-@jit
+@jit(counted=False)
 def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
     """Write the legal actions of the seat to move into `mask`, (num_actions,) int8; all zero when the game is over."""
     points = len(game.empty)
@@ -188,7 +188,7 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
 # Turns
 
 
-@jit
+@jit(counted=False)
 def play(game: Record, action: int) -> int:
     """Play a legal action and hand the turn on; returns 0, nobody is passed over in Go."""
     if action > len(game.empty):
@@ -200,14 +200,14 @@ def play(game: Record, action: int) -> int:
     return 0
 
 
-@jit
+@jit(counted=False)
 def _remember(game: Record) -> None:
     """Add the board to the trail of the last seven."""
     for point in range(len(game.trail)):
         game.trail[point] = ((game.trail[point] << 2) | game.board[point]) & 0x3FFF
 
 
-@jit
+@jit(counted=False)
 def take_turn(game: Record, action: int) -> None:
     """Place a stone or pass, and hand the turn on; unlike `play` it leaves the trail of earlier boards as it is."""
     game.ko_point = NOBODY
@@ -227,7 +227,7 @@ def take_turn(game: Record, action: int) -> None:
     game.to_move = 1 - game.to_move
 
 
-@jit
+@jit(counted=False)
 def place_stone(game: Record, point: int) -> None:
     """Place a stone of the seat to move, take what it captures, and note the ko that this makes."""
     put(game, point, game.to_move + 1)
@@ -238,7 +238,7 @@ def place_stone(game: Record, point: int) -> None:
             game.ko_point = game.empty[game.num_empty - 1]  # the stone just taken
 
 
-@jit
+@jit(counted=False)
 def put(game: Record, point: int, colour: int) -> None:
     """Put a stone on an empty point, nothing more: chains without a liberty stay."""
     points = len(game.empty)
@@ -262,7 +262,7 @@ def put(game: Record, point: int, colour: int) -> None:
             _join(game, game.chain[neighbour], game.chain[point])
 
 
-@jit
+@jit(counted=False)
 def _fill(game: Record, point: int) -> None:
     """Take a point from the list of the empty ones; the last of the list takes its place."""
     game.num_empty -= 1
@@ -271,7 +271,7 @@ def _fill(game: Record, point: int) -> None:
     game.place[moved] = place
 
 
-@jit
+@jit(counted=False)
 def _join(game: Record, one: int, other: int) -> None:
     """Make one chain of two, given by their heads; the one with more stones keeps its head."""
     if game.stones[one] < game.stones[other]:
@@ -285,7 +285,7 @@ def _join(game: Record, one: int, other: int) -> None:
     game.after[one], game.after[other] = game.after[other], game.after[one]
 
 
-@jit
+@jit(counted=False)
 def _capture_around(game: Record, point: int) -> int:
     """Remove the opposing chains next to a point that have no liberty; return how many stones that are."""
     row, captured, dead = first_row(len(game.empty)) + point, 0, 0
@@ -300,7 +300,7 @@ def _capture_around(game: Record, point: int) -> int:
     return captured
 
 
-@jit
+@jit(counted=False)
 def _remove(game: Record, head: int) -> int:
     """Remove a chain from the board; return the number of its stones."""
     points, stone = len(game.empty), head

@@ -113,7 +113,7 @@ def _write_reach(game: Record, reach: Bytes) -> None:
         _spread(points, empty, spread, reach)
 
 
-@jit
+@jit(inline=True)
 def _spread(points: int, empty: Bytes, old: Bytes, new: Bytes) -> int:
     """Let colours spread to neighbouring empty points; return 0 if nothing changes.
 
