@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
             print(f"error: no benchmark {unknown[0]!r}: known are {', '.join(known)}", file=sys.stderr)
         return 0 if unknown == ["--help"] else 2
     console = Console(width=max(150, Console().width))
-    table = Table(title=f"9tka on {machine()}")
+    table = Table(title=f"ninetka on {machine()}")
     for heading in ("what", "ours", "reach", "peer's", "ratio", "peer, or note"):
         table.add_column(heading, justify="right" if heading in ("ours", "reach", "peer's", "ratio") else "left")
     for name in argv or BENCHMARKS:

@@ -12,15 +12,14 @@ from ninetka_env.games.go.geometry import symmetries
 from ninetka_env.games.go.observation import ALPHAZERO, PLANE_COUNTS, STANDARD
 from ninetka_env.games.go.rules import PLANE_SETS
 
-SIZES = (2, 4, 6) if config.DISABLE_JIT else (3, 9)
+BOARDS = [(size, ko) for size in (2, 4, 6) for ko in ("simple", "positional")]
+if not config.DISABLE_JIT:  # few, since each record type is compiled anew
+    BOARDS = [(3, "simple"), (9, "simple"), (9, "positional")]
 
 
 @pytest.mark.parametrize("planes", PLANE_SETS)
-@pytest.mark.parametrize("ko", ["simple", "positional"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "ko"), BOARDS)
 def test_lock_step_with_the_planes_of_the_reference(size, ko, planes):
-    if (size, ko) == (3, "positional"):
-        pytest.skip("another record type to compile")
     options = {"size": size, "komi": 1.5, "ko": ko, "planes": planes, "max_plies": min(2 * size * size, 70)}
 
     def check(game, reference):

@@ -415,27 +415,3 @@ def test_what_is_kept_for_speed_follows_from_the_board():
             assert np.flatnonzero(rebuilt["chain"] == other).tolist() == chain.tolist()
             assert record["stones"][head] == rebuilt["stones"][other] == len(chain)
             assert record["liberties"][head] == rebuilt["liberties"][other]
-
-
-# Against OpenSpiel
-
-
-def test_against_openspiel():
-    """It counts points in the same order; a board that comes back ends its games, so those are left there."""
-    pyspiel = pytest.importorskip("pyspiel")
-    plies = 0
-    for seed in range(30):
-        rng, game = np.random.default_rng(seed), Game.new(komi=7.5)
-        state = pyspiel.load_game("go(board_size=9,komi=7.5)").new_initial_state()
-        while not game.is_over:
-            assert game.legal_actions().tolist() == state.legal_actions()
-            action = choose(game, rng)
-            game.play(action)
-            state.apply_action(action)
-            plies += 1
-            if state.is_terminal() and not game.is_over:
-                break
-        if game.is_over:
-            assert state.is_terminal()
-            assert game.returns().tolist() == state.returns()
-    assert plies > 1000
