@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.aec import random_game
 from benchmarks.measure import Row, has, one_core, rates, write_rows
-from ninetka_agents.random_agent import RandomAgent
+from benchmarks.vector import random_play
 from ninetka_env import go_v0
 from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.jit import jit
@@ -20,20 +20,6 @@ from ninetka_env.core.verbs import Records, playout, plies
 
 TARGETS = {"standard": 2e6, "alphazero": 4e6}
 GNU_GO = ("gnugo", "--mode", "gtp", "--chinese-rules", "--capture-all-dead")
-
-
-def random_play(planes: str, num_envs: int = 1024) -> Callable[[], int]:
-    """Return a function that plays one random ply in each game, planes and mask included, and counts them."""
-    envs = go_v0.vector_env(num_envs, planes=planes, num_threads=1)
-    envs.reset(seed=0)
-    agent, rng = RandomAgent(), np.random.default_rng(0)
-
-    def run() -> int:
-        for _ in range(4):
-            envs.step(agent.act(envs.games, rng))
-        return 4 * num_envs
-
-    return run
 
 
 @jit
@@ -106,11 +92,11 @@ def pgx(num_envs: int = 1024) -> Callable[[], int]:
 def rows() -> Iterator[Row]:
     """Measure on one core, alternating with the peers that are installed."""
     for planes, target in TARGETS.items():
-        (ours,) = rates(random_play(planes))
+        (ours,) = rates(random_play(go_v0.vector_env(1024, planes=planes, num_threads=1)))
         yield Row(f"Go, batched random play, 1024 games, {planes} planes, one core", "plies/s", ours, target=target)
     for name, module, make in (("OpenSpiel go, tensor and mask", "pyspiel", openspiel), ("pgx go_9x9", "pgx", pgx)):
         if has(module):
-            ours, theirs = rates(random_play("standard"), make())
+            ours, theirs = rates(random_play(go_v0.vector_env(1024, num_threads=1)), make())
             yield Row("Go, batched random play, 1024 games, one core", "plies/s", ours, theirs, name)
         else:
             yield Row(f"Go, batched random play, {name}", "plies/s", ours, note="peer not installed")

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.aec import random_game
 from benchmarks.measure import Row, one_core, rates, write_rows
 from benchmarks.startup import seconds
-from ninetka_agents.random_agent import RandomAgent
+from benchmarks.vector import random_play
 from ninetka_env import kropki_v0
 from ninetka_env.core.batch import new_games
 from ninetka_env.core.chance import Streams, make_streams
@@ -26,20 +26,6 @@ PLAYOUTS = {10: 20_000, 20: 4_000}
 
 OPPAI = os.environ.get("NINETKA_OPPAI_BENCH")
 """The path of `oppai-bench`, a program of github.com/pointsgame/oppai-rs: it plays random games on its field."""
-
-
-def random_play(side: int, num_envs: int = 1024) -> Callable[[], int]:
-    """Return a function that plays one random action in each game and counts them."""
-    envs = kropki_v0.vector_env(num_envs, side, side, num_threads=1)
-    envs.reset(seed=0)
-    agent, rng = RandomAgent(), np.random.default_rng(0)
-
-    def run() -> int:
-        for _ in range(4):
-            envs.step(agent.act(envs.games, rng))
-        return 4 * num_envs
-
-    return run
 
 
 @jit
@@ -87,7 +73,7 @@ def rows() -> Iterator[Row]:
 
     for side, play_target, playout_target in ((10, 4e6, 200e3), (20, 1.8e6, 45e3)):
         board = f"Kropki {side} x {side}"
-        (ours,) = rates(random_play(side))
+        (ours,) = rates(random_play(kropki_v0.vector_env(1024, side, side, num_threads=1)))
         yield Row(f"{board}, batched random play, 1024 games", "actions/s", ours, target=play_target)
         yield from playout_rows(side, playout_target)
     for kind in ("raw_env", "env"):

@@ -11,21 +11,21 @@ import numpy as np
 from benchmarks.measure import Row, has, one_core, rates, write_rows
 from ninetka_agents.random_agent import RandomAgent
 from ninetka_env import ninetka_v0
+from ninetka_env.api.vector import GameVectorEnv
 
 BATCHES = (1, 64, 256, 512, 1024, 8192)
 
 
-def random_play(num_envs: int, num_players: int, threads: int) -> Callable[[], int]:
-    """Return a function that plays one random ply in each game and counts them."""
-    envs = ninetka_v0.vector_env(num_envs, num_players, num_threads=threads)
+def random_play(envs: GameVectorEnv) -> Callable[[], int]:
+    """Return a function that plays random actions in a batch of any game, and counts them."""
     envs.reset(seed=0)
     agent, rng = RandomAgent(), np.random.default_rng(0)
-    steps = max(1, 4096 // num_envs)
+    steps = max(1, 4096 // envs.num_envs)
 
     def run() -> int:
         for _ in range(steps):
             envs.step(agent.act(envs.games, rng))
-        return steps * num_envs
+        return steps * envs.num_envs
 
     return run
 
@@ -71,7 +71,7 @@ def one_core_rows() -> None:
         return
     one_core()
     for n in (2, 3, 4):
-        (ours,) = rates(random_play(1024, n, 1))
+        (ours,) = rates(random_play(ninetka_v0.vector_env(1024, n, num_threads=1)))
         target = 8e6 if n == 2 else None
         write_rows([Row(f"batched random play, 1024 games of {n}, one core", "plies/s", ours, target=target)])
     os._exit(0)
@@ -80,11 +80,11 @@ def one_core_rows() -> None:
 def two_core_rows() -> Iterator[Row]:
     """Measure with two threads against one at every batch size, and against pgx where it is installed."""
     for batch in BATCHES:
-        two, one = rates(random_play(batch, 2, 2), random_play(batch, 2, 1))
+        two, one = rates(*(random_play(ninetka_v0.vector_env(batch, 2, num_threads=threads)) for threads in (2, 1)))
         target = 15e6 if batch == 1024 else None
         yield Row(f"batched random play, {batch} games of 2, two threads", "plies/s", two, one, "one thread", target)
     if has("pgx"):
-        ours, peer = rates(random_play(1024, 2, 2), pgx_hex(1024))
+        ours, peer = rates(random_play(ninetka_v0.vector_env(1024, 2, num_threads=2)), pgx_hex(1024))
         yield Row("batched random play, 1024 games, two cores", "plies/s", ours, peer, "pgx hex 11 x 11")
 
 
