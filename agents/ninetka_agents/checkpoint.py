@@ -156,9 +156,10 @@ def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[
         hook.remove()
     if expected.keys() != weights.keys():
         raise ValueError(f"tensors are missing or too many: {shortened(sorted(expected.keys() ^ weights.keys()))}")
-    for name, tensor in weights.items():
-        if (tensor.shape, tensor.dtype) != (expected[name].shape, expected[name].dtype):
-            found, wanted = (f"{each.dtype} of shape {tuple(each.shape)}" for each in (tensor, expected[name]))
+    for name, like in expected.items():  # the layers' order: a file's is not the same in every process
+        tensor = weights[name]
+        if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+            found, wanted = (f"{each.dtype} of shape {tuple(each.shape)}" for each in (tensor, like))
             raise ValueError(f"{name} is {found}, not {wanted}")
         if not tensor.isfinite().all():
             raise ValueError(f"{name} holds numbers that are not finite")
