@@ -1,0 +1,152 @@
+"""oppai-rs beside ours: its random games, the speed of its UCT, and a match against that.
+
+oppai-rs by E. Kurnevsky (github.com/pointsgame/oppai-rs, commit eb35c10) is under the AGPL: it is run here where it is
+installed, and no line of it is ours. Two environment variables name its programs:
+
+- NINETKA_OPPAI_BENCH: the path of `oppai-bench`, which plays random games on its field;
+- NINETKA_OPPAI_CLI: the command line of `oppai-cli`, which answers a line of JSON by another one, such as
+  `oppai-cli --backend Ndarray --solver Uct --threads-count 1`.
+
+    python -m benchmarks.oppai --games 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ninetka_agents.agent import Actions, Forfeit, make_agent
+from ninetka_env.core.game import Game as AnyGame
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.kropki.game import Game
+from ninetka_train.judging.evaluate import evaluate
+from ninetka_train.judging.report import print_report
+
+BENCH = os.environ.get("NINETKA_OPPAI_BENCH")
+CLI = os.environ.get("NINETKA_OPPAI_CLI")
+COLOURS = ("Red", "Black")
+"""What oppai-rs calls the seats."""
+WHOLE = 100_000
+"""Playouts of its UCT at complexity 1."""
+
+
+def random_games(program: str, side: int, count: int) -> Callable[[], int]:
+    """Return a function that has oppai-rs play random games, all regions drawn at once, and counts them."""
+    command = [program, "-w", str(side), "-h", str(side), "-n", str(count), "-s", "7"]
+
+    def run() -> int:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return count
+
+    return run
+
+
+def simulations(command: str, game: Game, count: int) -> Callable[[], int]:
+    """Return a function that has oppai-rs search a position by so many playouts, with a new tree each time."""
+    player = OppaiPlayer(command, game, count)
+
+    def run() -> int:
+        player.set_up()
+        player.moves()
+        return count
+
+    return run
+
+
+class OppaiAgent:
+    """Has oppai-rs play: one process for each game, told of every point."""
+
+    def __init__(self, command: str, playouts: int) -> None:
+        """Search by so many playouts a move, as far as its program searches at all."""
+        self.name = f"oppai-rs:playouts={playouts}"
+        self._command, self._playouts = command, playouts
+
+    def start(self, game: AnyGame) -> OppaiPlayer:
+        """Have it sit down to a game."""
+        assert isinstance(game, Game)
+        return OppaiPlayer(self._command, game, self._playouts)
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """It plays whole games only."""
+        raise NotImplementedError
+
+
+class OppaiPlayer:
+    """oppai-rs in one game of the rule `immediate`; see `ninetka_agents.agent.Player`."""
+
+    def __init__(self, command: str, game: Game, playouts: int) -> None:
+        self._game, self._share = game.copy(), playouts / WHOLE
+        pipe, words = subprocess.PIPE, shlex.split(command)
+        self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
+        self.set_up()
+
+    def set_up(self) -> None:
+        """Tell it the size, and the points that stand on the board, Black's and White's in turn."""
+        game = self._game
+        self._ask(command="Init", width=game.width, height=game.height)
+        by_seat = [np.flatnonzero(game.board == seat + 1).tolist() for seat in range(2)]
+        for pair in zip(*by_seat, strict=True):
+            for seat, node in enumerate(pair):
+                self._put(node, seat)
+
+    def moves(self) -> list[int]:
+        """Return the nodes where it would play, the best first."""
+        constraint = {"type": "Complexity", "value": self._share}
+        answer = self._ask(command="Analyze", player=COLOURS[self._game.to_move], constraint=constraint)
+        return [one["coords"]["y"] * self._game.width + one["coords"]["x"] for one in answer["moves"]]
+
+    def act(self, rng: np.random.Generator) -> int:
+        """Return its best move, or where it knows none the first free node."""
+        return next(iter(self.moves()), int(self._game.legal_actions()[0]))
+
+    def observe(self, action: int) -> None:
+        """Tell it of a point."""
+        self._put(action, self._game.to_move)
+        self._game.play(action)
+
+    def close(self) -> None:
+        """End the program."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _put(self, node: int, seat: int) -> None:
+        row, column = divmod(node, self._game.width)
+        if not self._ask(command="PutPoint", coords={"x": column, "y": row}, player=COLOURS[seat])["put"]:
+            raise Forfeit("left", f"refused the point {self._game.action_name(node)}")
+
+    def _ask(self, **request: Any) -> Any:
+        """Send a line and return the answer to it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            print(json.dumps(request, separators=(",", ":")), file=self._process.stdin, flush=True)
+            return json.loads(self._process.stdout.readline())
+        except (OSError, ValueError):
+            raise Forfeit("left", f"no answer to {request['command']}") from None
+
+
+def main() -> None:
+    """Play a match, colours alternating."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--games", type=int, default=100)
+    parser.add_argument("--playouts", type=int, default=1000, help="of oppai-rs (default: %(default)s)")
+    parser.add_argument("--agent", default="mcts:simulations=1000,rave,threads=1", help="ours (default: %(default)s)")
+    parser.add_argument("--game", default="kropki:territory=immediate,start=cross", help="(default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of ours; oppai-rs draws its own")
+    chosen = parser.parse_args()
+    if not CLI:
+        sys.exit("error: NINETKA_OPPAI_CLI names no oppai-cli")
+    agents = [make_agent(chosen.agent, chosen.game), OppaiAgent(CLI, chosen.playouts)]
+    print_report(evaluate(agents, num_games=chosen.games, game=chosen.game, seed=chosen.seed, batch=2))
+
+
+if __name__ == "__main__":
+    main()
