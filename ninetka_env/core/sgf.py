@@ -149,12 +149,16 @@ def new_root(definition: Definition, record: GameRecord) -> Node:
     return root
 
 
-def read_tags(root: Node, seats: Sequence[str]) -> dict[str, str]:
-    """Return what a root tells beside the game, by key; `ValueError` names a rank that there is not."""
+def read_tags(root: Node, seats: Sequence[str], ranks: bool = False) -> dict[str, str]:
+    """Return what a root tells beside the game, by key.
+
+    Raises:
+        ValueError: if `ranks`, and a player has one that there is not in Go; elsewhere `BR` and `WR` hold ratings, too.
+    """
     tags: dict[str, str] = {}
     for name, key in _tags_of(seats).items():
         text = _one_line(value_of(root, name))
-        if text and name in ("BR", "WR") and not RANK.fullmatch(text):
+        if ranks and text and name in ("BR", "WR") and not RANK.fullmatch(text):
             raise ValueError(f"{name}[{quote(text)}]: expected a rank of 30k to 1k or 1d to 9d")
         if text:
             tags[key] = text

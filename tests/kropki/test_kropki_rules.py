@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from kropki.lock_step import RULES, play_in_lock_step
 from kropki.reference import ORTHOGONAL, Core, ReferenceGame
 
 from ninetka_env.core.batch import new_games
@@ -18,7 +19,6 @@ from ninetka_env.games.kropki.geometry import node_symmetries
 from ninetka_env.games.kropki.regions import flood, trace_chain, unmark
 
 SIZES = [(3, 3), (5, 5), (6, 6), (8, 8), (7, 4), (4, 9), (3, 12)]
-RULES = [(territory, start) for territory in ("declared", "immediate") for start in ("empty", "cross")]
 
 # Drawn examples: name | rule | seat to move | before | actions | after | score | free nodes, what may be drawn, or over
 # X O live, x o captured, + a point in its own region, b w empty in a region; cr places, *cr draws, - ends the turn
@@ -106,37 +106,6 @@ def test_lock_step_with_the_reference(size: tuple[int, int], rule: tuple[str, st
 @pytest.mark.parametrize("size", [(13, 3), (5, 15)], ids=str)
 def test_lock_step_on_boards_of_other_record_types(size: tuple[int, int], rule: tuple[str, str]) -> None:
     play_in_lock_step(size, rule, 1)
-
-
-def play_in_lock_step(size: tuple[int, int], rule: tuple[str, str], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    game, reference = Game.new(*size, territory=rule[0], start=rule[1]), ReferenceGame(*size, *rule)
-    late = rng.random() < 0.5  # half of the players like to end their turns without drawing
-    while True:
-        assert_equal(game, reference)
-        if reference.is_over():
-            return
-        legal = reference.legal_actions()
-        action = legal[-1] if late and reference.placed and rng.random() < 0.7 else int(rng.choice(legal))
-        game.play(action)
-        reference.play(action)
-
-
-def assert_equal(game: Game, reference: ReferenceGame) -> None:
-    assert game.board.ravel().tolist() == [reference.board[node] for node in reference.nodes]
-    assert game.region.ravel().tolist() == [reference.region[node] for node in reference.nodes]
-    assert game.scores().tolist() == reference.scores()
-    assert game.is_over == reference.is_over()
-    assert (game.drawing, game.ply) == (reference.placed, reference.plies)
-    assert game.is_over or game.to_move == reference.to_move
-    assert game.legal_actions().tolist() == reference.legal_actions()
-    assert game.records["walk"].any() == game.drawing
-    assert game.records["cell"].max() < 128
-    rebuilt = Game.from_board(
-        game.board, game.region, game.to_move, drawing=game.drawing, last=game.last_point,
-        territory=game.territory, start=game.start_option,
-    )  # fmt: skip
-    assert rebuilt.records.tobytes() == game.records.tobytes()
 
 
 # The inside of a chain, in three ways

@@ -128,7 +128,7 @@ def read(nodes: Sequence[Node]) -> GameRecord:
         moves += _moves_of(node, len(moves), size)
     variant = _variant(nodes[0], size, len(moves))
     variant, begin = setup.begin(variant, value_of(nodes[0], "HA"), moves)
-    record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], GO.seats))
+    record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], GO.seats, ranks=True))
     return _ended(_played(record, moves), value_of(nodes[0], "RE"))
 
 

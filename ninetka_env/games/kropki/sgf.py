@@ -3,7 +3,9 @@
 In SGF, `GM[40]` of eidokropki.reaktywni.pl, a move tells the point and, each after a full stop, the closed chains that
 are drawn with it: `;W[de.cecfdgefdece]`. Chains that the rules draw beside the mover's stand in `TB` and `TW` of that
 node; they are for viewers, and are not read: sites write more there than captures. Games that ended otherwise than by
-our rules, such as by agreement, are read as unfinished, and what their file says of the result is the tag `told`.
+our rules, such as by agreement, are read as unfinished, and what their file says of the result is the tag `told`. So
+are those that end by grounding, an option of sites: they write an empty move last, several points in one node, or
+points of one seat behind "W pressed STOP", and all that is left out.
 
 A line of text, by `line_of` and `read_line`, tells the same in fewer signs: `*df` draws the core that holds that node.
 
@@ -40,6 +42,8 @@ from ninetka_env.games.kropki.start import STARTS, start_points
 LETTERS = string.ascii_letters
 COLOURS = "BW"
 EVENTS = {"R": "resigned", "T": "time", "F": "left"}
+STOPPED = "pressed STOP"
+"""What zagram.org notes where somebody grounds."""
 _POINT = re.compile(r"[a-zA-Z]{2}")
 _MOVE = re.compile(r"([a-zA-Z]{2})((?:\.(?:[a-zA-Z]{2})+)*)")
 _LINE = re.compile(rf"kropki (\d\d?)x(\d\d?) ({'|'.join(TERRITORIES)}) ({'|'.join(STARTS)}):(.*)", re.DOTALL)
@@ -224,7 +228,7 @@ def read(nodes: Sequence[Node]) -> GameRecord:
         ValueError: naming the property that is wrong, or the move, by number and point, that is illegal.
     """
     width, height = _sides(nodes[0])
-    moves = [move for node in nodes for move in _moves_of(node)]
+    moves = _moves_of(nodes)
     rules = _rules(value_of(nodes[0], "RU"))
     for territory in rules:
         variant, begin = _begin(nodes, KROPKI.variant(width=width, height=height, territory=territory), moves)
@@ -258,9 +262,18 @@ def _rules(told: str) -> tuple[str, ...]:
     return ("immediate", "declared")
 
 
-def _moves_of(node: Node) -> list[tuple[int, str]]:
-    """Return the moves of a node: who plays, and what."""
-    return [(COLOURS.index(name), "".join(value.split())) for name in COLOURS for value in node.get(name, [])]
+def _moves_of(nodes: Sequence[Node]) -> list[tuple[int, str]]:
+    """Return the moves, who plays and what, without the last one if it is grounding."""
+    stop = next((number for number, node in enumerate(nodes, 1) if STOPPED in value_of(node, "C")), len(nodes))
+    turns = [
+        (COLOURS.index(name), ["".join(value.split()) for value in node[name]])
+        for node in nodes[:stop]
+        for name in COLOURS
+        if name in node
+    ]
+    if turns and (len(turns[-1][1]) > 1 or turns[-1][1] == [""]):
+        turns.pop()
+    return [(seat, text) for seat, texts in turns for text in texts]
 
 
 def _begin(nodes: Sequence[Node], variant: Variant, moves: Sequence[tuple[int, str]]) -> tuple[Variant, Game | None]:
@@ -283,20 +296,17 @@ def _begin(nodes: Sequence[Node], variant: Variant, moves: Sequence[tuple[int, s
 
 def _played(record: GameRecord, moves: Sequence[tuple[int, str]], strict: bool) -> GameRecord:
     """Play moves and return the record with them; if `strict`, each chain that the rules draw must be told."""
-    reading = _Reading(record)
+    reading, declared = _Reading(record), record.variant.options["territory"] == TERRITORIES[DECLARED]
     for seat, text in moves:
         match = _MOVE.fullmatch(text)
         if match is None:
             raise ValueError(
                 f"move {reading.number + 1}: expected a node, and chains after full stops, not {quote(text)}"
             )
-        chains = match[2].split(".")[1:]
-        if record.variant.options["territory"] == TERRITORIES[DECLARED]:
-            reading.turn(seat, match[1], chains, reading.draw_chain)
-            continue
-        before = reading.game.region.ravel()
-        reading.turn(seat, match[1], [], reading.draw_chain)
-        reading.check(seat, before, chains, strict)
+        before, chains = reading.game.region.ravel(), match[2].split(".")[1:]
+        drawn = [chain for chain in chains if declared and reading.owner(chain, seat) == seat]
+        reading.turn(seat, match[1], drawn, reading.draw_chain)
+        reading.check(seat, before, [chain for chain in chains if chain not in drawn], strict and not declared)
     return reading.finished(record)
 
 
@@ -314,8 +324,8 @@ class _Reading:
         self.number += 1
         game, what = self.game, f"move {self.number}"
         try:
-            place = from_sgf(node, game.width, game.height)
-            what += f" ({node_name(place, game.width, game.height)})"
+            place = self._node(node)
+            what += f" ({self._name(place)})"
             if seat is not None and seat != game.to_move and not game.is_over:
                 raise ValueError(f"it is the turn of {KROPKI.seats[game.to_move]}")
             self._play(place)
@@ -332,8 +342,7 @@ class _Reading:
 
     def draw_core(self, name: str) -> None:
         """Draw the core of a node."""
-        game = self.game
-        node = from_sgf(name, game.width, game.height)
+        game, node = self.game, self._node(name)
         action = int(game.drawable().flat[node])
         self._play(action if action >= 0 else game.width * game.height + node)
 
@@ -355,24 +364,32 @@ class _Reading:
         raise ValueError(f"the chain .{text} is not the least one round points that may be taken")
 
     def check(self, seat: int, before: npt.NDArray[np.int8], chains: Sequence[str], strict: bool) -> None:
-        """Check that the rules have drawn what chains tell."""
+        """Check that the rules have drawn what chains tell: those of the mover, and maybe those of the other seat."""
         now, board = self.game.region.ravel(), self.game.board.ravel()
-        told = np.zeros(len(now), bool)
-        what = f"move {self.number}"
+        told = np.zeros((2, len(now)), bool)
+        what = f"move {self.number} ({self._name(int(self.game.records['last'][0]))})"
         for text in chains:
+            owner = self.owner(text, seat)
             try:
-                told |= self._inside(text, seat, before)
+                told[owner] |= self._inside(text, owner, before)
             except ValueError as error:
                 raise ValueError(f"{what}: {error}") from None
-        if (told & (board != seat + 1) & (now != seat + 1)).any():
+        if any((told[one] & (board != one + 1) & (now != one + 1)).any() for one in range(2)):
             raise ValueError(f"{what}: the chains tell of more than the rules draw")
-        if (strict or chains) and ((now == seat + 1) & (before != seat + 1) & ~told).any():
+        if (strict or told[seat].any()) and ((now == seat + 1) & (before != seat + 1) & ~told[seat]).any():
             raise ValueError(f"{what}: the rules draw more than the chains tell of")
+
+    def owner(self, chain: str, seat: int) -> int:
+        """Return whose chain is told with a move of a seat: its own, unless a point of the other stands first in it."""
+        board = self.game.board
+        column, row = (LETTERS.find(letter) for letter in chain[:2])
+        on_board = 0 <= column < self.game.width and 0 <= row < self.game.height
+        return 1 - seat if on_board and board[row, column] == 2 - seat else seat
 
     def _inside(self, text: str, seat: int, region: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
         """Return which nodes lie inside a chain; its links must be live points of the seat, each next to the last."""
         game = self.game
-        links = [from_sgf(text[i : i + 2], game.width, game.height) for i in range(0, len(text), 2)]
+        links = [self._node(text[i : i + 2]) for i in range(0, len(text), 2)]
         rows, columns = np.divmod(np.array(links), game.width)
         if (
             links[0] != links[-1]
@@ -383,9 +400,14 @@ class _Reading:
             raise ValueError(f"the chain .{text} is not closed")
         for link in links:
             if game.board.flat[link] != seat + 1 or region[link]:
-                name = node_name(link, game.width, game.height)
-                raise ValueError(f"the chain .{text}: no live point of {KROPKI.seats[seat]} stands on {name}")
+                raise ValueError(f"the chain .{text}: no live point of {KROPKI.seats[seat]} stands on {self._name(link)}")
         return _inside(rows, columns, game.width, game.height)
+
+    def _node(self, name: str) -> int:
+        return from_sgf(name, self.game.width, self.game.height)
+
+    def _name(self, node: int) -> str:
+        return node_name(node, self.game.width, self.game.height)
 
     def finished(self, record: GameRecord) -> GameRecord:
         """Return a record with the actions that were read."""
@@ -413,9 +435,9 @@ def _inside(
 def _ended(record: GameRecord, told: str) -> GameRecord:
     """Return the record with what `RE` tells beside the moves: who resigned, lost on time or left."""
     final = _kropki(record.final())
-    match = re.fullmatch(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|[0-9]*)", told, re.IGNORECASE)
+    match = re.fullmatch(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|G|[0-9.]*)", told, re.IGNORECASE)
     if not match and told.lower() not in ("", "0", "draw", "void", "?"):
-        raise ValueError(f"RE[{quote(told)}]: expected B+5, W+R, W+T, B+F, 0, Void or ?")
+        raise ValueError(f"RE[{quote(told)}]: expected B+5, W+R, W+T, B+F, B+G, 0, Void or ?")
     kind = next((EVENTS[one[0].upper()] for one in match.groups()[1:] if one), None) if match else None
     if kind and match and not final.is_over:
         record = replace(record, event=Event(kind, 1 - COLOURS.index(match[1].upper())))

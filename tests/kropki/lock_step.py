@@ -1,0 +1,74 @@
+"""Thousands of random games in lock-step with the slow reference: `PYTHONPATH=tests python -m kropki.lock_step`.
+
+On every size of `SIZES`, smaller ones more often, by both rules and from both starts: points, regions, scores, legal
+actions and the seat to move must be the same, and the position must come back from its board. Any difference ends the
+command with an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+
+import numpy as np
+from kropki.reference import ReferenceGame
+
+from ninetka_env.games.kropki.game import Game
+
+RULES = [(territory, start) for territory in ("declared", "immediate") for start in ("empty", "cross")]
+SIZES = [(3, 3), (4, 4), (5, 5), (6, 6), (8, 8), (10, 10), (7, 4), (4, 9), (3, 12), (12, 5), (13, 13), (3, 32), (39, 3),
+         (20, 20), (39, 32)]  # fmt: skip
+FULL = 64
+"""On boards of more nodes fewer positions are compared: the reference is slow."""
+
+
+def play_in_lock_step(size: tuple[int, int], rule: tuple[str, str], seed: int, every: int = 1) -> int:
+    """Play a random game, compare positions after every so many actions and the last one; return its points."""
+    rng = np.random.default_rng(seed)
+    game, reference = Game.new(*size, territory=rule[0], start=rule[1]), ReferenceGame(*size, *rule)
+    late = rng.random() < 0.5  # half of the players like to end their turns without drawing
+    for number in itertools.count():
+        if number % every == 0 or reference.is_over():
+            assert_equal(game, reference)
+        if reference.is_over():
+            break
+        legal = reference.legal_actions()
+        action = legal[-1] if late and reference.placed and rng.random() < 0.7 else int(rng.choice(legal))
+        game.play(action)
+        reference.play(action)
+    return reference.plies
+
+
+def assert_equal(game: Game, reference: ReferenceGame) -> None:
+    assert game.board.ravel().tolist() == [reference.board[node] for node in reference.nodes]
+    assert game.region.ravel().tolist() == [reference.region[node] for node in reference.nodes]
+    assert game.scores().tolist() == reference.scores()
+    assert game.is_over == reference.is_over()
+    assert (game.drawing, game.ply) == (reference.placed, reference.plies)
+    assert game.is_over or game.to_move == reference.to_move
+    assert game.legal_actions().tolist() == reference.legal_actions()
+    assert game.records["walk"].any() == game.drawing
+    assert game.records["cell"].max() < 128
+    rebuilt = Game.from_board(
+        game.board, game.region, game.to_move, drawing=game.drawing, last=game.last_point,
+        territory=game.territory, start=game.start_option,
+    )  # fmt: skip
+    assert rebuilt.records.tobytes() == game.records.tobytes()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--games", type=int, default=5000, help="in all, about (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first game of each kind")
+    chosen = parser.parse_args()
+    shares = {size: (size[0] * size[1]) ** -1.5 for size in SIZES}
+    for size, share in shares.items():
+        games = max(1, round(chosen.games * share / sum(shares.values()) / len(RULES)))
+        seeds = range(chosen.seed, chosen.seed + games)
+        points = sum(play_in_lock_step(size, rule, seed, 1 + size[0] * size[1] // FULL)
+                     for rule in RULES for seed in seeds)  # fmt: skip
+        print(f"{size[0]} x {size[1]}: {games * len(RULES)} games, {points} points, 0 differences", flush=True)
+
+
+if __name__ == "__main__":
+    main()
