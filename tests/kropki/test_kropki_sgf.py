@@ -131,6 +131,69 @@ def test_variations_and_drawn_territory_are_left_out() -> None:
     assert one(text).actions == (1, 6, 5)
 
 
+# Styles of sites: zagram.org with STOP, playdots.ru with a cross as moves and grounding, szkrab with line breaks,
+# Kropki for Windows with the other seat's chain, KataGoDots with an empty move. The games are made up.
+
+ZAGRAM = (
+    "(;FF[4]GM[40]CA[UTF-8]AP[zagram.org]SZ[6]RU[Punish=0,Holes=1,AddTurn=0,MustSurr=1,MinArea=1,Pass=0,Stop=1,"
+    "LastSafe=0,ScoreTerr=0,InstantWin=0]AB[cc][dd]AW[dc][cd]PB[Zażółć]PW[b]TM[60]OT[0+7]BL[75]WL[72]DT[2023-06-09]"
+    "RE[B+1]BR[1083]WR[1222];B[db]BL[67];W[fa]WL[66.5];B[ec.dbecddccdb]BL[67]C[B pressed STOP];W[fb];W[fc];W[fd]"
+    "TB[.dbecddccdb])"
+)
+PLAYDOTS = (
+    "(;AP[Спортивные Точки (playdots.ru)]GM[40]FF[4]CA[UTF-8]SZ[6:5]RU[russian]PB[a]PW[b]BR[Нет звания, 1200]"
+    "WR[Второй разряд, 1300]OT[20 sec / move]EV[турнир]RE[B+1];B[bb];W[cb];B[bc];W[ac];W[cc];B[dc];W[dd];B[cd]"
+    ";B[db];W[fa];B[ca];W[ee];W[fb][fc][fd])"
+)
+SZKRAB = (
+    "(;FF[4]GM[40]CA[UTF-8]\nSZ[5:4]\nPB[a]BR[1867]PW[b_]WR[1171]DT[2007-11-23 00:57:07]AP[www.szkrab.net.pl:0.0.1]"
+    "\nRE[B+R]\n;B[ba];W[bb];B[ab];W[d\na];B[cb];W[db]\n;B[bc.bacb\nbcabba]\n)"
+)
+KROPKI = "(;GM[40]FF[4]\nSZ[5:4]\nDT[2017-01-09]\nRU[2]AP[Kropki:0084.12]\n;B[ba];W[da];B[ab];W[db];B[cb];W[ea];B[bc]"
+INTO_A_HOUSE = KROPKI + ";W[bb.bacbbcabba])"
+KATAGO = "(;FF[4]GM[40]CA[UTF-8]AP[katago]SZ[10:8]KM[0.5]RE[B+1.5]AB[ed][fe][ef]AW[ee][fd];W[de];B[df];W[hd];B[])"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "points", "scores", "told"),
+    [
+        (ZAGRAM, "immediate", 3, (1, 0), "B+1"),
+        (PLAYDOTS, "immediate", 4, (2, 0), "B+1"),
+        (SZKRAB, "immediate", 7, (1, 0), None),
+        (INTO_A_HOUSE, "immediate", 8, (1, 0), None),
+        (KATAGO, "immediate", 3, (0, 0), "B+1.5"),
+    ],
+    ids=["zagram", "playdots", "szkrab", "kropki", "katago"],
+)
+def test_styles_of_sites(text: str, rule: str, points: int, scores: tuple[int, int], told: str | None) -> None:
+    record = one(text)
+    assert record.variant.options["territory"] == rule
+    nodes = record.variant.options["width"] * record.variant.options["height"]
+    assert sum(action < nodes for action in record.actions) == points
+    assert record.scores == scores
+    assert record.tags.get("told") == told
+    assert one(sgf_text(record)) == record
+
+
+def test_ratings_are_kept_as_they_are() -> None:
+    tags = one(PLAYDOTS).tags
+    assert (tags["black_rank"], tags["white_rank"]) == ("Нет звания, 1200", "Второй разряд, 1300")
+
+
+@pytest.mark.parametrize("rule", ["declared", "immediate"])
+def test_a_chain_of_the_other_seat_may_stand_at_the_move_that_lets_the_rules_draw_it(rule: str) -> None:
+    full = f"(;GM[40]SZ[3]RU[{rule}];W[aa];B[ba];W[ca];B[ab];W[ac];B[cb];W[cc];B[bc];W[bb{{}}])"
+    for chain in ("", ".baabbccbba"):
+        assert one(full.format(chain)).scores == (1, 0)
+    with pytest.raises(ValueError, match=r"move 9 \(B2\): the chain .baabbccb is not closed"):
+        one(full.format(".baabbccb"))
+
+
+def test_a_chain_of_the_other_seat_that_no_rule_draws_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"move 8 \(E3\): the chains tell of more than the rules draw"):
+        one("(;GM[40]SZ[5]RU[declared];B[ba];W[bb];B[ab];W[ea];B[cb];W[eb];B[bc];W[ec.baabbccbba])")
+
+
 def test_a_result_by_agreement_is_kept_as_a_tag() -> None:
     record = one(HEAD.format("immediate") + "RE[W+3];B[ba])")
     assert (record.winner, record.tags["told"]) == (UNFINISHED, "W+3")
@@ -150,7 +213,9 @@ def test_points_may_be_set_up() -> None:
         ("(;GM[40];B[aa])", r"SZ\[''\]"),
         (HEAD.format("declared") + ";B[aa];B[ab])", r"move 2 \(A3\): it is the turn of white"),
         (HEAD.format("declared") + ";B[aa];W[aa])", r"move 2 \(A4\): .*taken by black"),
-        (HEAD.format("declared") + ";B[])", "move 1: expected a node"),
+        (HEAD.format("declared") + ";B[];W[aa])", "move 1: expected a node"),
+        (HEAD.format("declared") + ";B[aa][ab];W[ba])", r"move 2 \(A3\): it is the turn of white"),
+        (HEAD.format("declared") + ";B[aa];W[ba];B[ab];B[bb])", r"move 4 \(B3\): it is the turn of white"),
         (HEAD.format("declared") + ";B[zz])", "move 1: no node 'zz'"),
         (HEAD.format("declared") + ";B[aa.ab])", r"move 1 \(A4\): there is nothing to draw"),
         (HEAD.format("declared") + MOVES.replace("abba]", "ab]"), r"move 7 \(B2\): the chain .* is not closed"),

@@ -229,12 +229,13 @@ def read(nodes: Sequence[Node]) -> GameRecord:
     """
     width, height = _sides(nodes[0])
     moves = _moves_of(nodes)
+    crosses = _crosses(moves)
     rules = _rules(value_of(nodes[0], "RU"))
     for territory in rules:
-        variant, begin = _begin(nodes, KROPKI.variant(width=width, height=height, territory=territory), moves)
+        variant, begin = _begin(nodes, KROPKI.variant(width=width, height=height, territory=territory), moves, crosses)
         record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], KROPKI.seats))
         try:
-            return _ended(_played(record, moves, strict=len(rules) > 1), value_of(nodes[0], "RE"))
+            return _ended(_played(record, moves, crosses, strict=len(rules) > 1), value_of(nodes[0], "RE"))
         except ValueError:
             if territory == rules[-1]:
                 raise
@@ -276,7 +277,18 @@ def _moves_of(nodes: Sequence[Node]) -> list[tuple[int, str]]:
     return [(seat, text) for seat, texts in turns for text in texts]
 
 
-def _begin(nodes: Sequence[Node], variant: Variant, moves: Sequence[tuple[int, str]]) -> tuple[Variant, Game | None]:
+def _crosses(moves: Sequence[tuple[int, str]]) -> int:
+    """Return how many of the first moves are crosses, which playdots.ru writes so: points of both, not in turn."""
+    for count in (4, 8):
+        seats = [seat for seat, text in moves[:count] if _POINT.fullmatch(text)]
+        if 2 * sum(seats) == len(seats) == count and seats != [seats[0], 1 - seats[0]] * (count // 2):
+            return count
+    return 0
+
+
+def _begin(
+    nodes: Sequence[Node], variant: Variant, moves: Sequence[tuple[int, str]], crosses: int
+) -> tuple[Variant, Game | None]:
     """Return the variant with its start, and the first position if that is no start of a variant."""
     width, height = variant.options["width"], variant.options["height"]
     points = np.zeros(width * height, np.int8)
@@ -285,7 +297,9 @@ def _begin(nodes: Sequence[Node], variant: Variant, moves: Sequence[tuple[int, s
             if name == "AE" or node is not nodes[0]:
                 raise ValueError(f"{name}[{quote(value)}]: expected points to be set up by AB and AW in the first node")
             points[from_sgf(value.strip(), width, height)] = 1 + (name == "AW")
-    first = moves[0][0] if moves else int(value_of(nodes[0], "PL").upper() == "W")
+    for seat, name in moves[:crosses]:
+        points[from_sgf(name, width, height)] = seat + 1
+    first = moves[crosses][0] if moves[crosses:] else int(value_of(nodes[0], "PL").upper() == "W")
     if not first and not points.any():
         return variant, None
     if not first and (points == start_points(width, height)).all():
@@ -294,10 +308,13 @@ def _begin(nodes: Sequence[Node], variant: Variant, moves: Sequence[tuple[int, s
     return variant, Game.from_board(board, to_move=first, territory=variant.options["territory"])
 
 
-def _played(record: GameRecord, moves: Sequence[tuple[int, str]], strict: bool) -> GameRecord:
-    """Play moves and return the record with them; if `strict`, each chain that the rules draw must be told."""
-    reading, declared = _Reading(record), record.variant.options["territory"] == TERRITORIES[DECLARED]
-    for seat, text in moves:
+def _played(record: GameRecord, moves: Sequence[tuple[int, str]], crosses: int, strict: bool) -> GameRecord:
+    """Play moves but those that are crosses, and return the record with them.
+
+    If `strict`, each chain that the rules draw must be told.
+    """
+    reading, declared = _Reading(record, crosses), record.variant.options["territory"] == TERRITORIES[DECLARED]
+    for seat, text in moves[crosses:]:
         match = _MOVE.fullmatch(text)
         if match is None:
             raise ValueError(
@@ -313,10 +330,10 @@ def _played(record: GameRecord, moves: Sequence[tuple[int, str]], strict: bool) 
 class _Reading:
     """A game that is played as a record tells it, turn by turn."""
 
-    def __init__(self, record: GameRecord) -> None:
+    def __init__(self, record: GameRecord, number: int = 0) -> None:
         self.game = _kropki(record.start())
         self.actions: list[int] = []
-        self.number = 0
+        self.number = number
         """Turns read."""
 
     def turn(self, seat: int | None, node: str, drawings: Iterable[str], draw: Callable[[str], None]) -> None:
@@ -400,7 +417,9 @@ class _Reading:
             raise ValueError(f"the chain .{text} is not closed")
         for link in links:
             if game.board.flat[link] != seat + 1 or region[link]:
-                raise ValueError(f"the chain .{text}: no live point of {KROPKI.seats[seat]} stands on {self._name(link)}")
+                raise ValueError(
+                    f"the chain .{text}: no live point of {KROPKI.seats[seat]} stands on {self._name(link)}"
+                )
         return _inside(rows, columns, game.width, game.height)
 
     def _node(self, name: str) -> int:
@@ -442,6 +461,6 @@ def _ended(record: GameRecord, told: str) -> GameRecord:
     if kind and match and not final.is_over:
         record = replace(record, event=Event(kind, 1 - COLOURS.index(match[1].upper())))
         return record.with_result(record.final())
-    if told and (not final.is_over or told != _result(final)):
+    if told not in ("", "?") and (not final.is_over or told != _result(final)):
         return replace(record, tags={**record.tags, "told": told})
     return record
