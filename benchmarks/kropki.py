@@ -1,18 +1,20 @@
-"""Kropki: batched play, random playouts and the PettingZoo loop, on one core."""
+"""Kropki: batches, playouts, tree search, the PettingZoo loop, memory and starts, beside oppai-rs; see `oppai`."""
 
 from __future__ import annotations
 
-import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from benchmarks import oppai
 from benchmarks.aec import random_game
-from benchmarks.measure import Row, one_core, rates, write_rows
+from benchmarks.measure import Row, on_one_core, rates, write_rows
 from benchmarks.startup import seconds
 from benchmarks.vector import random_play
+from ninetka_agents.search.rave import search
 from ninetka_env import kropki_v0
 from ninetka_env.core.batch import new_games
 from ninetka_env.core.chance import Streams, make_streams
@@ -20,12 +22,20 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.verbs import Records, playout
 
-FIRST_STEP = "from ninetka_env import kropki_v0 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(24); e.last()"
+FIRST_STEP = """
+from ninetka_env import kropki_v0 as e
+e = e.env({}); e.reset(seed=0); e.last(); e.step(24); e.last()
+"""
+SEARCH = """
+import resource, numpy as np
+from ninetka_agents.search.rave import search
+from ninetka_env.games.kropki.game import Game
+search(Game.new({0}, {1}), 1_000_000, np.random.default_rng(0))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 PLAYOUTS = {10: 20_000, 20: 4_000}
 """By the side of the board, how many playouts at once."""
-
-OPPAI = os.environ.get("NINETKA_OPPAI_BENCH")
-"""The path of `oppai-bench`, a program of github.com/pointsgame/oppai-rs: it plays random games on its field."""
+SIMULATIONS = 10_000
 
 
 @jit
@@ -43,53 +53,90 @@ def playouts(side: int, territory: str) -> Callable[[], int]:
     return lambda: int(_playouts(games, streams, PLAYOUTS[side]))
 
 
-def oppai_playouts(program: str, side: int) -> Callable[[], int]:
-    """Return a function that has oppai-rs play random games, all regions drawn at once, and counts them."""
-    count = 10 * PLAYOUTS[side]  # so many that its start takes next to no time
-    command = [program, "-w", str(side), "-h", str(side), "-n", str(count), "-s", "7"]
+def cross() -> kropki_v0.Game:
+    """Return the position that searches are timed on."""
+    return kropki_v0.Game.new(10, 10, territory="immediate", start="cross")
 
-    def run() -> int:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return count
 
-    return run
+def simulations() -> Callable[[], int]:
+    """Return a function that searches by UCT with RAVE."""
+    game, rng = cross(), np.random.default_rng(0)
+    return lambda: int(search(game, SIMULATIONS, rng).visits.sum())
 
 
 def playout_rows(side: int, target: float) -> Iterator[Row]:
     """Measure random playouts, beside oppai-rs where the environment variable NINETKA_OPPAI_BENCH tells its path."""
     for territory in ("declared", "immediate"):
         what = f"Kropki {side} x {side}, {territory}, random playouts"
-        if OPPAI:
-            ours, peer = rates(playouts(side, territory), oppai_playouts(OPPAI, side))
+        if oppai.BENCH:
+            peer_games = oppai.random_games(oppai.BENCH, side, 10 * PLAYOUTS[side])  # its start takes next to no time
+            ours, peer = rates(playouts(side, territory), peer_games)
             yield Row(what, "playouts/s", ours, peer, "oppai-rs field, immediate", target)
         else:
             (ours,) = rates(playouts(side, territory))
             yield Row(what, "playouts/s", ours, target=target, note="NINETKA_OPPAI_BENCH names no oppai-bench")
 
 
-def rows() -> Iterator[Row]:
-    """Measure everything on one core."""
+def search_row() -> Row:
+    """Measure tree search, beside oppai-rs where the environment variable NINETKA_OPPAI_CLI tells its command line."""
+    what, target = "Kropki 10 x 10, immediate, cross, UCT with RAVE", 125e3
+    if oppai.CLI:
+        ours, peer = rates(simulations(), oppai.simulations(oppai.CLI, cross(), SIMULATIONS))
+        return Row(what, "simulations/s", ours, peer, "oppai-rs UCT", target)
+    (ours,) = rates(simulations())
+    return Row(what, "simulations/s", ours, target=target, note="NINETKA_OPPAI_CLI names no oppai-cli")
+
+
+def memory_rows() -> Iterator[Row]:
+    """Measure processes that search for a million simulations."""
+    for width, height, target in ((10, 10, 1e9), (39, 32, 2e9)):
+        command = [sys.executable, "-W", "ignore", "-c", SEARCH.format(width, height)]
+        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        what = f"Kropki {width} x {height}, 1 M simulations of UCT with RAVE, whole process"
+        yield Row(what, "bytes", 1024 * int(told), target=target, lower_is_better=True)
+
+
+def start_rows() -> Iterator[Row]:
+    """Measure fresh processes to their first step: compiled before, with nothing compiled, on a size not met before."""
+    usual, other = FIRST_STEP.format(""), FIRST_STEP.format("width=11, height=9")
+    seconds(usual, runs=1)
+    what = "Kropki, process to first step"
+    yield Row(f"{what}, warm cache", "s", seconds(usual), target=1.0, lower_is_better=True)
+    with tempfile.TemporaryDirectory() as empty:
+        cold = seconds(usual, runs=1, cache=empty)
+        new = seconds(other, runs=1, cache=empty)
+    yield Row(f"{what}, cold cache", "s", cold, target=10.0, lower_is_better=True)
+    yield Row(f"{what}, 11 x 9 after 10 x 10", "s", new, target=1.0, lower_is_better=True)
+
+
+def one_core_rows() -> Iterator[Row]:
+    """Measure on one core."""
     from pettingzoo.classic import connect_four_v3
 
     for side, play_target, playout_target in ((10, 4e6, 200e3), (20, 1.8e6, 45e3)):
-        board = f"Kropki {side} x {side}"
         (ours,) = rates(random_play(kropki_v0.vector_env(1024, side, side, num_threads=1)))
-        yield Row(f"{board}, batched random play, 1024 games", "actions/s", ours, target=play_target)
+        what = f"Kropki {side} x {side}, declared, batched random play, 1024 games"
+        yield Row(what, "actions/s", ours, target=play_target)
         yield from playout_rows(side, playout_target)
+    yield search_row()
     for kind in ("raw_env", "env"):
         runs = random_game(getattr(kropki_v0, kind)()), random_game(getattr(connect_four_v3, kind)())
         ours, peer = rates(*runs, seconds=0.7)
         yield Row(f"Kropki, AEC loop with last(), {kind}", "moves/s", ours, peer, f"PettingZoo connect four, {kind}")
     size = load_variant("kropki").dtype.itemsize
     yield Row("Kropki 10 x 10, record of one game", "bytes", size, target=600, lower_is_better=True)
-    seconds(FIRST_STEP, runs=1)
-    warm = seconds(FIRST_STEP)
-    yield Row("Kropki, process to first step, warm cache", "s", warm, target=1.0, lower_is_better=True)
-    with tempfile.TemporaryDirectory() as empty:
-        cold = seconds(FIRST_STEP, runs=1, cache=empty)
-    yield Row("Kropki, process to first step, cold cache", "s", cold, target=10.0, lower_is_better=True)
+    yield from memory_rows()
+    yield from start_rows()
+
+
+def two_core_rows() -> Iterator[Row]:
+    """Measure two threads against one."""
+    for side in (10, 20):
+        two, one = rates(*(random_play(kropki_v0.vector_env(1024, side, side, num_threads=n)) for n in (2, 1)))
+        what = f"Kropki {side} x {side}, declared, batched random play, 1024 games, two threads"
+        yield Row(what, "actions/s", two, one, "one thread")
 
 
 if __name__ == "__main__":
-    one_core()
-    write_rows(rows())
+    on_one_core(one_core_rows())
+    write_rows(two_core_rows())

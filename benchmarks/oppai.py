@@ -83,6 +83,7 @@ class OppaiPlayer:
     """oppai-rs in one game of the rule `immediate`; see `ninetka_agents.agent.Player`."""
 
     def __init__(self, command: str, game: Game, playouts: int) -> None:
+        """Start the program and set it up for a game; raises `Forfeit` if it does not answer."""
         self._game, self._share = game.copy(), playouts / WHOLE
         pipe, words = subprocess.PIPE, shlex.split(command)
         self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
