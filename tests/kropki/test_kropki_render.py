@@ -47,6 +47,13 @@ def test_a_region_is_hatched_and_its_chain_drawn() -> None:
     assert len(np.unique(middle, axis=0)) > 2
 
 
+def test_the_step_of_a_chain_between_two_regions_is_drawn() -> None:
+    board = [[".XO".index(sign) for sign in row] for row in (".X..", "XOX.", ".XOX", "..X.")]
+    pixels = render_rgb(Game.from_board(board, np.diag((0, 1, 1, 0))), 520)  # squares of 100 pixels
+    assert tuple(pixels[260, 260]) == INKS[0]  # from C3 to B2, with a region on either side
+    assert tuple(pixels[260, 160]) != INKS[0]
+
+
 def test_the_text_of_a_picture() -> None:
     game = captured()
     assert render_ansi(game, color=False).split("\n") == [

@@ -134,10 +134,9 @@ def _draw_regions(sheet: _Sheet, seat: int) -> None:
     links = []
     for corners in _pieces(sheet.region == seat + 1):
         sheet.pygame.draw.polygon(mask, 1, [sheet.place(*corner) for corner in corners])
-        for i, corner in enumerate(corners):
-            before = corners[i - 1]
-            if sheet.region[before] != seat + 1 and sheet.region[corner] != seat + 1:
-                links.append((before, corner))
+        chain = [corner for corner in corners if sheet.region[corner] != seat + 1]
+        if len(chain) == 2:  # also where two regions have them in common
+            links.append(chain)
     _hatch(sheet, mask, seat)
     for start, end in links:
         sheet.stroke(start, end, INKS[seat], 0.1)
