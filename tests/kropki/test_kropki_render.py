@@ -51,7 +51,7 @@ def test_the_step_of_a_chain_between_two_regions_is_drawn() -> None:
     board = [[".XO".index(sign) for sign in row] for row in (".X..", "XOX.", ".XOX", "..X.")]
     pixels = render_rgb(Game.from_board(board, np.diag((0, 1, 1, 0))), 520)  # squares of 100 pixels
     assert tuple(pixels[260, 260]) == INKS[0]  # from C3 to B2, with a region on either side
-    assert tuple(pixels[260, 160]) != INKS[0]
+    assert tuple(pixels[360, 160]) != INKS[0]  # nothing is drawn from B2 to A1
 
 
 def test_the_text_of_a_picture() -> None:
