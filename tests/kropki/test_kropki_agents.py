@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -136,3 +138,10 @@ def test_wrong_options_are_refused() -> None:
     for spec, error in (("greedy:caution=-1", "caution"), ("exact:free=30", "free=30"), ("exact:nodes=1", "nodes")):
         with pytest.raises(ValueError, match=error):
             make_agent(spec, "kropki")
+
+
+def test_the_command_that_solves_boards_refuses_what_is_none() -> None:
+    command = [sys.executable, "-m", "ninetka_agents.kropki.exact", "3x3y"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: board '3x3y': expected width and height, such as 5x4\n"

@@ -262,4 +262,7 @@ def board_values(boards: Sequence[str]) -> dict[str, dict[str, int]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(board_values(sys.argv[1:]), indent=2))
+    try:
+        print(json.dumps(board_values(sys.argv[1:]), indent=2))
+    except ValueError as wrong:
+        sys.exit(f"error: {wrong}")
