@@ -42,6 +42,8 @@ from ninetka_env.games.kropki.start import STARTS, start_points
 LETTERS = string.ascii_letters
 COLOURS = "BW"
 EVENTS = {"R": "resigned", "T": "time", "F": "left"}
+CROSSES = 4
+"""Rows and columns that up to two crosses take."""
 STOPPED = "pressed STOP"
 """What zagram.org notes where somebody grounds."""
 _POINT = re.compile(r"[a-zA-Z]{2}")
@@ -229,7 +231,7 @@ def read(nodes: Sequence[Node]) -> GameRecord:
     """
     width, height = _sides(nodes[0])
     moves = _moves_of(nodes)
-    crosses = _crosses(moves)
+    crosses = _crosses(nodes[0], moves)
     rules = _rules(value_of(nodes[0], "RU"))
     for territory in rules:
         variant, begin = _begin(nodes, KROPKI.variant(width=width, height=height, territory=territory), moves, crosses)
@@ -277,12 +279,14 @@ def _moves_of(nodes: Sequence[Node]) -> list[tuple[int, str]]:
     return [(seat, text) for seat, texts in turns for text in texts]
 
 
-def _crosses(moves: Sequence[tuple[int, str]]) -> int:
-    """Return how many of the first moves are crosses, which playdots.ru writes so: points of both, not in turn."""
-    for count in (4, 8):
-        seats = [seat for seat, text in moves[:count] if _POINT.fullmatch(text)]
+def _crosses(root: Node, moves: Sequence[tuple[int, str]]) -> int:
+    """Return how many of the first moves are crosses, which playdots.ru writes so: of both, not in turn, all near."""
+    for count in () if "AB" in root or "AW" in root else (4, 8):
+        seats = [seat for seat, _ in moves[:count]]
         if 2 * sum(seats) == len(seats) == count and seats != [seats[0], 1 - seats[0]] * (count // 2):
-            return count
+            names = {name for _, name in moves[:count] if _POINT.fullmatch(name)}
+            columns, rows = ([LETTERS.index(name[i]) for name in names] for i in range(2))
+            return count if len(names) == count and max(np.ptp(columns), np.ptp(rows)) < CROSSES else 0
     return 0
 
 
