@@ -11,8 +11,8 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Record, Words
 from ninetka_env.games.kropki.geometry import POINT
 
-RADIUS = 2
-"""Nodes so many rows and columns away from a point are near to it."""
+RADIUS = 1
+"""Nodes so many rows and columns away from a point are near to it: its neighbours, orthogonal and diagonal."""
 
 
 @jit
