@@ -90,7 +90,7 @@ def record_type(size: int, superko: bool = False) -> np.dtype[Any]:
     return _TYPES[size, superko]
 
 
-@jit
+@jit(counted=False)
 def clear(game: Record) -> None:
     """Make `game` an empty board with seat 0 to move; its options stay as they are."""
     points = len(game.empty)
@@ -117,19 +117,19 @@ def clear(game: Record) -> None:
 # What is legal
 
 
-@jit
+@jit(counted=False)
 def is_over(game: Record) -> bool:
     """Tell whether two passes in a row, the limit of plies or a resignation have ended the game."""
     return game.passes >= 2 or game.plies >= game.max_plies or game.resigned != 0
 
 
-@jit
+@jit(counted=False)
 def num_actions(game: Record) -> int:
     """Return the number of points, and one more for the pass, and one for resigning where that is an action."""
     return len(game.empty) + 1 + int(game.allow_resign)
 
 
-@jit
+@jit(counted=False)
 def is_legal(game: Record, action: int) -> bool:
     """Tell whether the seat to move may play `action`; any int is a fair question."""
     if action < 0 or action >= num_actions(game) or is_over(game):
