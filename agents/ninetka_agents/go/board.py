@@ -15,7 +15,7 @@ from ninetka_agents.go.patterns import EMPTY_SIDES
 from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
-from ninetka_env.games.go.geometry import LARGEST, WALL, wide
+from ninetka_env.games.go.geometry import BLACK, LARGEST, WALL, WHITE, wide
 
 STRIDE = LARGEST + 1
 CELLS = STRIDE * (LARGEST + 2) + 1
@@ -41,6 +41,7 @@ BOARD = np.dtype(
                 ("place", np.uint16, (CELLS,)),  # where in `empty` an empty point is
                 ("empty", np.uint16, (LARGEST**2,)),
                 ("found", np.uint16, (2 * LARGEST**2,)),  # where candidates are gathered
+                ("cells", np.uint16, (LARGEST**2 + 1,)),  # the cell of each point, 0 for off the board
                 ("mark", np.int8, (CELLS,)),  # cells that were visited
                 ("colour", np.int8, (CELLS,)),  # 0 empty, 1 black, 2 white, 3 wall
                 ("num_empty", np.int32),
@@ -81,40 +82,55 @@ def point_of(cell: int, size: int) -> int:
 @jit(counted=False)
 def load(b: Record, game: Record, size: int) -> None:
     """Set the board up as a game stands."""
-    b.size, b.num_empty, b.passes, b.lead = size, 0, game.passes, 0
+    if b.size != size:
+        _lay_out(b, size)
+    b.num_empty, b.passes, b.lead = 0, game.passes, 0
     b.to_move, b.captured[1], b.captured[2] = game.to_move + 1, game.captured[0], game.captured[1]
-    b.ko = 0 if game.ko_point < 0 else cell_of(wide(game.ko_point), size)
-    b.last = 0 if game.last < 0 else cell_of(wide(game.last), size)
-    b.before_last = 0 if game.before_last < 0 else cell_of(wide(game.before_last), size)
-    for cell in range((size + 2) * STRIDE + 1):
+    b.ko = 0 if game.ko_point < 0 else b.cells[game.ko_point]
+    b.last = 0 if game.last < 0 else b.cells[game.last]
+    b.before_last = 0 if game.before_last < 0 else b.cells[game.before_last]
+    for point in range(len(game.empty)):  # no questions, chance would answer them: some of it is of no use
+        cell, colour = wide(b.cells[point]), game.board[point]
+        b.colour[cell] = colour
+        b.liberties[cell] = 0
+        b.chain[cell] = b.cells[game.chain[point]]
+        b.after[cell] = b.cells[game.after[point]]
+        b.stones[cell] = game.stones[point]
+        b.lead += int(colour == BLACK) - int(colour == WHITE)
+        b.empty[b.num_empty] = cell
+        b.place[cell] = b.num_empty
+        b.num_empty += int(colour == 0)
+    _write_codes(b)
+    for point in range(len(game.empty)):
+        if game.board[point]:
+            cell, liberties = wide(b.cells[point]), np.int64(0)
+            for k in range(4):
+                liberties += LIBERTY[beside(cell, k)] * int(b.colour[beside(cell, k)] == 0)
+            b.liberties[b.chain[cell]] += liberties
+
+
+@jit(counted=False)
+def _lay_out(b: Record, size: int) -> None:
+    """Set up what boards of a size have in common."""
+    b.size = size
+    for cell in range(CELLS):
         b.colour[cell] = WALL
         b.chain[cell] = 0
-    point = 0
-    for row in range(1, size + 1):
-        for cell in range(row * STRIDE + 1, row * STRIDE + 1 + size):
-            colour = game.board[point]
-            b.colour[cell] = colour
-            b.liberties[cell] = 0
-            if colour:
-                b.chain[cell] = cell_of(wide(game.chain[point]), size)
-                b.after[cell] = cell_of(wide(game.after[point]), size)
-                b.stones[cell] = game.stones[point]
-                b.lead += 3 - 2 * colour
-            else:
-                b.empty[b.num_empty] = cell
-                b.place[cell] = b.num_empty
-                b.num_empty += 1
-            point += 1
-    for row in range(1, size + 1):
-        for cell in range(row * STRIDE + 1, row * STRIDE + 1 + size):
-            code = 0
-            for k in range(8):
-                code |= wide(b.colour[beside(cell, k)]) << (2 * k)
-            b.code[cell] = code
-    for place in range(b.num_empty):
-        cell = wide(b.empty[place])
-        for k in range(4):
-            b.liberties[b.chain[beside(cell, k)]] += LIBERTY[cell]
+    for point in range(size * size):
+        b.cells[point] = cell_of(point, size)
+    b.cells[size * size] = 0
+
+
+@jit(counted=False)
+def _write_codes(b: Record) -> None:
+    """Write the codes of all cells from the first point to the last, walls between them too: many at once."""
+    first, cells = STRIDE + 1, b.size * STRIDE
+    for place in range(cells):
+        b.code[first + place] = 0
+    for k in range(8):
+        start = first + STEPS[k]
+        for place in range(cells):
+            b.code[first + place] |= b.colour[start + place] << (2 * k)
 
 
 @jit(counted=False)

@@ -33,7 +33,7 @@ TACTICS, PATTERNS, SHY = 922, 972, 922
 """
 
 
-@jit
+@jit(counted=False)
 def finish(b: Record, game: Record, streams: Streams, index: int, trace: Trace) -> int:
     """Play on to the end, note the turns, and return who wins; `game` tells how points count, and how long it lasts."""
     points, turns = wide(b.size) * wide(b.size), wide(game.max_plies) - wide(game.plies)
