@@ -109,8 +109,11 @@ def _write_reach(game: Record, reach: Bytes) -> None:
     for point in range(points):
         here[point] = game.board[point]
         empty[point] = 255 if game.board[point] == 0 else 0
-    while _spread(points, empty, reach, spread):
-        _spread(points, empty, spread, reach)
+    changed, room = 1, (points + 31) // 32 * 32
+    while changed:
+        changed = _spread(points, empty, reach, spread)
+        for place in range(_OFFSET, _OFFSET + room):
+            reach[place] = spread[place]
 
 
 @jit(inline=True, counted=False)

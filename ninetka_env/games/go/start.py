@@ -104,6 +104,6 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
 def _give_handicap(game: Record, stones: int) -> None:
     """Put black stones on the first so many of `HANDICAP_POINTS`, with White to move."""
     for point in HANDICAP_POINTS[:stones]:
-        put(game, wide(point), BLACK)
+        put(game, wide(point), wide(BLACK))
     game.handicap = stones
     game.to_move = 1
