@@ -124,13 +124,13 @@ def _lay_out(b: Record, size: int) -> None:
 @jit(counted=False)
 def _write_codes(b: Record) -> None:
     """Write the codes of all cells from the first point to the last, walls between them too: many at once."""
-    first, cells = STRIDE + 1, b.size * STRIDE
+    first, cells = STRIDE + 1, (b.size - 1) * STRIDE + b.size
     for place in range(cells):
         b.code[first + place] = 0
     for k in range(8):
         start = first + STEPS[k]
         for place in range(cells):
-            b.code[first + place] |= b.colour[start + place] << (2 * k)
+            b.code[first + place] |= wide(b.colour[start + place]) << (2 * k)
 
 
 @jit(counted=False)

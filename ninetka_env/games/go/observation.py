@@ -56,9 +56,9 @@ PLANE_COUNTS = tuple(table[-1].first + table[-1].number for table in (STANDARD, 
 
 LATE_PLIES = 16
 
+# For plain ints, numba would compile what they are given to one by one.
 _STONES, _OWN, _OTHER, _KO, _LAST, _PASSED, _BLACK, _TO_MOVE, _LATE, _AHEAD = (
-    np.int64(planes.first)
-    for planes in STANDARD  # for plain ints, numba compiles what they are given to one by one
+    np.int64(planes.first) for planes in STANDARD
 )
 _HISTORY, _BLACK_TO_MOVE = 7, np.int64(ALPHAZERO[-1].first)
 
