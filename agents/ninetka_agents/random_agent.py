@@ -22,7 +22,7 @@ class RandomAgent:
         return actions
 
 
-@jit
+@jit(counted=False)
 def _act(games: Records, streams: Streams, actions: Actions) -> None:
     for index in range(len(games)):
         actions[index] = random_action(games[index], streams, index)

@@ -189,13 +189,13 @@ class GameVectorEnv:
         return self.games, flat, self.action_mask, self.to_move, self._drawn_stage
 
 
-@jit
+@jit(counted=False)
 def _show_all(games: Records, planes: Int8s, masks: Int8s, to_move: Int8s, drawn_stage: Int8s) -> None:
     for index in range(len(games)):
         _show(games[index], planes[index], masks[index], to_move, drawn_stage, index)
 
 
-@jit
+@jit(counted=False)
 def _step(control: Control, actions: Actions, *work: Any) -> int:
     """Play `actions` in all games, together with whoever watches the counters, and return -1 when all are done.
 
@@ -211,7 +211,7 @@ def _step(control: Control, actions: Actions, *work: Any) -> int:
     return -1
 
 
-@jit
+@jit(counted=False)
 def _watch(control: Control, share: int, actions: Actions, *work: Any) -> None:
     """Help with every step that begins, until none has begun for a while."""
     idle = 0
@@ -223,7 +223,7 @@ def _watch(control: Control, share: int, actions: Actions, *work: Any) -> None:
             idle = 0
 
 
-@jit
+@jit(counted=False)
 def _step_claimed(control: Control, share: int, actions: Actions, *work: Any) -> None:
     while True:
         first, stop = claim(control, share, len(actions), CHUNK)
@@ -233,7 +233,7 @@ def _step_claimed(control: Control, share: int, actions: Actions, *work: Any) ->
         add(control, DONE, stop - first)
 
 
-@jit
+@jit(counted=False)
 def _step_games(
     first: int,
     stop: int,
@@ -262,7 +262,7 @@ def _step_games(
         _show(game, planes[index], masks[index], to_move, drawn_stage, index)
 
 
-@jit(inline=True)
+@jit(inline=True, counted=False)
 def _show(game: Record, planes: Int8s, mask: Int8s, to_move: Int8s, drawn_stage: Int8s, index: int) -> None:
     """Write what the seat to move sees; planes that cannot have changed since the last time are left alone."""
     to_move[index] = game.to_move

@@ -14,7 +14,7 @@ SEATS = 8
 """More than any game has."""
 
 
-@jit
+@jit(counted=False)
 def note(trace: Trace, seat: int, action: int) -> None:
     """Add a turn; those that there is no room for are left out."""
     count = trace[0] + 1
@@ -23,13 +23,13 @@ def note(trace: Trace, seat: int, action: int) -> None:
         trace[0] = count
 
 
-@jit
+@jit(counted=False)
 def noted_seat(trace: Trace, turn: int) -> int:
     """Return who played in turn `turn`, counted from 0."""
     return np.int64(trace[turn + 1] & (SEATS - 1))  # type: ignore[return-value]
 
 
-@jit
+@jit(counted=False)
 def noted_action(trace: Trace, turn: int) -> int:
     """Return what was played in turn `turn`, counted from 0."""
     return np.int64(trace[turn + 1] // SEATS)  # type: ignore[return-value]

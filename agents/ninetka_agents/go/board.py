@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from ninetka_agents.go.patterns import EMPTY_SIDES
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
-from ninetka_env.games.go.geometry import LARGEST, WALL, wide
+from ninetka_env.games.go.geometry import BLACK, LARGEST, WALL, WHITE, wide
 
 STRIDE = LARGEST + 1
 CELLS = STRIDE * (LARGEST + 2) + 1
@@ -41,6 +41,7 @@ BOARD = np.dtype(
                 ("place", np.uint16, (CELLS,)),  # where in `empty` an empty point is
                 ("empty", np.uint16, (LARGEST**2,)),
                 ("found", np.uint16, (2 * LARGEST**2,)),  # where candidates are gathered
+                ("cells", np.uint16, (LARGEST**2 + 1,)),  # the cell of each point, 0 for off the board
                 ("mark", np.int8, (CELLS,)),  # cells that were visited
                 ("colour", np.int8, (CELLS,)),  # 0 empty, 1 black, 2 white, 3 wall
                 ("num_empty", np.int32),
@@ -81,49 +82,62 @@ def point_of(cell: int, size: int) -> int:
 @jit(counted=False)
 def load(b: Record, game: Record, size: int) -> None:
     """Set the board up as a game stands."""
-    b.size, b.num_empty, b.passes, b.lead = size, 0, game.passes, 0
+    if b.size != size:
+        _lay_out(b, size)
+    b.num_empty, b.passes, b.lead = 0, game.passes, 0
     b.to_move, b.captured[1], b.captured[2] = game.to_move + 1, game.captured[0], game.captured[1]
-    b.ko = 0 if game.ko_point < 0 else cell_of(wide(game.ko_point), size)
-    b.last = 0 if game.last < 0 else cell_of(wide(game.last), size)
-    b.before_last = 0 if game.before_last < 0 else cell_of(wide(game.before_last), size)
-    for cell in range((size + 2) * STRIDE + 1):
-        b.colour[cell] = WALL
-        b.chain[cell] = 0
-    point = 0
-    for row in range(1, size + 1):
-        for cell in range(row * STRIDE + 1, row * STRIDE + 1 + size):
-            colour = game.board[point]
-            b.colour[cell] = colour
-            b.liberties[cell] = 0
-            if colour:
-                b.chain[cell] = cell_of(wide(game.chain[point]), size)
-                b.after[cell] = cell_of(wide(game.after[point]), size)
-                b.stones[cell] = game.stones[point]
-                b.lead += 3 - 2 * colour
-            else:
-                b.empty[b.num_empty] = cell
-                b.place[cell] = b.num_empty
-                b.num_empty += 1
-            point += 1
-    for row in range(1, size + 1):
-        for cell in range(row * STRIDE + 1, row * STRIDE + 1 + size):
-            code = 0
-            for k in range(8):
-                code |= wide(b.colour[beside(cell, k)]) << (2 * k)
-            b.code[cell] = code
-    for place in range(b.num_empty):
-        cell = wide(b.empty[place])
-        for k in range(4):
-            b.liberties[b.chain[beside(cell, k)]] += LIBERTY[cell]
+    b.ko = 0 if game.ko_point < 0 else b.cells[game.ko_point]
+    b.last = 0 if game.last < 0 else b.cells[game.last]
+    b.before_last = 0 if game.before_last < 0 else b.cells[game.before_last]
+    for point in range(len(game.empty)):  # no questions, chance would answer them: some of it is of no use
+        cell, colour = wide(b.cells[point]), game.board[point]
+        b.colour[cell] = colour
+        b.liberties[cell] = 0
+        b.chain[cell] = b.cells[game.chain[point]]
+        b.after[cell] = b.cells[game.after[point]]
+        b.stones[cell] = game.stones[point]
+        b.lead += int(colour == BLACK) - int(colour == WHITE)
+        b.empty[b.num_empty] = cell
+        b.place[cell] = b.num_empty
+        b.num_empty += int(colour == 0)
+    _write_codes(b)
+    for point in range(len(game.empty)):
+        if game.board[point]:
+            cell, liberties = wide(b.cells[point]), np.int64(0)
+            for k in range(4):
+                liberties += LIBERTY[beside(cell, k)] * int(b.colour[beside(cell, k)] == 0)
+            b.liberties[b.chain[cell]] += liberties
 
 
 @jit(counted=False)
-def only_liberty(liberties: int) -> int:
-    """Return the cell that all of some packed liberties are on, 0 if there are several or none."""
-    number = liberties & ((1 << NUMBER_BITS) - 1)
+def _lay_out(b: Record, size: int) -> None:
+    """Set up what boards of a size have in common."""
+    b.size = size
+    for cell in range(CELLS):
+        b.colour[cell] = WALL
+        b.chain[cell] = 0
+    for point in range(size * size):
+        b.cells[point] = cell_of(point, size)
+    b.cells[size * size] = 0
+
+
+@jit(counted=False)
+def _write_codes(b: Record) -> None:
+    """Write the codes of all cells from the first point to the last, walls between them too: many at once."""
+    first, cells = STRIDE + 1, (b.size - 1) * STRIDE + b.size
+    for place in range(cells):
+        b.code[first + place] = 0
+    for k in range(8):
+        start = first + STEPS[k]
+        for place in range(cells):
+            b.code[first + place] |= wide(b.colour[start + place]) << (2 * k)
+
+
+@jit(counted=False)
+def _on_one_cell(liberties: int) -> bool:
+    """Tell whether all of some packed liberties are on the same cell; so they are if there are none."""
     total = (liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1)
-    squares = liberties >> (NUMBER_BITS + SUM_BITS)
-    return _share(total, number) if number and number * squares == total * total else 0
+    return (liberties & ((1 << NUMBER_BITS) - 1)) * (liberties >> (NUMBER_BITS + SUM_BITS)) == total * total
 
 
 @jit(counted=False)
@@ -135,9 +149,7 @@ def _share(total: int, number: int) -> int:
 @jit(counted=False)
 def in_atari(b: Record, head: int) -> bool:
     """Tell whether a chain has one liberty."""
-    liberties = b.liberties[head]
-    total = (liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1)
-    return (liberties & ((1 << NUMBER_BITS) - 1)) * (liberties >> (NUMBER_BITS + SUM_BITS)) == total * total
+    return _on_one_cell(b.liberties[head])
 
 
 @jit(counted=False)
@@ -152,17 +164,24 @@ def place(b: Record, cell: int) -> None:
     """Place a stone of the colour to move on a legal cell, take what it captures, and hand the turn on."""
     colour = wide(b.to_move)
     other, head = 3 - colour, cell
-    _put(b, cell, colour)
     single, taken = 0, 0
+    _put(b, cell, colour)
+    friends, dead = 0, 0  # as bits: four questions at once are cheaper than four that chance answers
     for k in range(4):
         b.liberties[b.chain[beside(cell, k)]] -= LIBERTY[cell]
     for k in range(4):
-        neighbour = beside(cell, k)
-        found = wide(b.colour[neighbour])
-        if found == colour:
-            if b.chain[neighbour] != head:
-                head = _join(b, wide(b.chain[neighbour]), head)
-        elif found == other and b.liberties[b.chain[neighbour]] == 0:
+        found = b.colour[beside(cell, k)]
+        friends |= int(found == colour) << k
+        dead |= int((found == other) & (b.liberties[b.chain[beside(cell, k)]] == 0)) << k
+    while friends:
+        neighbour = beside(cell, lowest(friends))
+        friends &= friends - 1
+        if b.chain[neighbour] != head:
+            head = _join(b, wide(b.chain[neighbour]), head)
+    while dead:
+        neighbour = beside(cell, lowest(dead))
+        dead &= dead - 1
+        if b.colour[neighbour]:  # a chain that is next to the cell twice is taken once
             taken += b.stones[b.chain[neighbour]]
             single = neighbour
             _remove(b, wide(b.chain[neighbour]), other)
@@ -193,8 +212,8 @@ def _put(b: Record, cell: int, colour: int) -> None:
     for k in range(8):
         neighbour = beside(cell, k)
         b.code[neighbour] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
-        if k < 4 and b.colour[neighbour] == 0:
-            liberties += LIBERTY[neighbour]
+        if k < 4:
+            liberties += LIBERTY[neighbour] * int(b.colour[neighbour] == 0)
     b.liberties[cell] = liberties
 
 
@@ -234,36 +253,19 @@ def _remove(b: Record, head: int, colour: int) -> None:
 def liberties_after(b: Record, cell: int, colour: int) -> int:
     """Return how many liberties a stone on an empty cell has, 2 for two or more, also if it captures.
 
-    So 0 is suicide and 1 puts oneself in atari.
+    So 0 is suicide and 1 puts oneself in atari. Chance would mislead a branch on a neighbour, so all are added up.
     """
     if EMPTY_SIDES[b.code[cell] & 255] > 1:
         return 2
-    only = 0
+    liberties, captures = np.int64(0), False
     for k in range(4):
         neighbour = beside(cell, k)
-        found = wide(b.colour[neighbour])
-        if found == 0:
-            if only and only != neighbour:
-                return 2
-            only = neighbour
-        elif found == 3 - colour:
-            if in_atari(b, wide(b.chain[neighbour])):
-                return 2
-        elif found == colour:
-            other = _other_liberty(b, wide(b.chain[neighbour]), cell)
-            if other < 0 or (other and only and only != other):
-                return 2
-            only = max(only, other)
-    return int(only != 0)
-
-
-@jit(counted=False)
-def _other_liberty(b: Record, head: int, cell: int) -> int:
-    """Return the liberty that a chain has beside a cell, which is one; 0 if there is none, -1 if there are several."""
-    liberties = b.liberties[head]
-    for k in range(4):
-        if b.chain[beside(cell, k)] == head:
-            liberties -= LIBERTY[cell]
-    if liberties == 0:
-        return 0
-    return only_liberty(liberties) or -1
+        found, head = wide(b.colour[neighbour]), wide(b.chain[neighbour])
+        known = False  # a chain on two sides is counted once
+        for before in range(k):
+            known |= b.chain[beside(cell, before)] == head
+        own = found == colour
+        liberties += LIBERTY[neighbour] * int(found == 0) - LIBERTY[cell] * int(own)
+        liberties += b.liberties[head] * int(own & (not known))
+        captures |= (found == 3 - colour) & in_atari(b, head)
+    return 2 if captures else int(liberties != 0) + int(not _on_one_cell(liberties))

@@ -20,14 +20,14 @@ def make_memory(game: Record) -> Memory:
     return np.zeros(1, BOARD)
 
 
-@jit
+@jit(counted=False)
 def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memory: Memory) -> int:
     """Play on by `playout.finish`."""
     load(memory[0], game, int(np.sqrt(len(game.empty))))
     return finish(memory[0], game, streams, index, trace)
 
 
-@jit
+@jit(counted=False)
 def add_priors(game: Record, priors: Priors, memory: Memory) -> None:
     """Add what `priors.add_all` says."""
     load(memory[0], game, int(np.sqrt(len(game.empty))))

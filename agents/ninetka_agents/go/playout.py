@@ -33,7 +33,7 @@ TACTICS, PATTERNS, SHY = 922, 972, 922
 """
 
 
-@jit
+@jit(counted=False)
 def finish(b: Record, game: Record, streams: Streams, index: int, trace: Trace) -> int:
     """Play on to the end, note the turns, and return who wins; `game` tells how points count, and how long it lasts."""
     points, turns = wide(b.size) * wide(b.size), wide(game.max_plies) - wide(game.plies)
@@ -134,7 +134,7 @@ def answer_atari(b: Record, last: int, colour: int) -> None:
             gather(b, cell)
     for k in range(4):
         neighbour = beside(last, k)
-        if b.colour[neighbour] == colour and in_atari(b, wide(b.chain[neighbour])):
+        if (b.colour[neighbour] == colour) & in_atari(b, wide(b.chain[neighbour])):
             save(b, wide(b.chain[neighbour]), colour)
 
 
@@ -148,7 +148,7 @@ def save(b: Record, head: int, colour: int) -> None:
     for _ in range(min(wide(b.stones[head]), 40)):
         for k in range(4):
             neighbour = beside(stone, k)
-            if b.colour[neighbour] == 3 - colour and in_atari(b, wide(b.chain[neighbour])):
+            if (b.colour[neighbour] == 3 - colour) & in_atari(b, wide(b.chain[neighbour])):
                 cell = last_liberty(b, wide(b.chain[neighbour]))
                 if cell != run and cell != b.ko and b.num_found < 30:
                     gather(b, cell)

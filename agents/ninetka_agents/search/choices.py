@@ -14,7 +14,7 @@ def words_for(choices: int) -> int:
     return -(-choices // WORD)
 
 
-@jit
+@jit(counted=False)
 def is_empty(choices: Words) -> bool:
     """Tell whether there are none."""
     any_bits = choices[0]
@@ -23,7 +23,7 @@ def is_empty(choices: Words) -> bool:
     return any_bits == 0
 
 
-@jit
+@jit(counted=False)
 def count_choices(choices: Words) -> int:
     """Count them."""
     count = popcount(choices[0])
@@ -32,13 +32,13 @@ def count_choices(choices: Words) -> int:
     return count
 
 
-@jit
+@jit(counted=False)
 def remove_choice(choices: Words, choice: int) -> None:
     """Take one out."""
     choices[choice // WORD] &= ~(np.int64(1) << (choice % WORD))
 
 
-@jit
+@jit(counted=False)
 def draw_choice(choices: Words, streams: Streams, index: int) -> int:
     """Draw one of them (there must be one), uniformly, from stream `index`."""
     n = draw_below(streams, index, count_choices(choices))
@@ -51,7 +51,7 @@ def draw_choice(choices: Words, streams: Streams, index: int) -> int:
     return word * WORD + nth_one(choices[word], n)
 
 
-@jit
+@jit(counted=False)
 def next_choice(choices: Words, after: int) -> int:
     """Return the lowest choice above `after`, -1 if there is none; begin with -1."""
     start = after + 1

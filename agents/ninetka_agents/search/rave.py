@@ -45,7 +45,7 @@ MEMORY = 1 << 29
 """Bytes of the nodes of a tree, at most; when they are used up, the tree stays as it is, and its counts go on."""
 
 
-@jit
+@jit(counted=False)
 def _simulate(
     root: Record,
     streams: Streams,
@@ -79,7 +79,7 @@ def _simulate(
     return used
 
 
-@jit
+@jit(counted=False)
 def _finish(game: Record, streams: Streams, index: int, heavy: bool, desk: Desk, memory: Memory) -> int:
     """Play a game to its end; return who wins."""
     if is_over(game):
@@ -169,12 +169,12 @@ class RaveTree:
             return SearchResult(visits, sums / visits[:, None], np.full(len(visits), UNFINISHED, np.int8))
 
 
-@jit
+@jit(counted=False)
 def _begin(games: Records, nodes: Records, desk: Desk, rules: Rules, memory: Memory) -> int:
     return init_root(games[0], nodes, desk, rules, memory)
 
 
-@jit
+@jit(counted=False)
 def _grow(
     games: Records,
     streams: Streams,
@@ -192,7 +192,7 @@ def _grow(
     return used
 
 
-@jit
+@jit(counted=False)
 def _best(games: Records, nodes: Records) -> int:
     forced = forced_action(games[0])
     return forced if forced >= 0 else most_visited(nodes)

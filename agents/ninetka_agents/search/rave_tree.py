@@ -94,7 +94,7 @@ def make_desk(games: Records) -> Desk:
     )
 
 
-@jit
+@jit(counted=False)
 def init_root(root: Record, nodes: Records, desk: Desk, rules: Rules, memory: Memory) -> int:
     """Make node 0 that of a position after its forced turns, with its children; return how many nodes there are."""
     game = copy_root(root, desk)
@@ -104,7 +104,7 @@ def init_root(root: Record, nodes: Records, desk: Desk, rules: Rules, memory: Me
     return expand(game, nodes, 0, 1, desk, rules, memory)
 
 
-@jit
+@jit(counted=False)
 def copy_root(root: Record, desk: Desk) -> Record:
     """Return a copy of the root to play down from."""
     desk.games[0] = root
@@ -113,7 +113,7 @@ def copy_root(root: Record, desk: Desk) -> Record:
     return game
 
 
-@jit
+@jit(counted=False)
 def expand(game: Record, nodes: Records, index: int, used: int, desk: Desk, rules: Rules, memory: Memory) -> int:
     """Give a node its children, if there is room for them; return how many nodes are used then."""
     if is_over(game):
@@ -141,7 +141,7 @@ def expand(game: Record, nodes: Records, index: int, used: int, desk: Desk, rule
     return stop
 
 
-@jit
+@jit(counted=False)
 def best_child(nodes: Records, index: int, rules: Rules) -> int:
     """Return the child that the search tries next.
 
@@ -166,7 +166,7 @@ def best_child(nodes: Records, index: int, rules: Rules) -> int:
     return best
 
 
-@jit
+@jit(counted=False)
 def back_up(nodes: Records, depth: int, desk: Desk) -> None:
     """Count a simulation that went `depth` nodes below the root and noted its turns in `desk.trace`."""
     path, trace, owner, shares = desk.path, desk.trace, desk.owner, desk.shares
@@ -182,10 +182,11 @@ def back_up(nodes: Records, depth: int, desk: Desk) -> None:
             _count_amaf(nodes, path[turn], owner, seat, shares[seat])
     nodes[0].visits += 1
     if depth:
-        desk.root_wins[nodes[path[1]].action] += shares
+        for seat in range(len(shares)):
+            desk.root_wins[nodes[path[1]].action, seat] += shares[seat]
 
 
-@jit
+@jit(counted=False)
 def _count_amaf(nodes: Records, index: int, owner: npt.NDArray[np.int8], seat: int, share: np.float32) -> None:
     """Count a simulation for the children of a node whose actions the seat to move there was first to play."""
     first = nodes[index].first
@@ -195,7 +196,7 @@ def _count_amaf(nodes: Records, index: int, owner: npt.NDArray[np.int8], seat: i
         nodes[child].amaf_wins += first_to_play * share
 
 
-@jit
+@jit(counted=False)
 def keep_subtree(nodes: Records, spare: Records, action: int) -> int:
     """Copy what is below the root's child of an action into `spare`, that child as node 0; return how many nodes.
 
@@ -219,7 +220,7 @@ def keep_subtree(nodes: Records, spare: Records, action: int) -> int:
     return used
 
 
-@jit
+@jit(counted=False)
 def most_visited(nodes: Records) -> int:
     """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest."""
     first = nodes[0].first

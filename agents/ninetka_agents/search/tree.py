@@ -55,13 +55,13 @@ def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype((np.record, np.dtype(fields, align=True)))
 
 
-@jit
+@jit(counted=False)
 def init_root(root: Record, nodes: Records, scratch: Records) -> None:
     """Make node 0 that of the position after the root's forced turns."""
     _reset_node(nodes[0], copy_root(root, scratch), 0, 0, 0)
 
 
-@jit
+@jit(counted=False)
 def copy_root(root: Record, scratch: Records) -> Record:
     """Return a copy of the root to play down from, in which the rules play forced turns."""
     scratch[0] = root
@@ -70,7 +70,7 @@ def copy_root(root: Record, scratch: Records) -> Record:
     return game
 
 
-@jit
+@jit(counted=False)
 def simulate(
     game: Record,
     streams: Streams,
@@ -103,7 +103,7 @@ def simulate(
     return failures
 
 
-@jit
+@jit(counted=False)
 def _extend(game: Record, nodes: Records, leaf: int, choice: int, new: int) -> None:
     """Play an untried choice at a leaf and make `new` the node that it leads to."""
     mover = game.to_move
@@ -114,7 +114,7 @@ def _extend(game: Record, nodes: Records, leaf: int, choice: int, new: int) -> N
     nodes[leaf].child = new
 
 
-@jit
+@jit(counted=False)
 def _reset_node(node: Record, game: Record, parent: int, choice: int, mover: int) -> None:
     if is_over(game):
         for word in range(len(node.untried)):
@@ -128,7 +128,7 @@ def _reset_node(node: Record, game: Record, parent: int, choice: int, mover: int
     node.choice, node.mover, node.winner = choice, mover, UNFINISHED
 
 
-@jit
+@jit(counted=False)
 def _back_up(nodes: Records, leaf: int, winner: int, num_players: int) -> None:
     """Count a finished playout at the leaf and at every node above it; a draw counts 1 / n for each seat."""
     index = leaf
@@ -144,7 +144,7 @@ def _back_up(nodes: Records, leaf: int, winner: int, num_players: int) -> None:
         index = nodes[index].parent
 
 
-@jit
+@jit(counted=False)
 def _back_up_proof(nodes: Records, leaf: int, winner: int) -> None:
     """Note who wins for certain at the leaf, and at every node above it that this decides, of two players."""
     nodes[leaf].winner = winner
@@ -156,7 +156,7 @@ def _back_up_proof(nodes: Records, leaf: int, winner: int) -> None:
         leaf = parent
 
 
-@jit
+@jit(counted=False)
 def _all_lost(nodes: Records, index: int) -> bool:
     """Tell whether every action of a node is tried and proven; it is lost then, since one that wins proves the node."""
     child = nodes[index].child
@@ -168,7 +168,7 @@ def _all_lost(nodes: Records, index: int) -> bool:
 # What a finished search says
 
 
-@jit
+@jit(counted=False)
 def most_visited(game: Record, nodes: Records) -> int:
     """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest.
 
@@ -186,14 +186,14 @@ def most_visited(game: Record, nodes: Records) -> int:
     return choice_action(game, nodes[best].choice)
 
 
-@jit
+@jit(counted=False)
 def _rank(node: Record) -> tuple[int, int, float, int]:
     """Return what `most_visited` compares."""
     proven = 0 if node.winner < 0 else 1 if node.winner == node.mover else -1
     return proven, node.visits, node.wins[node.mover], -node.choice
 
 
-@jit
+@jit(counted=False)
 def write_visits(game: Record, nodes: Records, visits: npt.NDArray[np.integer]) -> None:
     """Write how often the root's actions were visited into (num_actions,) zeros."""
     forced = forced_action(game)

@@ -105,7 +105,7 @@ def _search_first(
         child = nodes[child].sibling
 
 
-@jit
+@jit(counted=False)
 def search_tree(
     root: Record,
     streams: Streams,
@@ -121,7 +121,7 @@ def search_tree(
     search_on(root, streams, index, exploration, nodes, scratch, prover, 1, len(nodes), 0)
 
 
-@jit
+@jit(counted=False)
 def search_on(
     root: Record,
     streams: Streams,
@@ -145,7 +145,7 @@ def search_on(
     return failures
 
 
-@jit
+@jit(counted=False)
 def _select(game: Record, nodes: Records, exploration: float) -> int:
     """Follow the best children while every action has one; return the node where that ends."""
     index = 0
@@ -155,7 +155,7 @@ def _select(game: Record, nodes: Records, exploration: float) -> int:
     return index
 
 
-@jit
+@jit(counted=False)
 def best_child(nodes: Records, index: int, exploration: float) -> int:
     """Return the child with the highest upper confidence bound for the seat that moves to it, 0 if there is none.
 
@@ -198,13 +198,13 @@ def _act(
         actions[index] = most_visited(games[index], nodes)
 
 
-@jit
+@jit(counted=False)
 def _begin(games: Records, nodes: Records, scratch: Records, prover: Prover) -> None:
     clear_prover(games[0], prover)
     init_root(games[0], nodes, scratch)
 
 
-@jit
+@jit(counted=False)
 def _grow(
     games: Records,
     streams: Streams,
@@ -220,7 +220,7 @@ def _grow(
     return search_on(games[0], streams, index, exploration, nodes, scratch, prover, first, stop, failures)
 
 
-@jit
+@jit(counted=False)
 def _best(games: Records, nodes: Records) -> int:
     return most_visited(games[0], nodes)
 

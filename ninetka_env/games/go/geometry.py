@@ -37,13 +37,13 @@ FILE_NAMES = "ABCDEFGHJKLMNOPQRST"
 _SIZES = range(SMALLEST, LARGEST + 1)
 
 
-@jit
+@jit(counted=False)
 def wide(number: Any) -> int:
     """Return a number of any integer type as int64: functions are compiled once for each type that they meet."""
     return np.int64(number)  # type: ignore[return-value]  # int(..) would leave the type as it is
 
 
-@jit
+@jit(counted=False)
 def first_row(points: int) -> int:
     """Return where the board of so many points begins in the tables of points."""
     size = int(np.sqrt(points))  # the compiler knows the result

@@ -56,13 +56,16 @@ PLANE_COUNTS = tuple(table[-1].first + table[-1].number for table in (STANDARD, 
 
 LATE_PLIES = 16
 
-_STONES, _OWN, _OTHER, _KO, _LAST, _PASSED, _BLACK, _TO_MOVE, _LATE, _AHEAD = (planes.first for planes in STANDARD)
-_HISTORY, _BLACK_TO_MOVE = 7, ALPHAZERO[-1].first
+# For plain ints, numba would compile what they are given to one by one.
+_STONES, _OWN, _OTHER, _KO, _LAST, _PASSED, _BLACK, _TO_MOVE, _LATE, _AHEAD = (
+    np.int64(planes.first) for planes in STANDARD
+)
+_HISTORY, _BLACK_TO_MOVE = 7, np.int64(ALPHAZERO[-1].first)
 
 Tensor = npt.NDArray[np.int8]
 
 
-@jit
+@jit(counted=False)
 def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
     """Draw the planes that the game has by its options, as seen by `viewer`, into `planes`, (C * points,) int8."""
     if game.planes:
@@ -71,7 +74,7 @@ def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
         _write_standard(game, viewer, planes)
 
 
-@jit
+@jit(counted=False)
 def _write_alphazero(game: Record, viewer: int, planes: Tensor) -> None:
     for seat in range(2):
         colour, first = seat + 1, (_HISTORY + 1) * (seat != viewer)
@@ -81,7 +84,7 @@ def _write_alphazero(game: Record, viewer: int, planes: Tensor) -> None:
     _fill(game, planes, _BLACK_TO_MOVE, game.to_move == 0)
 
 
-@jit
+@jit(counted=False)
 def _write_standard(game: Record, viewer: int, planes: Tensor) -> None:
     own, on = viewer + 1, not is_over(game)
     _write_stones(game, own, planes, _STONES)
@@ -99,7 +102,7 @@ def _write_standard(game: Record, viewer: int, planes: Tensor) -> None:
     _fill(game, planes, _AHEAD, _leads(game, viewer))
 
 
-@jit
+@jit(counted=False)
 def _write_stones(game: Record, colour: int, planes: Tensor, plane: int) -> None:
     """Mark the stones of a colour (comparing int8 with int8 is what lets this loop vectorise)."""
     points, cell = len(game.empty), np.int8(colour)
@@ -108,7 +111,7 @@ def _write_stones(game: Record, colour: int, planes: Tensor, plane: int) -> None
         target[point] = game.board[point] == cell
 
 
-@jit
+@jit(counted=False)
 def _write_trail(game: Record, colour: int, ago: int, planes: Tensor, plane: int) -> None:
     """Mark the stones of a colour `ago + 1` turns ago."""
     points, mask, cell = len(game.empty), np.uint16(3 << 2 * ago), np.uint16(colour << 2 * ago)
@@ -117,7 +120,7 @@ def _write_trail(game: Record, colour: int, ago: int, planes: Tensor, plane: int
         target[point] = np.uint16(game.trail[point] & mask) == cell
 
 
-@jit
+@jit(counted=False)
 def _fill(game: Record, planes: Tensor, plane: int, value: bool) -> None:
     points, number = len(game.empty), np.int8(value)
     target = planes[plane * points : (plane + 1) * points]
@@ -125,7 +128,7 @@ def _fill(game: Record, planes: Tensor, plane: int, value: bool) -> None:
         target[point] = number
 
 
-@jit
+@jit(counted=False)
 def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
     """Mark the stones of each chain in the plane of its liberties."""
     points, counts, kinds = len(game.empty), scratch(), scratch()
@@ -137,7 +140,7 @@ def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
         _write_kind(points, kinds, (3 - own) << 2 | count, planes, _OTHER + count - 1)
 
 
-@jit
+@jit(counted=False)
 def _count_liberties(game: Record, counts: Bytes) -> None:
     """Count liberties, up to 3, into the place of each chain's head: an empty point is one of all chains beside it.
 
@@ -161,7 +164,7 @@ def _count_liberties(game: Record, counts: Bytes) -> None:
     counts[points] = 0
 
 
-@jit(inline=True)
+@jit(inline=True, counted=False)
 def _write_kind(points: int, kinds: Bytes, kind: int, planes: Tensor, plane: int) -> None:
     """Mark the points of a kind (the compiler vectorises the loop only where it sees the size of the board)."""
     target, wanted = planes[plane * points : (plane + 1) * points], np.uint8(kind)
@@ -169,7 +172,7 @@ def _write_kind(points: int, kinds: Bytes, kind: int, planes: Tensor, plane: int
         target[point] = kinds[point] == wanted
 
 
-@jit
+@jit(counted=False)
 def _write_ko(game: Record, planes: Tensor) -> None:
     points = len(game.empty)
     if game.ko_point >= 0:
@@ -181,7 +184,7 @@ def _write_ko(game: Record, planes: Tensor) -> None:
                 planes[_KO * points + point] = 1
 
 
-@jit
+@jit(counted=False)
 def _write_last(game: Record, planes: Tensor) -> None:
     points = len(game.empty)
     if game.last >= 0:
@@ -190,7 +193,7 @@ def _write_last(game: Record, planes: Tensor) -> None:
         planes[(_LAST + 1) * points + game.before_last] = 1
 
 
-@jit
+@jit(counted=False)
 def _leads(game: Record, viewer: int) -> bool:
     """Tell whether the viewer has more points, whoever may have resigned."""
     black, white = points_of(game)

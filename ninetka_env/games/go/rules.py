@@ -90,7 +90,7 @@ def record_type(size: int, superko: bool = False) -> np.dtype[Any]:
     return _TYPES[size, superko]
 
 
-@jit
+@jit(counted=False)
 def clear(game: Record) -> None:
     """Make `game` an empty board with seat 0 to move; its options stay as they are."""
     points = len(game.empty)
@@ -117,19 +117,19 @@ def clear(game: Record) -> None:
 # What is legal
 
 
-@jit
+@jit(counted=False)
 def is_over(game: Record) -> bool:
     """Tell whether two passes in a row, the limit of plies or a resignation have ended the game."""
     return game.passes >= 2 or game.plies >= game.max_plies or game.resigned != 0
 
 
-@jit
+@jit(counted=False)
 def num_actions(game: Record) -> int:
     """Return the number of points, and one more for the pass, and one for resigning where that is an action."""
     return len(game.empty) + 1 + int(game.allow_resign)
 
 
-@jit
+@jit(counted=False)
 def is_legal(game: Record, action: int) -> bool:
     """Tell whether the seat to move may play `action`; any int is a fair question."""
     if action < 0 or action >= num_actions(game) or is_over(game):
@@ -151,14 +151,13 @@ def is_suicide(game: Record, point: int) -> bool:
     if game.crowd[point] < 4:
         return False
     row, own = first_row(len(game.empty)) + point, game.to_move + 1
+    breathes = False  # one question at the end: four on the way would be answered by chance
     for k in range(4):
-        cell = game.board[NEIGHBOURS[row, k]]
-        if cell != WALL:
-            head = game.chain[NEIGHBOURS[row, k]]
-            last_liberty = game.liberties[head] == touching(game, row, head)
-            if last_liberty != (cell == own):
-                return False
-    return True
+        neighbour = NEIGHBOURS[row, k]
+        head = game.chain[neighbour]
+        last_liberty = game.liberties[head] == touching(game, row, head)  # never off the board
+        breathes |= last_liberty != (game.board[neighbour] == own)
+    return not breathes
 
 
 @jit(counted=False)
@@ -177,9 +176,13 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
             point = wide(game.empty[place])
             mask[point] = may_place(game, point)
         return
-    for place in range(game.num_empty):
-        point = wide(game.empty[place])
-        if game.crowd[point] == 4:
+    for first in range(0, points, 64):
+        shut = 0  # as bits: only points without an empty neighbour can be suicide
+        for k in range(min(64, points - first)):
+            shut |= int((game.board[first + k] == 0) & (game.crowd[first + k] == 4)) << k
+        while shut:
+            point = first + lowest(shut)
+            shut &= shut - 1
             mask[point] = not is_suicide(game, point)
     if game.ko_point >= 0:
         mask[game.ko_point] = 0

@@ -30,7 +30,7 @@ _OFFSET = 32
 """Where the board begins in scratch room, so that one can look a rank below it."""
 
 
-@jit
+@jit(counted=False)
 def winner_of(game: Record) -> int:
     """Return the seat with more points as the board stands, or `DRAWN`; after a resignation, the other seat."""
     if game.resigned:
@@ -41,7 +41,7 @@ def winner_of(game: Record) -> int:
     return int(2 * black < 2 * white + game.komi)
 
 
-@jit
+@jit(counted=False)
 def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
     """Write the points of Black, and those of White with the komi, into `scores`, (2,) of floats."""
     black, white = points_of(game)
@@ -49,7 +49,7 @@ def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
     scores[1] = white + game.komi / 2
 
 
-@jit
+@jit(counted=False)
 def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
     """Write (own score - other score) / points of the board, at most 1, (2,) float32; all after a resignation."""
     black, white = points_of(game)
@@ -60,7 +60,7 @@ def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
     rewards[1] = -lead
 
 
-@jit
+@jit(counted=False)
 def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
     """Write the seat whose stone or territory each point is, (points,) int8; -1 where nobody's."""
     reach = scratch()
@@ -70,7 +70,7 @@ def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
         targets[point] = 0 if who == BLACK else 1 if who == WHITE else -1
 
 
-@jit
+@jit(counted=False)
 def points_of(game: Record) -> tuple[int, int]:
     """Return the points of Black and of White, without komi, by the way of counting that the game has."""
     reach = scratch()
@@ -85,7 +85,7 @@ def points_of(game: Record) -> tuple[int, int]:
     return int(black) + _besides(game, 0), int(white) + _besides(game, 1)
 
 
-@jit
+@jit(counted=False)
 def _besides(game: Record, seat: int) -> int:
     """Return what a way of counting other than by area adds to the area of a seat."""
     stones = 0
@@ -95,7 +95,7 @@ def _besides(game: Record, seat: int) -> int:
     return game.captured[seat] - stones
 
 
-@jit
+@jit(counted=False)
 def _write_reach(game: Record, reach: Bytes) -> None:
     """Write the colours of the stones on or around each point: codes of cells, 3 for both, from `_OFFSET` on.
 
@@ -109,11 +109,14 @@ def _write_reach(game: Record, reach: Bytes) -> None:
     for point in range(points):
         here[point] = game.board[point]
         empty[point] = 255 if game.board[point] == 0 else 0
-    while _spread(points, empty, reach, spread):
-        _spread(points, empty, spread, reach)
+    changed, room = 1, (points + 31) // 32 * 32
+    while changed:
+        changed = _spread(points, empty, reach, spread)
+        for place in range(_OFFSET, _OFFSET + room):
+            reach[place] = spread[place]
 
 
-@jit(inline=True)
+@jit(inline=True, counted=False)
 def _spread(points: int, empty: Bytes, old: Bytes, new: Bytes) -> int:
     """Let colours spread to neighbouring empty points; return 0 if nothing changes.
 

@@ -87,7 +87,7 @@ OPTIONS = (
 """The options of the game; compiled code knows each as an int."""
 
 
-@jit
+@jit(counted=False)
 def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
     """Start a game; nothing is drawn from the streams. See `OPTIONS`."""
     game.komi, game.ko, game.scoring, game.handicap = options[0], options[1], options[2], 0
@@ -100,10 +100,10 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
         see(game, hash_of(game))
 
 
-@jit
+@jit(counted=False)
 def _give_handicap(game: Record, stones: int) -> None:
     """Put black stones on the first so many of `HANDICAP_POINTS`, with White to move."""
     for point in HANDICAP_POINTS[:stones]:
-        put(game, wide(point), BLACK)
+        put(game, wide(point), wide(BLACK))
     game.handicap = stones
     game.to_move = 1
