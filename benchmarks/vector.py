@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Row, has, one_core, rates, write_rows
+from benchmarks.measure import Row, has, rates, write_on_one_core, write_rows
 from ninetka_agents.random_agent import RandomAgent
 from ninetka_env import ninetka_v0
 from ninetka_env.api.vector import GameVectorEnv
@@ -59,22 +58,16 @@ def pgx_hex(num_envs: int) -> Callable[[], int]:
 
 def main() -> None:
     """Measure one core first, then two."""
-    one_core_rows()
+    write_on_one_core(one_core_rows)
     write_rows(two_core_rows())
 
 
-def one_core_rows() -> None:
-    """Measure on one core, for every number of players, in a process of its own."""
-    pid = os.fork()
-    if pid:
-        os.waitpid(pid, 0)
-        return
-    one_core()
+def one_core_rows() -> Iterator[Row]:
+    """Measure on one core, for every number of players."""
     for n in (2, 3, 4):
         (ours,) = rates(random_play(ninetka_v0.vector_env(1024, n, num_threads=1)))
         target = 8e6 if n == 2 else None
-        write_rows([Row(f"batched random play, 1024 games of {n}, one core", "plies/s", ours, target=target)])
-    os._exit(0)
+        yield Row(f"batched random play, 1024 games of {n}, one core", "plies/s", ours, target=target)
 
 
 def two_core_rows() -> Iterator[Row]:

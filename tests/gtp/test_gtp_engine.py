@@ -177,6 +177,7 @@ def test_genmove_plays_for_either_colour_and_reg_genmove_does_not(wire):
         assert wire.session.game == before
 
 
+@pytest.mark.filterwarnings("ignore:game 1. the turn before move 3 is left out")
 def test_loadsgf(wire, tmp_path):
     file = tmp_path / "game.sgf"
     file.write_text("(;GM[1]FF[4]SZ[9]KM[5.5]RE[B+R];B[ee];W[gc];W[cg](;B[];W[gg])(;B[aa]))")
@@ -298,6 +299,46 @@ def test_a_kept_tree_goes_on_from_move_to_move():
         wire.ask("play w pass")
         wire.ask("genmove b")  # the game goes on
     assert visits[0] > 200 >= visits[1]
+
+
+def test_an_engine_without_hope_resigns_at_the_third_turn():
+    wire = Wire(SEARCH, "go:komi=81", resign_below=0.05)
+    assert [wire.ask(f"genmove {colour}") == "resign" for colour in "bwbwb"] == [False] * 4 + [True]
+    before = wire.session.game
+    assert wire.ask("kata-genmove_analyze b 100").split("\n")[-1] == "play resign"
+    assert wire.ask("reg_genmove b") != "resign"
+    assert wire.session.game is before  # resigning changes nothing
+    assert wire.ask("genmove w") != "resign"
+    wire.ask("undo")
+    assert wire.ask("genmove b") != "resign"  # three turns of this game, in a row
+    assert [wire.ask("kgs-genmove_cleanup b") for _ in range(4)].count("resign") == 0
+    never = Wire("mcts:simulations=20", "go:komi=81")
+    assert [never.ask("genmove b") for _ in range(5)].count("resign") == 0
+
+
+def test_an_engine_that_ponders_stops_for_every_command():
+    wire, visits = Wire(f"{SEARCH},rave,reuse", ponders=True), []
+
+    def read():
+        """Send a command when the tree has grown by more than what a command may; then another, and the end."""
+        thinker = wire.session.thinker
+        if not visits:
+            visits.append(0)
+            return b"1 genmove b\n"
+        start = time.monotonic()
+        while thinker._tree is None or (visits[-1] < 400 and time.monotonic() < start + 60):
+            time.sleep(0.01)
+            visits.append(int(thinker._tree.nodes[0].visits) if thinker._tree else 0)
+        return next(rest)
+
+    rest = iter([b"2 name\n", b"3 play w pass\n", b""])
+    wire.engine.serve(read)
+    assert visits[-1] >= 400  # twice what it may think about a move
+    assert re.fullmatch(r"=1 \S+\n\n=2 ninetka\n\n=3\n\n", "".join(wire.written))
+    assert list(wire.session.ponder()) == []  # it is its own turn
+    for agent in ("random", SEARCH, f"{SEARCH},rave"):
+        with pytest.raises(ValueError, match="cannot ponder: expected one that keeps its tree"):
+            Wire(agent, ponders=True)
 
 
 def test_final_score_and_status(wire):
@@ -483,6 +524,8 @@ def test_a_process_ends_with_its_input_or_when_nobody_reads():
         (("--agent", "mcts:simulations=0"), "error: simulations=0: expected an integer of at least 1"),
         (("--game", "ninetka"), "error: game='ninetka': the Go Text Protocol is for go\n"),
         (("--game", "go:komi=x"), "error: komi='x': expected"),
+        (("--ponder", "--agent", "random"), "error: agent 'random' cannot ponder: expected one that keeps its tree"),
+        (("--resign", "5"), "error: resign=5.0: expected a share of wins, 0 to 1\n"),
         (("--log", "/nowhere/x.log"), "error: /nowhere/x.log: No such file or directory\n"),
     ],
 )

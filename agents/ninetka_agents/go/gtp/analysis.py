@@ -140,9 +140,7 @@ def genmove_analyze(form: Form, session: Session, arguments: Words) -> Iterator[
             shown = spent
     yield info_line(game, find_candidates(tree), request, form)
     session.clock.spend(request.seat, time.monotonic() - start)
-    action = tree.best()
-    session.play(request.seat, action)
-    yield f"play {write_move(action, session.size)}"
+    yield f"play {write_move(session.play_or_resign(request.seat, tree.best()), session.size)}"
 
 
 for _prefix, _form in FORMS.items():
