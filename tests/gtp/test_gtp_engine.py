@@ -302,7 +302,8 @@ def test_a_kept_tree_goes_on_from_move_to_move():
 
 
 def test_an_engine_without_hope_resigns_at_the_third_turn():
-    wire = Wire(SEARCH, "go:komi=81", resign_below=0.05)
+    options = "go:komi=81,max_plies=40"  # nobody can have all points so soon
+    wire = Wire(SEARCH, options, resign_below=0.05)
     assert [wire.ask(f"genmove {colour}") == "resign" for colour in "bwbwb"] == [False] * 4 + [True]
     before = wire.session.game
     assert wire.ask("kata-genmove_analyze b 100").split("\n")[-1] == "play resign"
@@ -312,7 +313,7 @@ def test_an_engine_without_hope_resigns_at_the_third_turn():
     wire.ask("undo")
     assert wire.ask("genmove b") != "resign"  # three turns of this game, in a row
     assert [wire.ask("kgs-genmove_cleanup b") for _ in range(4)].count("resign") == 0
-    never = Wire("mcts:simulations=20", "go:komi=81")
+    never = Wire(SEARCH, options)
     assert [never.ask("genmove b") for _ in range(5)].count("resign") == 0
 
 

@@ -325,7 +325,7 @@ def gtp(
     resign: Annotated[
         float, typer.Option("--resign", metavar="SHARE", help="Resign below this share of wins; 0: never.")
     ] = 0.05,
-    ponder: Annotated[bool, typer.Option("--ponder", help="Think while the opponent does; the agent needs reuse.")] = False,
+    ponder: Annotated[bool, typer.Option("--ponder", help="Think while the opponent does; needs reuse.")] = False,
 ) -> None:
     """Play Go for a program that speaks the Go Text Protocol, such as Sabaki: an engine on stdin and stdout."""
     with failing("engines"):
