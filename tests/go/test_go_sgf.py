@@ -203,6 +203,7 @@ def test_two_turns_of_one_colour():
         ("(;SZ[9]CA[rot13])", r"CA\['rot13'\]"),
         ("(;SZ[9]AB[aa]AW[aa])", "AW: two stones on A9"),
         ("(;SZ[9]AB[tt])", "AB.*expected a point"),
+        ("(;SZ[9]AW[aa:a1])", "game 1: AW: no point 'a1': expected two letters of a..i"),
         ("(;SZ[9]AW[aa]AB[ab][ba])", "A9: the chain there has no liberty"),
         ("(;SZ[9];B[aa];AB[bb])", "after move 1: AB sets up stones"),
         ("(;SZ[9];B[aa]W[bb])", "move 1: expected one move in a node"),

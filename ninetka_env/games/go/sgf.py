@@ -221,7 +221,10 @@ class _Setup:
 def _points(values: Iterable[str], size: int, name: str) -> Iterator[int]:
     """Yield the points of a list, in which `aa:cc` stands for a rectangle."""
     for value in values:
-        corners = [from_sgf(corner.strip(), size) for corner in value.split(":")]
+        try:
+            corners = [from_sgf(corner.strip(), size) for corner in value.split(":")]
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
         if size * size in corners or len(corners) > 2:
             raise ValueError(f"{name}[{quote(value)}]: expected a point")
         ranks, files = zip(*(divmod(corner, size) for corner in corners), strict=True)
