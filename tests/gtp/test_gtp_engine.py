@@ -318,23 +318,22 @@ def test_an_engine_without_hope_resigns_at_the_third_turn():
 
 
 def test_an_engine_that_ponders_stops_for_every_command():
-    wire, visits = Wire(f"{SEARCH},rave,reuse", ponders=True), []
+    wire, visits = Wire(f"{SEARCH},rave,reuse", ponders=True), [0]
+    wire.ask("genmove b")  # compiles what is needed
+    wire.ask("undo")
+    wire.written.clear()
 
     def read():
-        """Send a command when the tree has grown by more than what a command may; then another, and the end."""
-        thinker = wire.session.thinker
-        if not visits:
-            visits.append(0)
-            return b"1 genmove b\n"
-        start = time.monotonic()
-        while thinker._tree is None or (visits[-1] < 400 and time.monotonic() < start + 60):
+        """Send a command when the tree has grown by more than thinking about a move makes it."""
+        end = time.monotonic() + 60
+        while visits[-1] < 1000 and time.monotonic() < end and len(lines) == 3:
             time.sleep(0.01)
-            visits.append(int(thinker._tree.nodes[0].visits) if thinker._tree else 0)
-        return next(rest)
+            visits.append(int(wire.session.thinker._tree.nodes[0].visits))
+        return lines.pop(0)
 
-    rest = iter([b"2 name\n", b"3 play w pass\n", b""])
+    lines = [b"1 genmove b\n", b"2 name\n", b"3 play w pass\n", b""]
     wire.engine.serve(read)
-    assert visits[-1] >= 400  # twice what it may think about a move
+    assert visits[-1] >= 1000
     assert re.fullmatch(r"=1 \S+\n\n=2 ninetka\n\n=3\n\n", "".join(wire.written))
     assert list(wire.session.ponder()) == []  # it is its own turn
     for agent in ("random", SEARCH, f"{SEARCH},rave"):
