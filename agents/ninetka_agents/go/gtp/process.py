@@ -144,7 +144,7 @@ class EngineProcess:
             line = self._lines.get()
             if line is None:
                 self._lines.put(None)
-            elif _ANSWER.match(line.strip()):
+            elif self._asked and _ANSWER.match(line.strip()):
                 raise EngineError(f"answered {self._asked} more than once")
 
     def _read_answer(self, told: str) -> str:
