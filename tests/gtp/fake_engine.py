@@ -65,7 +65,7 @@ for line in sys.stdin:
         break
     if deed == "noisy":
         print("?? noise\n\n=== more of it ===\n")
-        sys.stderr.write("complaint\n" * 20_000 + "x" * 200_000)
+        sys.stderr.write("complaint\n" * 2_000 + "x" * 200_000)
         sys.stderr.flush()
     if deed == "slow":
         for letter in f"{answer}\n\n":

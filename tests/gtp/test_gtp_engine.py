@@ -15,6 +15,7 @@ from wire import Wire
 from ninetka_agents import make_agent
 from ninetka_agents.go.gtp.clock import LAG, Clock
 from ninetka_agents.go.gtp.protocol import MAX_LINE, read_lines
+from ninetka_agents.search.rave import RaveTree
 from ninetka_env.games.go.game import Game
 
 SEARCH = "mcts:simulations=200"
@@ -269,6 +270,19 @@ def test_a_search_obeys_the_clock():
     for bad in ("time_settings 1 2", "time_settings -1 0 0", "time_settings a b c", "time_left x 1 1", "time_left b 1",
                 "kgs-time_settings", "kgs-time_settings byoyomi 1", "kgs-time_settings none_at_all"):  # fmt: skip
         wire.fail(bad)
+
+
+def test_nothing_is_compiled_while_a_clock_runs(monkeypatch):
+    """The first move asks a tree for nothing that it was not asked for before."""
+    wire, asked = Wire(f"{SEARCH},rave,reuse"), set()
+    for name in ("begin", "grow", "best", "children", "go_on"):
+        method = getattr(RaveTree, name)
+        monkeypatch.setattr(RaveTree, name, lambda *args, _of=(name, method): (asked.add(_of[0]), _of[1](*args))[1])
+    wire.session.thinker.warm_up(wire.session.game)
+    warm = asked.copy()
+    for line in ("genmove b", "play w pass", "kata-genmove_analyze b 100"):
+        wire.ask(line)
+    assert asked == warm == {"begin", "grow", "best", "children", "go_on"}
 
 
 def test_a_search_without_a_clock_plays_as_the_agent_does(searching):

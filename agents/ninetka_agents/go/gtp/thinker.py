@@ -15,6 +15,7 @@ import numpy as np
 
 from ninetka_agents.agent import Forfeit, Player, game_streams, make_agent
 from ninetka_agents.go.gtp.protocol import GtpError
+from ninetka_agents.search.candidates import find_candidates
 from ninetka_agents.search.mcts import CHUNK, MctsAgent, Tree
 from ninetka_agents.search.rave import RaveTree
 from ninetka_agents.search.tree import MOST_SIMULATIONS
@@ -63,9 +64,13 @@ class Thinker:
         return isinstance(self._agent, MctsAgent)
 
     def warm_up(self, game: Game) -> None:
-        """Compile what games of this kind need, before clocks run."""
+        """Compile all that moves in games of this kind need, before clocks run; forget the game that was played."""
         if self.can_analyse:
-            next(self.watch(game, lambda: True, 1.0))
+            tree = next(self.watch(game, lambda: True, 1.0))
+            find_candidates(tree)
+            if self._tree is not None and isinstance(tree, RaveTree):
+                tree.go_on(tree.best())
+            self.close()
 
     def choose(self, game: Game, seconds: float | None, interrupted: Callable[[], bool]) -> int:
         """Return an action for the seat to move, or the one after the pass to resign.
