@@ -1,25 +1,87 @@
-"""9 x 9 Go beside its peers: batches, playouts, the PettingZoo loop, and how long GNU Go thinks."""
+"""9 x 9 Go beside its peers: batches, playouts, search, the PettingZoo loop, size and start; how long GNU Go thinks."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import time
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks import go_peers
 from benchmarks.aec import random_game
-from benchmarks.measure import Row, has, one_core, rates, write_rows
+from benchmarks.measure import Row, has, on_one_core, rates, write_rows
+from benchmarks.search import spiel_mcts
+from benchmarks.startup import seconds
 from benchmarks.vector import random_play
+from ninetka_agents.search import rave, uct
 from ninetka_env import go_v0
 from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.jit import jit
+from ninetka_env.core.registry import load_variant
 from ninetka_env.core.verbs import Records, playout, plies
 
-TARGETS = {"standard": 2e6, "alphazero": 4e6}
-GNU_GO = ("gnugo", "--mode", "gtp", "--chinese-rules", "--capture-all-dead")
+REACH = {"alphazero": (4e6, 7e6), "standard": (2e6, 3.5e6)}
+"""Plies a second by planes, with one thread and with two."""
+SIMULATIONS = 10_000
+FIRST_STEP = "from ninetka_env import go_v0 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(24); e.last()"
+MEMORY = """
+import sys
+import numpy as np
+from ninetka_agents import make_agent
+from ninetka_env import go_v0
+make_agent(sys.argv[1], "go").act(go_v0.Game.new().records, np.random.default_rng(0))
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+"""Prints the most memory it ever had, in kB, as Linux tells it; `getrusage` would count that of its parent, too."""
+SPIEL_MISSING = "OpenSpiel: pip install open-spiel"
+PGX_MISSING = "pgx: pip install pgx"
+
+
+# One core
+
+
+def one_core_rows() -> Iterator[Row]:
+    """Measure on one core, alternating with the peers that are installed."""
+    for planes, (target, _) in REACH.items():
+        (ours,) = rates(batch(planes, 1))
+        yield Row(f"{play_of(planes)}, one core", "plies/s", ours, target=target)
+    what = f"{play_of('alphazero')}, one core"
+    yield beside(what, "plies/s", batch("alphazero", 1), "pyspiel", go_peers.openspiel,
+                 "OpenSpiel go in Python, tensor and mask", SPIEL_MISSING)  # fmt: skip
+    yield beside(what, "plies/s", batch("alphazero", 1), "pgx", go_peers.pgx, "pgx go_9x9, one core", PGX_MISSING)
+    yield from search_rows()
+    yield from aec_rows()
+    yield from gnu_go_rows()
+
+
+def play_of(planes: str) -> str:
+    """Return the name of the rows of batched play."""
+    return f"Go, batched random play, 1024 games, {planes} planes"
+
+
+def batch(planes: str, threads: int) -> Callable[[], int]:
+    """Return a function that plays random plies in 1,024 games."""
+    return random_play(go_v0.vector_env(1024, planes=planes, num_threads=threads))
+
+
+def beside(
+    what: str,
+    unit: str,
+    ours: Callable[[], int],
+    module: str,
+    peer: Callable[[], Callable[[], int]],
+    name: str,
+    missing: str,
+    target: float | None = None,
+) -> Row:
+    """Measure ours alternating with a peer of a module, or alone, with a word on how the peer is installed."""
+    if not has(module):
+        return Row(what, unit, rates(ours)[0], target=target, note=f"not installed is {missing}")
+    mine, theirs = rates(ours, peer())
+    return Row(what, unit, mine, theirs, name, target)
 
 
 @jit
@@ -46,114 +108,89 @@ def playouts() -> tuple[Callable[[], int], Callable[[], float]]:
     return run, lambda: played[1] / played[0]
 
 
-def openspiel() -> Callable[[], int]:
-    """Return a function that plays one random game of OpenSpiel's with tensor and mask, and counts its plies."""
-    import pyspiel
-
-    game, rng = pyspiel.load_game("go(board_size=9,komi=7.0)"), np.random.default_rng(0)
-
-    def run() -> int:
-        state, moves = game.new_initial_state(), 0
-        while not state.is_terminal():
-            state.observation_tensor(state.current_player())
-            legal = np.flatnonzero(state.legal_actions_mask())
-            state.apply_action(int(legal[int(rng.random() * len(legal))]))
-            moves += 1
-        return moves
-
-    return run
-
-
-def pgx(num_envs: int = 1024) -> Callable[[], int]:
-    """Return a function that plays a random ply in each of many games of pgx's (JAX on the CPU, all cores it finds)."""
-    import jax
-    import pgx
-
-    env = pgx.make("go_9x9")
-    step = pgx.experimental.wrappers.auto_reset(env.step, env.init)
-
-    def random_step(state: Any, key: Any) -> tuple[Any, Any]:
-        keys = jax.random.split(key)
-        logits = jax.numpy.log(state.legal_action_mask.astype(float))
-        action = jax.random.categorical(keys[0], logits, axis=1)
-        return jax.vmap(step)(state, action, jax.random.split(keys[1], num_envs)), keys[1]
-
-    jitted, key = jax.jit(random_step), jax.random.PRNGKey(0)
-    held = [jax.vmap(env.init)(jax.random.split(key, num_envs)), key]
-
-    def run() -> int:
-        held[:] = jitted(*held)
-        jax.block_until_ready(held[0].observation)
-        return num_envs
-
-    return run
-
-
-def rows() -> Iterator[Row]:
-    """Measure on one core, alternating with the peers that are installed."""
-    for planes, target in TARGETS.items():
-        (ours,) = rates(random_play(go_v0.vector_env(1024, planes=planes, num_threads=1)))
-        yield Row(f"Go, batched random play, 1024 games, {planes} planes, one core", "plies/s", ours, target=target)
-    for name, module, make in (("OpenSpiel go, tensor and mask", "pyspiel", openspiel), ("pgx go_9x9", "pgx", pgx)):
-        if has(module):
-            ours, theirs = rates(random_play(go_v0.vector_env(1024, num_threads=1)), make())
-            yield Row("Go, batched random play, 1024 games, one core", "plies/s", ours, theirs, name)
-        else:
-            yield Row(f"Go, batched random play, {name}", "plies/s", ours, note="peer not installed")
+def search_rows() -> Iterator[Row]:
+    """Measure playouts and searches from the empty board."""
     run, length = playouts()
     (ours,) = rates(run)
     yield Row("Go, uniform playouts", "playouts/s", ours, target=140e3, note=f"{length():.0f} plies each")
-    yield from aec_rows()
-    yield from gnu_go_rows()
+    game, rng = go_v0.Game.new(), np.random.default_rng(0)
+
+    def plain() -> int:
+        return int(uct.search(game, SIMULATIONS, rng).visits.sum())
+
+    def strong() -> int:
+        return int(rave.search(game, SIMULATIONS, rng, heavy=True).visits.sum())
+
+    for what, ours_, target in (("UCT", plain, 120e3), ("RAVE with strong playouts", strong, 70e3)):
+        yield beside(f"Go, {what}, {SIMULATIONS} a move", "simulations/s", ours_, "pyspiel",
+                     lambda: spiel_mcts(go_peers.SPIEL, 500), "OpenSpiel C++ MCTS", SPIEL_MISSING, target)  # fmt: skip
 
 
 def aec_rows() -> Iterator[Row]:
     """Measure the PettingZoo loop beside PettingZoo's own Go."""
     from pettingzoo.classic import go_v5
 
-    for kind in ("raw_env", "env"):
+    for kind, reach in (("raw_env", 12), ("env", 5)):
         peer = getattr(go_v5, kind)(board_size=9, komi=7.5)
         ours, theirs = rates(random_game(getattr(go_v0, kind)()), random_game(peer), seconds=0.7)
-        yield Row(f"Go, AEC loop with last(), {kind}", "moves/s", ours, theirs, f"PettingZoo go_v5, {kind}")
+        name, note = f"PettingZoo go_v5, {kind}", f"reach: {reach} times"
+        yield Row(f"Go, AEC loop with last(), {kind}", "moves/s", ours, theirs, name, note=note)
 
 
 def gnu_go_rows() -> Iterator[Row]:
-    """Measure GNU Go's time a move against itself, where Debian's package is installed."""
-    program = shutil.which(GNU_GO[0], path="/usr/games:/usr/local/bin:/usr/bin")
+    """Measure GNU Go's time a move against itself, where it is installed."""
     for level in (0, 5, 10):
         what = f"GNU Go, level {level}, against itself"
-        if program is None:
-            yield Row(what, "ms/move", float("nan"), note="gnugo is not installed")
+        try:
+            took = go_peers.gnu_go(level)
+        except ValueError:
+            yield Row(what, "ms/move", float("nan"), note="not installed is GNU Go: apt-get install gnugo")
             return
-        took = gnu_go_game([program, *GNU_GO[1:], "--level", str(level)])
         yield Row(what, "ms/move", 1e3 * float(np.mean(took)), note=f"{1e3 * max(took):.0f} at most")
 
 
-def gnu_go_game(command: list[str], moves: int = 60) -> list[float]:
-    """Return how many seconds each move of a game took."""
-    took: list[float] = []
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as engine:
+# Two threads, size, memory and start
 
-        def ask(line: str) -> str:
-            assert engine.stdin is not None
-            assert engine.stdout is not None
-            print(line, file=engine.stdin, flush=True)
-            answer = engine.stdout.readline().strip()
-            engine.stdout.readline()
-            return answer
 
-        ask("boardsize 9")
-        ask("komi 7")
-        passed = 0
-        while passed < 2 and len(took) < moves:
-            begin = time.perf_counter()
-            answer = ask(f"genmove {'bw'[len(took) % 2]}")
-            took.append(time.perf_counter() - begin)
-            passed = passed + 1 if answer.endswith(("PASS", "resign")) else 0
-        ask("quit")
-    return took
+def rows() -> Iterator[Row]:
+    """Measure with two threads against one, then what whole processes take."""
+    for planes, (_, target) in REACH.items():
+        two, one = rates(batch(planes, 2), batch(planes, 1))
+        yield Row(f"{play_of(planes)}, two threads", "plies/s", two, one, "one thread", target)
+    yield beside(f"{play_of('alphazero')}, two threads", "plies/s", batch("alphazero", 2), "pgx", go_peers.pgx,
+                 "pgx go_9x9, all cores", PGX_MISSING)  # fmt: skip
+    size = load_variant("go").dtype.itemsize
+    yield Row("Go, record of one game, simple ko", "bytes", size, target=1200, lower_is_better=True)
+    if Path("/proc/self/status").exists():
+        yield from memory_rows()
+    yield from start_rows()
+
+
+def memory_rows() -> Iterator[Row]:
+    """Measure processes that search the empty board once."""
+    for spec in ("mcts:simulations=1000000,threads=1", "mcts:simulations=1000000,threads=1,rave,playouts=heavy"):
+        peak(spec.replace("1000000", "10"))  # compiling takes memory too
+        yield Row(f"Go, peak memory of {spec}", "MB", peak(spec), target=1000, lower_is_better=True)
+
+
+def peak(spec: str) -> float:
+    """Return the most memory, in MB, that a process had which searched the empty board."""
+    done = subprocess.run([sys.executable, "-c", MEMORY, spec], check=True, capture_output=True, text=True)
+    return int(done.stdout) * 1024 / 1e6
+
+
+def start_rows() -> Iterator[Row]:
+    """Measure the first step of a fresh process: compiled before, never, and on another size for the first time."""
+    seconds(FIRST_STEP, runs=1)
+    what = "Go, process to first step"
+    yield Row(f"{what}, warm cache", "s", seconds(FIRST_STEP), target=1.0, lower_is_better=True)
+    with tempfile.TemporaryDirectory() as empty:
+        cold = seconds(FIRST_STEP, runs=1, cache=empty)
+        yield Row(f"{what}, cold cache", "s", cold, target=10.0, lower_is_better=True)
+        other = seconds(FIRST_STEP.replace("env()", "env(size=13)"), runs=1, cache=empty)
+        yield Row(f"{what}, 13 x 13 for the first time", "s", other, target=10.0, lower_is_better=True)
 
 
 if __name__ == "__main__":
-    one_core()
+    on_one_core(one_core_rows())
     write_rows(rows())

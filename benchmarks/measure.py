@@ -8,6 +8,7 @@ import os
 import statistics
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
@@ -55,16 +56,21 @@ def one_core() -> None:
 
 
 def on_one_core(rows: Iterable[Row]) -> None:
-    """Print rows that a process of its own, pinned to one core, measures."""
+    """Print rows that a process of its own measures on one core, so that this one keeps all of them."""
     pid = os.fork()
     if pid:
-        _, status = os.waitpid(pid, 0)
-        if status:
-            sys.exit(os.waitstatus_to_exitcode(status))
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+            raise SystemExit(1)
         return
-    one_core()
-    write_rows(rows)
-    os._exit(0)
+    status = 1
+    try:
+        one_core()
+        write_rows(rows)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def has(module: str) -> bool:

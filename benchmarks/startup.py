@@ -23,7 +23,7 @@ SPIEL_STEP = "import pyspiel; s = pyspiel.load_game('hex').new_initial_state(); 
 
 def seconds(code: str, runs: int = 5, cache: str | None = None) -> float:
     """Return the median wall time of a fresh Python that runs `code`."""
-    environment = os.environ | ({"XDG_CACHE_HOME": cache} if cache else {})
+    environment = os.environ | ({"XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": cache} if cache else {})
     taken = []
     for _ in range(runs):
         begin = time.perf_counter()

@@ -32,7 +32,7 @@ from ninetka_env.core.files import StrPath, is_special, naming, replace_file
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.options import Choice, Option
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition
-from ninetka_env.core.sgf import MOST_BYTES, read_sgf, sgf_text
+from ninetka_env.core.sgf import read_sgf, sgf_text
 from ninetka_env.core.text import MAX_LINE, TAG, quote
 
 
@@ -67,6 +67,12 @@ def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, a
 
 def _is_sgf(path: StrPath) -> bool:
     return os.fspath(path).lower().endswith(".sgf")
+
+
+def check_form(path: StrPath, variant: Variant) -> None:
+    """Raise `ValueError` if games of a variant cannot be written in the form that a path's name asks for."""
+    if _is_sgf(path):
+        sgf_text(GameRecord(variant, (), (), 0))
 
 
 def _texts(records: Iterable[GameRecord], *, as_sgf: bool = False) -> Iterator[str]:
@@ -133,11 +139,10 @@ def read_records(source: StrPath | IO[str]) -> Iterator[GameRecord]:
 
 def _read_sgf(path: Path) -> Iterator[GameRecord]:
     with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    try:
-        yield from read_sgf(data)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        try:
+            yield from read_sgf(file)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
 
 class _Lines:

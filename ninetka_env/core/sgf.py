@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import codecs
 import importlib
+import io
+import itertools
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from sgfmill import sgf_grammar
 
@@ -28,7 +31,7 @@ Node: TypeAlias = dict[str, list[str]]
 """Properties of a node, each with its values, without escapes."""
 
 MOST_BYTES, DEEPEST = 1_000_000, 1000
-"""Longer files, and trees nested deeper, are not read."""
+"""Of a game with all its variations: longer ones, and those nested deeper, are not read."""
 
 TAGS = {
     "BR": "black_rank", "WR": "white_rank", "BT": "black_team", "WT": "white_team", "DT": "date", "EV": "event",
@@ -36,29 +39,73 @@ TAGS = {
     "SO": "source", "US": "written_by",
 }  # fmt: skip
 """Properties of the root that are kept as tags, beside the names of the players; other tags stand in `GC`."""
-RANK = re.compile(r"([1-9]|[12][0-9]|30)[kK]\??|[1-9][dD]\??")
-"""Ranks run from 30k to 1k, then from 1d to 9d."""
+RANK = re.compile(r"([1-9]|[12][0-9]|30)[kK]\??|[1-9][dD]\??|9[pP]")
+"""Ranks run from 30k to 1k, then from 1d to 9d; beyond them is the honorary 9p."""
+
+_START = re.compile(rb"\(\s*;")
+_MARK = re.compile(rb"\[(?:[^\]\\]|\\.)*+\]|[()\[]", re.DOTALL)
+"""A whole value, a bracket of a tree, or a value that goes on behind the end of what was read."""
 
 
-def read_sgf(data: bytes) -> Iterator[GameRecord]:
-    """Yield the games of a file one by one.
+def read_sgf(source: bytes | IO[bytes]) -> Iterator[GameRecord]:
+    """Yield the games of a file, or of its bytes, one by one; warn of turns that a game leaves out.
 
     Raises:
         ValueError: naming the game, and the move where one is wrong.
     """
-    if len(data) > MOST_BYTES:
-        raise ValueError(f"expected at most {MOST_BYTES} bytes")
-    _check_depth(data)
-    try:
-        trees = sgf_grammar.parse_sgf_collection(data)
-    except ValueError as error:
-        raise ValueError(f"no SGF: {error}") from None
-    for number, tree in enumerate(trees, 1):
+    texts = _game_texts(io.BytesIO(source) if isinstance(source, bytes) else source)
+    for number in itertools.count(1):
         try:
-            nodes = _decoded(list(sgf_grammar.main_sequence_iter(tree)))
-            yield _module(_game_of(nodes[0])).read(nodes)
+            if (text := next(texts, None)) is None:
+                return
+            record = _read_game(text)
         except ValueError as error:
             raise ValueError(f"game {number}: {error}") from None
+        if record.handed:
+            moves = ", ".join(str(move + 1) for move in record.handed[:5]) + ", .." * (len(record.handed) > 5)
+            warnings.warn(f"game {number}: the turn before move {moves} is left out, and not played", stacklevel=2)
+        yield record
+
+
+def _game_texts(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield what a file holds up to the end of each game, one at least; what follows the last game is none."""
+    text, found = b"", False
+    while (chunk := file.read(MOST_BYTES)) and len(text) <= MOST_BYTES:
+        text, place = text + chunk, 0
+        while end := _end_of_game(text, place):
+            yield text[place:end]
+            place, found = end, True
+        text = text[place:]
+    if not found or chunk or _START.search(text):
+        yield text
+
+
+def _end_of_game(text: bytes, place: int) -> int:
+    """Return where the first game from a place on ends, 0 if it does not."""
+    start, depth = _START.search(text, place), 0
+    for mark in _MARK.finditer(text, start.start()) if start else ():
+        sign = mark[0]
+        if sign == b"[":
+            return 0
+        depth += (sign == b"(") - (sign == b")")
+        if depth > DEEPEST:
+            raise ValueError(f"expected variations nested at most {DEEPEST} deep")
+        if depth == 0:
+            return mark.end()
+    return 0
+
+
+def _read_game(text: bytes) -> GameRecord:
+    """Return the game that a text holds."""
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"expected at most {MOST_BYTES} bytes")
+    try:
+        tree = sgf_grammar.parse_sgf_game(text)
+    except ValueError as error:
+        raise ValueError(f"no SGF: {error}") from None
+    nodes = _decoded(list(sgf_grammar.main_sequence_iter(tree)))
+    record: GameRecord = _module(_game_of(nodes[0])).read(nodes)
+    return record
 
 
 def sgf_text(record: GameRecord) -> str:
@@ -80,21 +127,13 @@ def _module(definition: Definition) -> Any:
     return importlib.import_module(definition.sgf[1])
 
 
-def _check_depth(data: bytes) -> None:
-    depth = 0
-    for mark in re.findall(rb"[()]", re.sub(rb"\[(?:\\.|[^\]\\])*\]", b"", data, flags=re.DOTALL)):
-        depth += 1 if mark == b"(" else -1
-        if depth > DEEPEST:
-            raise ValueError(f"expected variations nested at most {DEEPEST} deep")
-
-
 def _decoded(nodes: list[dict[str, list[bytes]]]) -> list[Node]:
     """Return nodes as text, by the character set that the root names; unless it does, UTF-8 or else Latin-1."""
     names = [value.decode("ascii", "replace") for value in nodes[0].get("CA", [b"UTF-8"])[:1]]
     try:
         codec = codecs.lookup(names[0])
-        "".encode(codec.name)  # not all codecs are for text
-    except LookupError:
+        b"a".decode(codec.name, "replace")  # not all codecs are for text, nor for text of others
+    except (LookupError, ValueError):
         raise ValueError(f"CA[{quote(names[0])}]: expected a known character set, such as UTF-8") from None
 
     def text(value: bytes) -> str:
@@ -159,7 +198,7 @@ def read_tags(root: Node, seats: Sequence[str], ranks: bool = False) -> dict[str
     for name, key in _tags_of(seats).items():
         text = _one_line(value_of(root, name))
         if ranks and text and name in ("BR", "WR") and not RANK.fullmatch(text):
-            raise ValueError(f"{name}[{quote(text)}]: expected a rank of 30k to 1k or 1d to 9d")
+            raise ValueError(f"{name}[{quote(text)}]: expected a rank of 30k to 1k, 1d to 9d or 9p")
         if text:
             tags[key] = text
     for line in value_of(root, "GC").split("\n"):

@@ -20,6 +20,7 @@ from ninetka_env.games.go.rules import record_type
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        ({"size": 2}, "komi=7.0: expected a multiple of 0.5 from -4 to 4 on a board of size 2, such as komi=0"),
         ({"komi": 6.25}, "komi=6.25: expected a multiple of 0.5"),
         ({"komi": 82}, "komi=82.0: expected a multiple of 0.5 from -81 to 81"),
         ({"komi": float("nan")}, "komi=nan"),

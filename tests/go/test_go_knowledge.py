@@ -9,6 +9,8 @@ import pytest
 from ninetka_agents.go.board import BOARD, cell_of, load
 from ninetka_agents.go.knowledge import add_priors, heavy_playout
 from ninetka_agents.go.patterns import EYE_OF
+from ninetka_agents.search.rave import RaveTree
+from ninetka_agents.search.rave_tree import Rules
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import load_variant
 from ninetka_env.games.go.choices import is_eye
@@ -110,3 +112,41 @@ def test_priors_prefer_what_is_urgent(moves, best):
     assert (priors[:, 1] <= priors[:, 0]).all()
     assert priors[81, 1] == 0  # nothing speaks for passing
     assert priors[:81, 1].argmax() == game.action_index(best)
+
+
+def walk(tree, game, node=0):
+    """Yield the nodes of a tree that have children, each with its position."""
+    first, count = int(tree.nodes[node]["first"]), int(tree.nodes[node]["count"])
+    if count:
+        yield tree.nodes[first : first + count], game
+    for child in range(first, first + count):
+        if tree.nodes[child]["count"]:
+            after = game.copy()
+            after.play(int(tree.nodes[child]["action"]))
+            yield from walk(tree, after, child)
+
+
+@compiled
+@pytest.mark.parametrize("ko", ["positional", "situational"])
+def test_a_tree_holds_just_what_superko_allows(ko):
+    """Playouts know simple ko alone, nodes must not; nor may what is kept of a tree."""
+    checked = forbidden = 0
+    for seed in range(6):
+        game, streams = new(f"go:size=3,komi=0,ko={ko},max_plies=60", plies=16, seed=seed), np.array([seed], np.uint64)
+        if game.is_over:
+            continue
+        tree = RaveTree(game.records, 4000, Rules(1000.0, 0.3, heavy=True, local=False))
+        tree.begin(game.records)
+        for _ in range(3):
+            tree.grow(streams, 0, 1000)
+            for children, position in walk(tree, game):
+                assert sorted(children["action"].tolist()) == position.legal_actions().tolist()
+                checked, forbidden = checked + 1, forbidden + len(position.ko_points())
+            action = tree.best()
+            assert game.legal_mask()[action]
+            game.play(action)
+            if game.is_over:
+                break
+            tree.go_on(action)
+    assert checked > 1000
+    assert forbidden > 100

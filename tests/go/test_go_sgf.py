@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from go.some_games import choose
 from sgfmill import sgf, sgf_moves
 
-from ninetka_env.api.record_files import find_record, read_records, write_records
+from ninetka_env.api.record_files import check_form, find_record, read_records, write_records
+from ninetka_env.core import sgf as core_sgf
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.record import GameRecord
@@ -74,6 +77,38 @@ def test_files_hold_several_games(tmp_path):
         write_records(path, RECORDS, append=True)
 
 
+def test_a_file_may_be_as_long_as_it_likes_if_no_game_is(monkeypatch):
+    """What is read at once may end anywhere: in a value, between a bracket and its node, in what is no game."""
+    texts = [sgf_text(record) for record in RECORDS]
+    odd = ["(;SZ[9]C[:) (; \\\\] [];B[aa](;W[bb]C[\\\\](;B[cc]))(;W[dd]))", "(\n ;SZ[9]C[\\]];B[aa])"]
+    data = " ] talk :( of (games) ".join([*odd, *texts, *odd, ""]).encode()
+    expected = [*map(read, odd), *RECORDS, *map(read, odd)]
+    longest = max(map(len, texts))
+    assert len(data) > 2 * longest
+    for most in (longest + 22, longest + 23, longest + 30, longest + 101):
+        monkeypatch.setattr(core_sgf, "MOST_BYTES", most)
+        assert list(read_sgf(io.BytesIO(data))) == expected
+    monkeypatch.setattr(core_sgf, "MOST_BYTES", longest)
+    with pytest.raises(ValueError, match=rf"game [0-9]+: expected at most {longest} bytes"):
+        list(read_sgf(data))
+
+
+def test_endless_files_are_refused():
+    class Endless(io.RawIOBase):
+        def read(self, size=-1):
+            return b"(;C[" + bytes(size - 4)
+
+    with pytest.raises(ValueError, match="game 1: expected at most 1000000 bytes"):
+        next(read_sgf(Endless()))
+
+
+def test_boards_that_files_do_not_hold_are_refused_before_a_match(tmp_path):
+    check_form(tmp_path / "games.sgf", load_variant("go:size=5"))
+    check_form(tmp_path / "games.txt", load_variant("go:size=3"))
+    with pytest.raises(ValueError, match="SGF holds boards of 5 to 19, not size 3"):
+        check_form(tmp_path / "games.sgf", load_variant("go:size=3"))
+
+
 def test_other_games_have_no_sgf(tmp_path):
     path = tmp_path / "9tka.sgf"
     path.write_text("before")
@@ -112,6 +147,9 @@ def test_rules_and_results_of_others():
     assert read("(;SZ[9]CA[shift_jis]PW[\u7881])".encode("shift_jis")).tags == {"white": "\u7881"}
     assert read("(;SZ[9]RE[B+Resign];B[ee])").event == Event("resigned", 1)
     assert read("(;SZ[9]RE[Void];B[ee])").tags == {"told": "Void"}
+    assert read("(;SZ[9]KM[]RU[]RE[]HA[]BR[9p])").final().komi == 0
+    odd = read("(;SZ[9]GC[told: by me];B[ee])")
+    assert read(sgf_text(odd)).tags == odd.tags == {"told": "by me"}
 
 
 def test_setup():
@@ -129,11 +167,13 @@ def test_setup():
 
 
 def test_two_turns_of_one_colour():
-    record = read("(;SZ[9];B[ee];B[gc];W[cc])")
+    with pytest.warns(UserWarning, match="game 1: the turn before move 2 is left out, and not played"):
+        record = read("(;SZ[9];B[ee];B[gc];W[cc])")
     assert record.handed == (1,)
     assert record.final().ply == 3
     assert [game.to_move for game in record.replay()] == [0, 1, 1, 0]
-    assert read(sgf_text(record)) == record
+    with pytest.warns(UserWarning, match="game 1"):
+        assert read(sgf_text(record)) == record
 
 
 @pytest.mark.parametrize(
@@ -152,13 +192,18 @@ def test_two_turns_of_one_colour():
         ("(;SZ[9]NK[ko=super])", "ko='super': expected one of"),
         ("(;SZ[9]NK[size=3])", "NK.*expected some of ko, scoring"),
         ("(;SZ[9]HA[3])", r"HA\['3'\]: expected a number of 2 to 9 stones, and AB"),
-        ("(;SZ[9]BR[12d])", r"BR\['12d'\]: expected a rank of 30k to 1k or 1d to 9d"),
+        ("(;SZ[9]HA[3]AB[aa][bb];W[ee])", r"HA\['3'\]"),
+        ("(;SZ[9]BR[12d])", r"BR\['12d'\]: expected a rank of 30k to 1k, 1d to 9d or 9p"),
+        ("(;SZ[9]WR[8p])", r"WR\['8p'\]: expected a rank"),
         ("(;SZ[9]PL[x]AB[aa])", r"PL\['x'\]: expected B or W"),
         ("(;SZ[9]RE[Black won])", r"RE\['Black won'\]: expected B\+2"),
         ("(;SZ[9]CA[klingon])", r"CA\['klingon'\]: expected a known character set"),
         ("(;SZ[9]CA[hex])", "CA"),
+        ("(;SZ[9]CA[idna])", r"CA\['idna'\]: expected a known character set"),
+        ("(;SZ[9]CA[rot13])", r"CA\['rot13'\]"),
         ("(;SZ[9]AB[aa]AW[aa])", "AW: two stones on A9"),
         ("(;SZ[9]AB[tt])", "AB.*expected a point"),
+        ("(;SZ[9]AW[aa:a1])", "game 1: AW: no point 'a1': expected two letters of a..i"),
         ("(;SZ[9]AW[aa]AB[ab][ba])", "A9: the chain there has no liberty"),
         ("(;SZ[9];B[aa];AB[bb])", "after move 1: AB sets up stones"),
         ("(;SZ[9];B[aa]W[bb])", "move 1: expected one move in a node"),
@@ -167,7 +212,8 @@ def test_two_turns_of_one_colour():
         ("(;SZ[9];B[aa];W[];B[];W[aa])", r"move 4: .*the game is over|two|occupied"),
         ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", r"move 4: action 72 \(A9\) is illegal for White at ply 3: suicide"),
         ("(;SZ[9])(;SZ[9];B[aa];W[aa])", "game 2: move 2"),
-        ("(" * (DEEPEST + 1), "nested at most 1000 deep"),
+        ("(;SZ[9])(;SZ[9];B[aa]", "game 2: no SGF: unexpected end"),
+        ("(;" * (DEEPEST + 1), "game 1: expected variations nested at most 1000 deep"),
         ("x" * (MOST_BYTES + 1), "at most 1000000 bytes"),
     ],
 )

@@ -45,6 +45,12 @@ for line in sys.stdin:
                 time.sleep(60)
             elif deed == "flood":
                 sys.stdout.write("= no end\n" * 200_000)
+            elif deed == "cut":
+                sys.stdout.write("= A")
+                break
+            elif deed == "endless":
+                while True:
+                    sys.stdout.write("thinking ...\n" * 1000)
             elif deed == "close":
                 os.close(1)
                 time.sleep(60)
@@ -57,4 +63,16 @@ for line in sys.stdin:
             time.sleep(60)
         print("=\n", flush=True)
         break
+    if deed == "noisy":
+        print("?? noise\n\n=== more of it ===\n")
+        sys.stderr.write("complaint\n" * 2_000 + "x" * 200_000)
+        sys.stderr.flush()
+    if deed == "slow":
+        for letter in f"{answer}\n\n":
+            sys.stdout.write(letter)
+            sys.stdout.flush()
+            time.sleep(0.001)
+        continue
+    if deed == "twice" and name == "genmove":
+        print(f"{answer}\n")
     print(f"{answer}\n", flush=True)

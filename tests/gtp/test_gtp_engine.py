@@ -15,6 +15,7 @@ from wire import Wire
 from ninetka_agents import make_agent
 from ninetka_agents.go.gtp.clock import LAG, Clock
 from ninetka_agents.go.gtp.protocol import MAX_LINE, read_lines
+from ninetka_agents.search.rave import RaveTree
 from ninetka_env.games.go.game import Game
 
 SEARCH = "mcts:simulations=200"
@@ -177,6 +178,7 @@ def test_genmove_plays_for_either_colour_and_reg_genmove_does_not(wire):
         assert wire.session.game == before
 
 
+@pytest.mark.filterwarnings("ignore:game 1. the turn before move 3 is left out")
 def test_loadsgf(wire, tmp_path):
     file = tmp_path / "game.sgf"
     file.write_text("(;GM[1]FF[4]SZ[9]KM[5.5]RE[B+R];B[ee];W[gc];W[cg](;B[];W[gg])(;B[aa]))")
@@ -270,6 +272,19 @@ def test_a_search_obeys_the_clock():
         wire.fail(bad)
 
 
+def test_nothing_is_compiled_while_a_clock_runs(monkeypatch):
+    """The first move asks a tree for nothing that it was not asked for before."""
+    wire, asked = Wire(f"{SEARCH},rave,reuse"), set()
+    for name in ("begin", "grow", "best", "children", "go_on"):
+        method = getattr(RaveTree, name)
+        monkeypatch.setattr(RaveTree, name, lambda *args, _of=(name, method): (asked.add(_of[0]), _of[1](*args))[1])
+    wire.session.thinker.warm_up(wire.session.game)
+    warm = asked.copy()
+    for line in ("genmove b", "play w pass", "kata-genmove_analyze b 100"):
+        wire.ask(line)
+    assert asked == warm == {"begin", "grow", "best", "children", "go_on"}
+
+
 def test_a_search_without_a_clock_plays_as_the_agent_does(searching):
     searching.ask("clear_board")
     searching.session.thinker._rng = np.random.default_rng(5)
@@ -298,6 +313,46 @@ def test_a_kept_tree_goes_on_from_move_to_move():
         wire.ask("play w pass")
         wire.ask("genmove b")  # the game goes on
     assert visits[0] > 200 >= visits[1]
+
+
+def test_an_engine_without_hope_resigns_at_the_third_turn():
+    options = "go:komi=81,max_plies=40"  # nobody can have all points so soon
+    wire = Wire(SEARCH, options, resign_below=0.05)
+    assert [wire.ask(f"genmove {colour}") == "resign" for colour in "bwbwb"] == [False] * 4 + [True]
+    before = wire.session.game
+    assert wire.ask("kata-genmove_analyze b 100").split("\n")[-1] == "play resign"
+    assert wire.ask("reg_genmove b") != "resign"
+    assert wire.session.game is before  # resigning changes nothing
+    assert wire.ask("genmove w") != "resign"
+    wire.ask("undo")
+    assert wire.ask("genmove b") != "resign"  # three turns of this game, in a row
+    assert [wire.ask("kgs-genmove_cleanup b") for _ in range(4)].count("resign") == 0
+    never = Wire(SEARCH, options)
+    assert [never.ask("genmove b") for _ in range(5)].count("resign") == 0
+
+
+def test_an_engine_that_ponders_stops_for_every_command():
+    wire, visits = Wire(f"{SEARCH},rave,reuse", ponders=True), [0]
+    wire.ask("genmove b")  # compiles what is needed
+    wire.ask("undo")
+    wire.written.clear()
+
+    def read():
+        """Send a command when the tree has grown by more than thinking about a move makes it."""
+        end = time.monotonic() + 60
+        while visits[-1] < 1000 and time.monotonic() < end and len(lines) == 3:
+            time.sleep(0.01)
+            visits.append(int(wire.session.thinker._tree.nodes[0].visits))
+        return lines.pop(0)
+
+    lines = [b"1 genmove b\n", b"2 name\n", b"3 play w pass\n", b""]
+    wire.engine.serve(read)
+    assert visits[-1] >= 1000
+    assert re.fullmatch(r"=1 \S+\n\n=2 ninetka\n\n=3\n\n", "".join(wire.written))
+    assert list(wire.session.ponder()) == []  # it is its own turn
+    for agent in ("random", SEARCH, f"{SEARCH},rave"):
+        with pytest.raises(ValueError, match="cannot ponder: expected one that keeps its tree"):
+            Wire(agent, ponders=True)
 
 
 def test_final_score_and_status(wire):
@@ -483,6 +538,8 @@ def test_a_process_ends_with_its_input_or_when_nobody_reads():
         (("--agent", "mcts:simulations=0"), "error: simulations=0: expected an integer of at least 1"),
         (("--game", "ninetka"), "error: game='ninetka': the Go Text Protocol is for go\n"),
         (("--game", "go:komi=x"), "error: komi='x': expected"),
+        (("--ponder", "--agent", "random"), "error: agent 'random' cannot ponder: expected one that keeps its tree"),
+        (("--resign", "5"), "error: resign=5.0: expected a share of wins, 0 to 1\n"),
         (("--log", "/nowhere/x.log"), "error: /nowhere/x.log: No such file or directory\n"),
     ],
 )

@@ -112,6 +112,9 @@ FAILURES = {
     "die": ("left", "ended at 'genmove b', exit status 1: out of luck"),
     "hang": ("time", "no answer to 'genmove b' within 3 s"),
     "close": ("left", r"ended at 'genmove b', it closed its output: seed \d+"),
+    "endless": ("time", "no answer to 'genmove b' within 3 s"),
+    "cut": ("left", r"ended at 'genmove b', exit status 0: seed \d+"),
+    "twice": ("left", r"answered 'genmove b' more than once|answered genmove with ''"),
     "flood": ("left", "answered 'genmove b' with more than 10000 lines"),
     "illegal": ("left", r"action 0 \(A1\) is illegal for Black at ply 4: the point is occupied"),
     "nonsense": ("left", "answered genmove with 'Z99'"),
@@ -135,7 +138,7 @@ def test_a_failure_ends_the_game_and_is_named(deed, monkeypatch):
     monkeypatch.setattr(processes, "GRACE", 0.2)
     kind, message = FAILURES[deed]
     game, rng = Game.new(size=5), np.random.default_rng(0)
-    player = make_agent(fake(deed, timeout=3 if deed == "hang" else 60), "go").start(game)
+    player = make_agent(fake(deed, timeout=3 if deed in ("hang", "endless") else 60), "go").start(game)
     try:
         with pytest.raises(Forfeit) as caught:
             play_against(player, game, rng)
@@ -143,6 +146,13 @@ def test_a_failure_ends_the_game_and_is_named(deed, monkeypatch):
         assert re.fullmatch(message, str(caught.value))
     finally:
         player.close()
+
+
+@pytest.mark.parametrize("deed", ["noisy", "slow"])
+def test_what_is_said_besides_and_how_slowly_does_not_matter(deed):
+    results = [play_games([make_agent(fake(one), "go")], num_games=2, game=GAME) for one in (deed, "well")]
+    assert results[0].events == {}
+    assert (results[0].actions == results[1].actions).all()
 
 
 def test_the_rest_of_the_match_is_played_and_saved(tmp_path):

@@ -18,7 +18,18 @@ NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(
     not (NODE and MODULE.is_dir()), reason="no module of Sabaki's: `make engines` installs it"
 )
-ENGINE = (sys.executable, "-m", "ninetka_train.cli", "gtp", "--agent", "mcts:simulations=50", "--seed", "1")
+ENGINE = (
+    sys.executable,
+    "-m",
+    "ninetka_train.cli",
+    "gtp",
+    "--agent",
+    "mcts:simulations=50",
+    "--seed",
+    "1",
+    "--resign",
+    "0",
+)
 
 
 @pytest.fixture(scope="module")

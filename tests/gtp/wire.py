@@ -11,9 +11,11 @@ from ninetka_env.core.registry import load_variant
 class Wire:
     """Sends a line at a time."""
 
-    def __init__(self, agent: str = "random", game: str = "go", seed: int = 0) -> None:
+    def __init__(
+        self, agent: str = "random", game: str = "go", seed: int = 0, resign_below: float = 0.0, ponders: bool = False
+    ) -> None:
         self.written: list[str] = []
-        self.session = Session(Thinker(agent, seed), load_variant(game), "1.2.3")
+        self.session = Session(Thinker(agent, seed, ponders), load_variant(game), "1.2.3", resign_below)
         self.engine = Engine(self.session, self.written.append)
 
     def send(self, line: str) -> str:

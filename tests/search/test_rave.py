@@ -12,7 +12,7 @@ import pytest
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import game_streams
-from ninetka_agents.search import mcts
+from ninetka_agents.search import mcts, rave
 from ninetka_agents.search.rave import RaveTree, search
 from ninetka_agents.search.rave_tree import Rules
 from ninetka_env.core.outcome import DRAWN
@@ -194,6 +194,14 @@ def test_it_thinks_until_the_clock_says_so(spec, monkeypatch):
 
 
 # A tree that is kept
+
+
+def test_a_tree_is_full_before_its_counts_stop_to_be_exact(monkeypatch):
+    monkeypatch.setattr(rave, "MOST_SIMULATIONS", 50)
+    game, streams = start("go:size=5"), np.zeros(1, np.uint64)
+    tree = RaveTree(game.records, 50, RULES)
+    tree.begin(game.records)
+    assert [tree.grow(streams, 0, 20) for _ in range(4)] == [True, True, False, False]
 
 
 def test_the_tree_is_kept_from_move_to_move():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +35,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names of files may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = _format_warning
     app(prog_name="ninetka")
+
+
+def _format_warning(message: object, *_: object, **__: object) -> str:
+    return f"warning: {message}\n"
 
 
 def _show_version(wanted: bool) -> None:
@@ -241,6 +247,7 @@ def _prepare(
 ) -> tuple[Settings, list[Agent]]:
     """Check everything that can be wrong before a game is played, and make the agents."""
     from ninetka_agents import make_agent
+    from ninetka_env.api.record_files import check_form
     from ninetka_env.core.files import check_writable
     from ninetka_train.judging.arena import make_settings
     from ninetka_train.judging.evaluate import check_tournament
@@ -256,6 +263,8 @@ def _prepare(
             raise ValueError(f"--json and --save-games name the same file, {json_file}")
         for path in filter(None, (json_file, games_file)):
             check_writable(path)
+        if games_file:
+            check_form(games_file, settings.variant)
         return settings, [make_agent(spec, settings.game) for spec in specs]
     except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
         fail(error)
@@ -309,17 +318,21 @@ class _SavedGames:
 def gtp(
     agent: Annotated[
         str, typer.Option("--agent", metavar="SPEC", help="Who plays, such as mcts:simulations=10000.")
-    ] = "mcts:simulations=10000",
+    ] = "mcts:simulations=10000,rave,playouts=heavy",
     game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as go:komi=6.5,ko=positional.")] = "go",
     seed: Annotated[int | None, _integer_option("--seed", help="Of the agent's random numbers.")] = None,
     log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Add what is said to this file.")] = None,
+    resign: Annotated[
+        float, typer.Option("--resign", metavar="SHARE", help="Resign below this share of wins; 0: never.")
+    ] = 0.05,
+    ponder: Annotated[bool, typer.Option("--ponder", help="Think while the opponent does; needs reuse.")] = False,
 ) -> None:
     """Play Go for a program that speaks the Go Text Protocol, such as Sabaki: an engine on stdin and stdout."""
     with failing("engines"):
         from ninetka_agents.go.gtp.engine import serve
         from ninetka_train import package_version
 
-        serve(agent, game, package_version(), seed, log)
+        serve(agent, game, package_version(), seed, log, resign, ponder)
 
 
 @app.command()

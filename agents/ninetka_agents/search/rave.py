@@ -133,7 +133,7 @@ class RaveTree:
         """Search on by so many simulations; tell whether more of them would be of use."""
         options = (self._rules, self.nodes, self._used, self.desk, self._memory)
         self._used = _grow(self._games, streams, index, *options, simulations)
-        return True
+        return int(self.nodes[0].visits) < MOST_SIMULATIONS
 
     def best(self) -> int:
         """Return the action to play."""

@@ -14,7 +14,7 @@ def _sizes(options: Values) -> Sizes:
     size = options["size"]
     points = size * size
     if abs(options["komi"]) > points:
-        expected = f"a multiple of 0.5 from -{points} to {points} on a board of size {size}"
+        expected = f"a multiple of 0.5 from -{points} to {points} on a board of size {size}, such as komi=0"
         raise ValueError(f"komi={options['komi']}: expected {expected}")
     if options["handicap"] and size != USUAL:
         raise ValueError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,9 @@ NAMES = {"area": "Chinese", "territory": "Japanese"}
 OWN = {"ko": "ko", "scoring": "scoring", "max": "max_plies", "planes": "planes", "resign": "allow_resign"}
 """The words of `NK`, and the options they tell."""
 EVENTS = {"R": "resigned", "T": "time", "F": "left"}
+RESULT = re.compile(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|[0-9]*(?:\.[0-9]+)?)", re.IGNORECASE)
+NO_WINNER = ("", "0", "draw", "jigo", "void", "?")
+"""What else `RE` may tell, in any case."""
 
 Move = tuple[int, int]
 """A seat, and the point that it places on or the pass."""
@@ -65,12 +68,14 @@ def from_sgf(name: str, size: int) -> int:
 
 
 def write(record: GameRecord) -> list[Node]:
-    """Return the nodes of a game, root first."""
+    """Return the nodes of a game, root first; `ValueError` if files do not hold boards of its size."""
     start, final = _go(record.start()), _go(record.final())
+    if start.size < SMALLEST:
+        raise ValueError(f"SGF holds boards of {SMALLEST} to {LARGEST}, not size {start.size}: give another name")
     root = new_root(GO, record)
     root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"], "RE": [final.result()], **_rules(record.variant)}
-    if "told" in record.tags and record.winner == UNFINISHED:
-        root["RE"] = [record.tags["told"]]
+    if record.winner == UNFINISHED and _is_result(told := record.tags.get("told", "")):
+        root["RE"] = [told]
     root |= _setup(start)
     game, nodes = start, [root]
     for number, action in enumerate(record.actions):
@@ -152,7 +157,7 @@ def _moves_of(node: Node, before: int, size: int) -> list[Move]:
 
 def _variant(root: Node, size: int, moves: int) -> Variant:
     """Return the variant that a root tells; the limit of plies is never too low for the moves."""
-    values: dict[str, Any] = {"size": size, "komi": _komi(value_of(root, "KM", "0"))}
+    values: dict[str, Any] = {"size": size, "komi": _komi(value_of(root, "KM") or "0")}
     values["scoring"] = RULES.get(value_of(root, "RU").lower(), SCORINGS[0])
     if moves > min(2 * size * size, MAX_PLIES):
         values["max_plies"] = min(moves + 2, MAX_PLIES)
@@ -197,7 +202,8 @@ class _Setup:
         """Return the variant with its handicap, and the first position if that is no start of a variant."""
         stones = {point: cell for point, cell in self.cells.items() if cell}
         count = len(stones)
-        if not re.fullmatch(r"|0|1|[2-9]", handicap) or (handicap > "1" and not stones):
+        blacks = [*stones.values()].count(1)
+        if not re.fullmatch(r"|[0-9]", handicap) or (handicap > "1" and blacks < int(handicap)):
             raise ValueError(f"HA[{quote(handicap)}]: expected a number of 2 to 9 stones, and AB with their points")
         first = moves[0][0] if moves else int(bool(stones) and 2 not in stones.values())
         to_move = first if self.to_move is None else self.to_move
@@ -212,17 +218,19 @@ class _Setup:
         return variant, Game.from_board(board.reshape(self.size, self.size), to_move, **options)
 
 
-def _points(values: Iterable[str], size: int, name: str) -> list[int]:
-    """Return the points of a list, in which `aa:cc` stands for a rectangle."""
-    points = []
+def _points(values: Iterable[str], size: int, name: str) -> Iterator[int]:
+    """Yield the points of a list, in which `aa:cc` stands for a rectangle."""
     for value in values:
-        corners = [from_sgf(corner.strip(), size) for corner in value.split(":")]
+        try:
+            corners = [from_sgf(corner.strip(), size) for corner in value.split(":")]
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
         if size * size in corners or len(corners) > 2:
             raise ValueError(f"{name}[{quote(value)}]: expected a point")
         ranks, files = zip(*(divmod(corner, size) for corner in corners), strict=True)
         across = range(min(files), max(files) + 1)
-        points += [size * rank + file for rank, file in itertools.product(range(min(ranks), max(ranks) + 1), across)]
-    return points
+        for rank, file in itertools.product(range(min(ranks), max(ranks) + 1), across):
+            yield size * rank + file
 
 
 def _played(record: GameRecord, moves: Sequence[Move]) -> GameRecord:
@@ -244,10 +252,15 @@ def _played(record: GameRecord, moves: Sequence[Move]) -> GameRecord:
     return replace(record, actions=tuple(actions), handed=tuple(handed)).with_result(game, unfinished=True)
 
 
+def _is_result(told: str) -> bool:
+    """Tell whether `RE` may tell this."""
+    return bool(RESULT.fullmatch(told)) or told.lower() in NO_WINNER
+
+
 def _ended(record: GameRecord, told: str) -> GameRecord:
     """Return the record with what `RE` tells beside the moves: who resigned, lost on time or left."""
-    match = re.fullmatch(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|[0-9]*(?:\.[0-9]+)?)", told, re.IGNORECASE)
-    if not match and told.lower() not in ("", "0", "draw", "jigo", "void", "?"):
+    match = RESULT.fullmatch(told)
+    if not _is_result(told):
         raise ValueError(f"RE[{quote(told)}]: expected B+2, W+0.5, B+R, W+T, B+F, 0, Void or ?")
     final = _go(record.final())
     kind = next((EVENTS[one[0].upper()] for one in match.groups()[1:] if one), None) if match else None

@@ -23,6 +23,8 @@ from ninetka_env.games.go.game import Game
 
 MOST_SHOWN = 400
 """Moves, more than a board has."""
+SHORTEST = 0.01
+"""Seconds between lines: they are long, and should not be all that the engine does."""
 IDLE = 0.02
 """Seconds between two looks for another command."""
 FLAGS = {"ownership", "rootInfo", "pvVisits", "ownershipStdev", "movesOwnership", "noResultValue"}
@@ -35,7 +37,7 @@ class Request:
 
     seat: int
     interval: float = 0.5
-    """Seconds between lines."""
+    """Seconds between lines, at least `SHORTEST`."""
     most: int = MOST_SHOWN
     ownership: bool = False
     allowed: set[int] | None = None
@@ -47,7 +49,7 @@ def read_request(session: Session, words: Words) -> Request:
     left = list(words)
     request = Request(read_colour(left.pop(0)) if left and left[0].lower() in COLOURS else session.game.to_move)
     if left and left[0].isdecimal():
-        request.interval = read_whole(left.pop(0)) / 100
+        request.interval = _read_interval(left.pop(0))
     while left:
         _read_option(session, request, left)
     return request
@@ -58,7 +60,7 @@ def _read_option(session: Session, request: Request, left: list[str]) -> None:
     key = left.pop(0)
     value = left.pop(0) if left else ""
     if key == "interval":
-        request.interval = read_whole(value) / 100
+        request.interval = _read_interval(value)
     elif key == "minmoves":
         read_whole(value)  # all moves that have been tried are shown anyway
     elif key == "maxmoves":
@@ -69,6 +71,10 @@ def _read_option(session: Session, request: Request, left: list[str]) -> None:
         _read_moves(session, request, key, value, left)
     else:
         raise GtpError(f"syntax error: {key[:20]!r}")
+
+
+def _read_interval(word: str) -> float:
+    return max(read_whole(word) / 100, SHORTEST)
 
 
 def _read_moves(session: Session, request: Request, key: str, colour: str, left: list[str]) -> None:
@@ -140,9 +146,7 @@ def genmove_analyze(form: Form, session: Session, arguments: Words) -> Iterator[
             shown = spent
     yield info_line(game, find_candidates(tree), request, form)
     session.clock.spend(request.seat, time.monotonic() - start)
-    action = tree.best()
-    session.play(request.seat, action)
-    yield f"play {write_move(action, session.size)}"
+    yield f"play {write_move(session.play_or_resign(request.seat, tree.best()), session.size)}"
 
 
 for _prefix, _form in FORMS.items():

@@ -16,7 +16,7 @@ from ninetka_agents.go.gtp.protocol import (
 from ninetka_agents.go.gtp.register import Words, command, known_commands
 from ninetka_agents.go.gtp.session import Session
 from ninetka_agents.go.status import agreed_result, find_statuses
-from ninetka_env.core.sgf import MOST_BYTES, read_sgf
+from ninetka_env.core.sgf import read_sgf
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.text import draw
 
@@ -93,16 +93,23 @@ def play(session: Session, arguments: Words) -> str:
     return ""
 
 
-@command("genmove", "kgs-genmove_cleanup", needs=1)
+@command("genmove", needs=1)
 def genmove(session: Session, arguments: Words) -> str:
-    """Choose a move for a colour and play it.
+    """Choose a move for a colour and play it, or resign."""
+    seat = read_colour(arguments[0])
+    return write_move(session.play_or_resign(seat, session.choose(seat)), session.size)
 
-    In the cleanup of KGS nothing else is asked of an engine than to capture what is dead, which it does anyway.
+
+@command("kgs-genmove_cleanup", needs=1)
+def kgs_genmove_cleanup(session: Session, arguments: Words) -> str:
+    """Choose a move and play it, in a game whose stones are to be captured before they are counted.
+
+    Nothing else is asked of an engine then than to capture what is dead, which it does anyway; the game is no more to
+    be resigned.
     """
     seat = read_colour(arguments[0])
-    action = session.choose(seat)
-    if not session.resigns(action):
-        session.play(seat, action)
+    action = min(session.choose(seat), session.size**2)
+    session.play(seat, action)
     return write_move(action, session.size)
 
 
@@ -142,7 +149,7 @@ def _positions(path: Path) -> list[Game]:
         if not path.is_file():
             raise GtpError("cannot load file: no such file")
         with path.open("rb") as file:
-            record = next(read_sgf(file.read(MOST_BYTES + 1)))
+            record = next(read_sgf(file))
         if record.variant.definition.name != Game.name:
             raise GtpError("cannot load file: no game of Go")
         return [game for game in record.replay() if isinstance(game, Game)]

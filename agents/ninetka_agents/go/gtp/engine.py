@@ -26,7 +26,7 @@ from ninetka_agents.go.gtp.protocol import (
     write_answer,
 )
 from ninetka_agents.go.gtp.register import Reply, carry_out
-from ninetka_agents.go.gtp.session import Session
+from ninetka_agents.go.gtp.session import RESIGN_BELOW, Session
 from ninetka_agents.go.gtp.thinker import Thinker
 from ninetka_env.core.registry import load_variant
 
@@ -85,10 +85,17 @@ class Engine:
         with contextlib.redirect_stdout(sys.stderr):
             self._session.thinker.warm_up(self._session.game)
             with contextlib.suppress(BrokenPipeError):  # the controller has gone
-                while (line := self._lines.get()) is not None:
+                while (line := self._next_line()) is not None:
                     self._session.interrupted = line.interrupted.is_set
                     if not self.answer(line.text):
                         return
+
+    def _next_line(self) -> _Line | None:
+        """Wait for a line, and let the agent ponder meanwhile."""
+        for _ in self._session.ponder():
+            if not self._lines.empty():
+                break
+        return self._lines.get()
 
     def _listen(self, read: Callable[[], bytes]) -> None:
         """Queue the lines with commands; an interrupt is for the last command before it, which may be under way."""
@@ -139,7 +146,15 @@ class Engine:
         self._write_out(text)
 
 
-def serve(agent: str, game: str, version: str, seed: int | None = None, log: Path | None = None) -> None:
+def serve(
+    agent: str,
+    game: str,
+    version: str,
+    seed: int | None = None,
+    log: Path | None = None,
+    resign_below: float = RESIGN_BELOW,
+    ponders: bool = False,
+) -> None:
     """Be an engine on stdin and stdout until told to quit.
 
     Args:
@@ -148,6 +163,8 @@ def serve(agent: str, game: str, version: str, seed: int | None = None, log: Pat
         version: what to answer when asked for it.
         seed: of the agent's random numbers; None draws fresh entropy.
         log: the file that the protocol of what is said is added to.
+        resign_below: the share of wins below which the agent resigns, see `session.RESIGN_BELOW`; 0 for never.
+        ponders: whether the agent thinks on while the opponent does.
 
     Raises:
         ValueError: if a spec is wrong.
@@ -156,12 +173,14 @@ def serve(agent: str, game: str, version: str, seed: int | None = None, log: Pat
     variant = load_variant(game)
     if variant.definition.name != "go":
         raise ValueError(f"game={game!r}: the Go Text Protocol is for go")
-    thinker = Thinker(agent, seed)
+    if not 0 <= resign_below <= 1:
+        raise ValueError(f"resign={resign_below}: expected a share of wins, 0 to 1")
+    thinker = Thinker(agent, seed, ponders)
     source, target = sys.stdin.fileno(), sys.stdout.fileno()
     with contextlib.ExitStack() as stack:
         stack.callback(thinker.close)
         file = stack.enter_context(log.open("a", encoding="utf-8", errors="backslashreplace")) if log else None
-        engine = Engine(Session(thinker, variant, version), partial(_write_all, target), Log(file))
+        engine = Engine(Session(thinker, variant, version, resign_below), partial(_write_all, target), Log(file))
         engine.serve(lambda: os.read(source, BYTES))
 
 

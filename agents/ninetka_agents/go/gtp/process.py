@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -26,6 +27,9 @@ GRACE = 1.0
 """Seconds that an engine has to end after `quit`."""
 BYTES = 1 << 16
 """Read at once."""
+
+_ANSWER = re.compile(r"[=?](?![=?])")
+"""How the first line of an answer begins; banners may be underlined."""
 
 
 class EngineError(Exception):
@@ -81,6 +85,7 @@ class EngineProcess:
         for thread in self._threads:
             thread.start()
         self._known: frozenset[str] | None = None
+        self._asked = ""
 
     def ask(self, name: str, *arguments: object) -> str:
         """Send a command and return the answer, without `=`.
@@ -88,8 +93,9 @@ class EngineProcess:
         Raises:
             EngineError: if the engine refuses, ends, says something else than an answer, or does not answer in time.
         """
+        self._forget_talk()
         command = write_command(name, *arguments)
-        told = repr(command.strip())
+        self._asked = told = repr(command.strip())
         try:
             assert self._process.stdin is not None
             self._process.stdin.write(command.encode())
@@ -132,12 +138,24 @@ class EngineProcess:
             else:
                 self._process.kill()
 
+    def _forget_talk(self) -> None:
+        """Forget what the engine has said unasked; it must not be an answer, or all that follow would be misread."""
+        for _ in range(self._lines.qsize()):
+            line = self._lines.get()
+            if line is None:
+                self._lines.put(None)
+            elif self._asked and _ANSWER.match(line.strip()):
+                raise EngineError(f"answered {self._asked} more than once")
+
     def _read_answer(self, told: str) -> str:
         """Return the lines of the next answer; what comes before `=` or `?` is none of it."""
         stop, lines = time.monotonic() + self._timeout, list[str]()
         while len(lines) < MOST_ANSWERED:
             try:
-                line = self._lines.get(timeout=max(stop - time.monotonic(), 0.0))
+                left = stop - time.monotonic()
+                if left <= 0:
+                    raise Empty
+                line = self._lines.get(timeout=left)
             except Empty:
                 raise EngineError(f"no answer to {told} within {self._timeout:g} s", is_late=True) from None
             if line is None:
@@ -145,7 +163,7 @@ class EngineProcess:
             line = line.strip()
             if lines and not line:
                 return "\n".join(lines)
-            if lines or line.startswith(("=", "?")):
+            if lines or _ANSWER.match(line):
                 lines.append(line)
         raise EngineError(f"answered {told} with more than {MOST_ANSWERED} lines")
 

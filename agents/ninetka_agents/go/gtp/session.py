@@ -18,20 +18,28 @@ from ninetka_env.games.go.rules import PLANE_SETS
 
 MOST_UNDONE = MAX_PLIES
 """Turns that can be taken back."""
+RESIGN_BELOW, RESIGN_TURNS = 0.05, 3
+"""An engine resigns when its simulations win less than this share so many own turns in a row: what KataGo does unless
+told otherwise (`resignThreshold`, `resignConsecTurns`)."""
 
 
 class Session:
     """One board and all that belongs to it. Methods raise `GtpError` and then have changed nothing."""
 
-    def __init__(self, thinker: Thinker, variant: Variant, version: str = "") -> None:
+    def __init__(
+        self, thinker: Thinker, variant: Variant, version: str = "", resign_below: float = RESIGN_BELOW
+    ) -> None:
         """Begin with an empty board.
 
         Args:
             thinker: who chooses moves.
             variant: the game; unless it has a limit of plies, it ends by passes alone.
             version: what the engine answers when asked for its version.
+            resign_below: see `RESIGN_BELOW`; 0 for never.
         """
         self.thinker, self.version = thinker, version
+        self._resign_below, self._hopeless = resign_below, [0, 0]
+        self._is_waiting = False
         self.clock = Clock()
         self.interrupted: Callable[[], bool] = lambda: False
         """Tells whether the command under way is to stop thinking, and answer."""
@@ -126,6 +134,7 @@ class Session:
             self.thinker.warm_up(game)
         self.game = game
         self._before: deque[Game] = deque(maxlen=MOST_UNDONE)
+        self._hopeless = [0, 0]
 
     def _apply_komi(self) -> None:
         """Let the position have the komi that was set."""
@@ -152,7 +161,7 @@ class Session:
         except ValueError:
             raise GtpError("illegal move") from None
         self._before.append(self.game)
-        self.game = game
+        self.game, self._is_waiting = game, False
         self.thinker.observe(position, action, game)
 
     def undo(self) -> None:
@@ -160,6 +169,7 @@ class Session:
         if not self._before:
             raise GtpError("cannot undo")
         self.game = self._before.pop()
+        self._hopeless = [0, 0]
         self._apply_komi()
 
     @contextmanager
@@ -173,15 +183,25 @@ class Session:
             raise
 
     def choose(self, seat: int) -> int:
-        """Return what the agent plays for a seat, within its time; `resigns` tells that it gives up."""
+        """Return what the agent plays for a seat, within its time; the action after the pass resigns."""
         start = time.monotonic()
         action = self.thinker.choose(self.turn_of(seat), self.seconds_for(seat), self.interrupted)
         self.clock.spend(seat, time.monotonic() - start)
         return action
 
-    def resigns(self, action: int) -> bool:
-        """Tell whether what was chosen is no move but a resignation, which changes nothing."""
-        return action > self.size**2
+    def play_or_resign(self, seat: int, action: int) -> int:
+        """Play what a seat has chosen, unless it resigns by that, or has seen no hope for some turns; return which."""
+        self._hopeless[seat] = self._hopeless[seat] + 1 if self.thinker.share < self._resign_below else 0
+        resign = self.size**2 + 1
+        if action == resign or self._hopeless[seat] >= RESIGN_TURNS:
+            return resign
+        self.play(seat, action)
+        self._is_waiting = True
+        return action
+
+    def ponder(self) -> Iterator[None]:
+        """Think bit by bit about the position after a move of the agent's, if it is one that ponders."""
+        return self.thinker.ponder(self.game) if self._is_waiting else iter(())
 
     def seconds_for(self, seat: int) -> float | None:
         """Return how long a seat may think now; None for as long as it likes."""

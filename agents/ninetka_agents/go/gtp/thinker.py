@@ -1,7 +1,8 @@
 """Who chooses the moves of an engine: an agent, within the time that it has, as far as it lets itself be told.
 
-A tree search is grown bit by bit, so that it can be watched, stopped by the clock and interrupted. Any other agent is
-asked as it is; one that remembers games keeps its memory as long as turns follow one another.
+A tree search is grown bit by bit, so that it can be watched, stopped by the clock and interrupted; one that keeps its
+tree may go on in it while the opponent thinks (pondering). Any other agent is asked as it is; one that remembers games
+keeps its memory as long as turns follow one another.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from ninetka_agents.agent import Forfeit, Player, game_streams, make_agent
 from ninetka_agents.go.gtp.protocol import GtpError
+from ninetka_agents.search.candidates import find_candidates
 from ninetka_agents.search.mcts import CHUNK, MctsAgent, Tree
 from ninetka_agents.search.rave import RaveTree
 from ninetka_agents.search.tree import MOST_SIMULATIONS
@@ -21,25 +23,33 @@ from ninetka_env.games.go.game import Game
 
 ENDLESS = 1e6
 """Seconds of an analysis, which has no other end than the next command."""
+MOST_PONDERED = 60.0
+"""Seconds after which pondering ends: the opponent may have gone to bed."""
 
 
 class Thinker:
     """Chooses moves."""
 
-    def __init__(self, spec: str, seed: int | None = None) -> None:
+    def __init__(self, spec: str, seed: int | None = None, ponders: bool = False) -> None:
         """Make the agent.
 
         Args:
             spec: of the agent; see `ninetka_agents.make_agent`.
             seed: of its random numbers; None draws fresh entropy.
+            ponders: whether it thinks on while the opponent does.
 
         Raises:
-            ValueError: if the spec is wrong.
+            ValueError: if the spec is wrong, or no such agent can ponder.
         """
         self.name = spec
         self.explanation = ""
         """What was thought about the last move, in a line."""
+        self.share = 1.0
+        """Of the simulations with the last move, those that its seat won, draws shared; 1 if there were none."""
         self._agent = make_agent(spec, Game.name)
+        if ponders and not (self.can_analyse and hasattr(self._agent, "start")):
+            raise ValueError(f"agent {spec!r} cannot ponder: expected one that keeps its tree, such as mcts:rave,reuse")
+        self._ponders = ponders
         self._rng = np.random.default_rng(seed)
         self._player: Player | None = None
         self._tree: Tree | None = None
@@ -54,9 +64,13 @@ class Thinker:
         return isinstance(self._agent, MctsAgent)
 
     def warm_up(self, game: Game) -> None:
-        """Compile what games of this kind need, before clocks run."""
+        """Compile all that moves in games of this kind need, before clocks run; forget the game that was played."""
         if self.can_analyse:
-            next(self.watch(game, lambda: True, 1.0))
+            tree = next(self.watch(game, lambda: True, 1.0))
+            find_candidates(tree)
+            if self._tree is not None and isinstance(tree, RaveTree):
+                tree.go_on(tree.best())
+            self.close()
 
     def choose(self, game: Game, seconds: float | None, interrupted: Callable[[], bool]) -> int:
         """Return an action for the seat to move, or the one after the pass to resign.
@@ -73,7 +87,18 @@ class Thinker:
     def think(self, game: Game, stop: Callable[[], bool], seconds: float | None) -> Iterator[Tree]:
         """Think about a move; as `watch`, but no longer than the agent's options say."""
         most, own = self._searcher.budget
-        return self.watch(game, stop, min(one for one in (own, seconds, ENDLESS) if one is not None), most)
+        for tree in self.watch(game, stop, min(one for one in (own, seconds, ENDLESS) if one is not None), most):
+            yield tree
+        best = tree.best()
+        self.share = next((one.share for one in tree.children(0) if one.action == best), 1.0)
+
+    def ponder(self, game: Game) -> Iterator[None]:
+        """Search on bit by bit in a tree that is kept for this position, if the agent ponders."""
+        end = time.monotonic() + MOST_PONDERED
+        if self._ponders and self._tree is not None and self._followed is game:
+            streams = game_streams(game.records, self._rng)
+            while self._tree.grow(streams, 0, CHUNK) and time.monotonic() < end:
+                yield
 
     def watch(
         self, game: Game, stop: Callable[[], bool], seconds: float = ENDLESS, most: int | None = None

@@ -1,0 +1,71 @@
+"""Other libraries' 9 x 9 Go, and GNU Go, for `benchmarks.go`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ninetka_agents.go.gtp.process import EngineProcess, find_engine
+
+GNU_GO = "gnugo --mode gtp --chinese-rules --capture-all-dead --level"
+SPIEL = "go(board_size=9,komi=7.0)"
+
+
+def openspiel() -> Callable[[], int]:
+    """Return a function that plays one random game of OpenSpiel's with tensor and mask, and counts its plies."""
+    import pyspiel
+
+    game, rng = pyspiel.load_game(SPIEL), np.random.default_rng(0)
+
+    def run() -> int:
+        state, moves = game.new_initial_state(), 0
+        while not state.is_terminal():
+            state.observation_tensor(state.current_player())
+            legal = np.flatnonzero(state.legal_actions_mask())
+            state.apply_action(int(legal[int(rng.random() * len(legal))]))
+            moves += 1
+        return moves
+
+    return run
+
+
+def pgx(num_envs: int = 1024) -> Callable[[], int]:
+    """Return a function that plays a random ply in each of many games of pgx's (JAX on the CPU, all cores it finds)."""
+    import jax
+    import pgx
+
+    env = pgx.make("go_9x9")
+    step = pgx.experimental.wrappers.auto_reset(env.step, env.init)
+
+    def random_step(state: Any, key: Any) -> tuple[Any, Any]:
+        keys = jax.random.split(key)
+        logits = jax.numpy.log(state.legal_action_mask.astype(float))
+        action = jax.random.categorical(keys[0], logits, axis=1)
+        return jax.vmap(step)(state, action, jax.random.split(keys[1], num_envs)), keys[1]
+
+    jitted, key = jax.jit(random_step), jax.random.PRNGKey(0)
+    held = [jax.vmap(env.init)(jax.random.split(key, num_envs)), key]
+
+    def run() -> int:
+        held[:] = jitted(*held)
+        jax.block_until_ready(held[0].observation)
+        return num_envs
+
+    return run
+
+
+def gnu_go(level: int, moves: int = 60) -> list[float]:
+    """Return how many seconds each move of a game of GNU Go against itself takes; `ValueError` if it is not there."""
+    engine, took, passed = EngineProcess(find_engine(f"{GNU_GO} {level}"), timeout=600), list[float](), 0
+    engine.ask("boardsize", 9)
+    engine.ask("komi", 7)
+    while passed < 2 and len(took) < moves:
+        begin = time.perf_counter()
+        answer = engine.ask("genmove", "bw"[len(took) % 2])
+        took.append(time.perf_counter() - begin)
+        passed = passed + 1 if answer.lower() in ("pass", "resign") else 0
+    engine.close()
+    return took
