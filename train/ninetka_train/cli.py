@@ -318,7 +318,7 @@ class _SavedGames:
 def gtp(
     agent: Annotated[
         str, typer.Option("--agent", metavar="SPEC", help="Who plays, such as mcts:simulations=10000.")
-    ] = "mcts:simulations=10000,rave,playouts=heavy",
+    ] = "mcts:simulations=10000,rave,playouts=heavy,reuse",
     game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as go:komi=6.5,ko=positional.")] = "go",
     seed: Annotated[int | None, _integer_option("--seed", help="Of the agent's random numbers.")] = None,
     log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Add what is said to this file.")] = None,
