@@ -100,7 +100,7 @@ def load(b: Record, game: Record, size: int) -> None:
         b.empty[b.num_empty] = cell
         b.place[cell] = b.num_empty
         b.num_empty += int(colour == 0)
-    _write_codes(b)
+    _write_codes(b, size)
     for point in range(len(game.empty)):
         if game.board[point]:
             cell, liberties = wide(b.cells[point]), np.int64(0)
@@ -122,9 +122,9 @@ def _lay_out(b: Record, size: int) -> None:
 
 
 @jit(counted=False)
-def _write_codes(b: Record) -> None:
+def _write_codes(b: Record, size: int) -> None:
     """Write the codes of all cells from the first point to the last, walls between them too: many at once."""
-    first, cells = STRIDE + 1, (b.size - 1) * STRIDE + b.size
+    first, cells = STRIDE + 1, (size - 1) * STRIDE + size
     for place in range(cells):
         b.code[first + place] = 0
     for k in range(8):

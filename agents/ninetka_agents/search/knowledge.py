@@ -16,7 +16,7 @@ from ninetka_env.core.trace import Trace
 from ninetka_env.core.verbs import Record, Words, traced_playout, verb, winner_of
 
 Memory: TypeAlias = Any
-"""Room that the functions below work in, whatever the game makes it; nothing in it outlives a call."""
+"""Room that the functions below work in, whatever the game makes it; nothing of a position outlives a call."""
 Priors: TypeAlias = npt.NDArray[np.float32]
 """(actions, 2) float32: for each action, how many virtual visits it begins with, and the wins among them."""
 
