@@ -42,6 +42,7 @@ NETWORKS = {
     "ninetka_agents.net_agent",
     "ninetka_agents.ninetka.export",
     "ninetka_agents.ninetka.network",
+    "ninetka_agents.outputs",
 }
 """The modules of `ninetka_agents` that may know torch."""
 TRAINING = {f"ninetka_train.learning.{name}" for name in ("alphazero", "logger", "ppo", "resume", "setup")}

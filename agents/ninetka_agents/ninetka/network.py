@@ -32,6 +32,7 @@ from ninetka_agents.ninetka.features import (
     make_features,
     scales,
 )
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors
 from ninetka_env.core.options import shortened
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import (
@@ -46,9 +47,6 @@ from ninetka_env.games.ninetka.geometry import (
     SLOT_SQUARE,
     SYMMETRIES,
 )
-
-MASKED = -1e9
-"""Logit of an action or seat that is out of play: finite, so that no gradient becomes nan; its probability is 0."""
 
 MIXINGS = ("pool", "attention", "relations")
 NEUTRAL_WIDTH = 16
@@ -83,25 +81,6 @@ class NetworkConfig:
             raise ValueError(f"width={self.width}: expected a multiple of heads={self.heads}")
 
 
-class Outputs(NamedTuple):
-    """What the network says of B positions."""
-
-    logits: Tensor
-    """(B, 122) float32: policy logits, `MASKED` where illegal."""
-    value_logits: Tensor
-    """(B, 5) float32: logits of the outcomes: each relative seat wins, `MASKED` for seats that are not in play; drawn,
-    `MASKED` too, since 9tka has no draws."""
-    owner_logits: Tensor
-    """(B, 9, 5) float32: logits of each section's final owner: relative seats 0..3, nobody."""
-
-    @property
-    def values(self) -> Tensor:
-        """(B, 4) float32: chance to win per relative seat, P(it wins) + P(drawn) / n."""
-        outcomes = self.value_logits.softmax(-1)
-        players = (self.value_logits[:, :-1] > MASKED / 2).sum(-1, keepdim=True)
-        return outcomes[:, :-1] + outcomes[:, -1:] / players
-
-
 class Inputs(NamedTuple):
     """`ninetka_agents.ninetka.features.Features` as tensors on one device, int8."""
 
@@ -114,7 +93,7 @@ class Inputs(NamedTuple):
 
 def as_inputs(features: Features, device: torch.device | str = "cpu") -> Inputs:
     """Move features to a device; on the CPU nothing is copied."""
-    return Inputs(*(torch.from_numpy(array).to(device) for array in features))
+    return Inputs(*as_tensors(features, device))
 
 
 class _Max(torch.autograd.Function):
@@ -232,10 +211,19 @@ class Network(nn.Module):
         """Where the weights are."""
         return self.policy.weight.device
 
+    def encode(self, games: Records) -> Features:
+        """Return what the network reads of (B,) games, as the seats to move see them."""
+        return make_features(games)
+
     def judge(self, games: Records) -> Outputs:
         """Judge (B,) games from the eyes of the seats to move; see `Outputs`."""
-        outputs: Outputs = self(as_inputs(make_features(games), self.device))
+        outputs: Outputs = self(as_inputs(self.encode(games), self.device))
         return outputs
+
+    @staticmethod
+    def turned(inputs: Features, policy: Any, owners: Any, rng: np.random.Generator) -> tuple[Features, Any, Any]:
+        """Return examples as they are: a turned position would teach nothing that its like does not."""
+        return inputs, policy, owners
 
     def forward(self, inputs: Inputs) -> Outputs:
         """Judge B positions; see `Outputs`."""
