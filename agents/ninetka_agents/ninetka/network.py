@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ninetka_agents.layers import expected_counts, pools
 from ninetka_agents.ninetka.features import (
     CROSSED_SECTIONS,
     GLOBAL_FEATURES,
@@ -96,40 +97,6 @@ def as_inputs(features: Features, device: torch.device | str = "cpu") -> Inputs:
     return Inputs(*as_tensors(features, device))
 
 
-class _Max(torch.autograd.Function):
-    """The maximum over dimension 1; equal ones share its gradient.
-
-    `Tensor.amax` is the same, but its backward pass takes five times as long on a CPU.
-    """
-
-    @staticmethod
-    def forward(context: Any, tokens: Tensor) -> Tensor:
-        most = tokens.amax(1, keepdim=True)
-        context.save_for_backward(tokens, most)
-        return most.squeeze(1)
-
-    @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> Tensor:
-        tokens, most = context.saved_tensors
-        here = (tokens == most).to(tokens.dtype)
-        return here * (gradients[0] / here.sum(1))[:, None]
-
-
-def _pools(tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and maximum over dimension 1 (on a CPU, `Tensor.mean` takes ten times as long as a sum)."""
-    most: Tensor = _Max.apply(tokens) if torch.is_grad_enabled() else tokens.amax(1)  # type: ignore[no-untyped-call]
-    return tokens.sum(1) / tokens.shape[1], most
-
-
-def _expected_scores(owner_logits: Tensor) -> Tensor:
-    """Return (B, 10) mean and variance of how many sections each relative seat, and nobody, will own.
-
-    Sections decide who wins: without this short way, values hardly learned to count what the owners' head foresees.
-    """
-    owners = owner_logits.softmax(-1)
-    return torch.cat([owners.sum(1), (owners * (1 - owners)).sum(1)], -1)
-
-
 class _Block(nn.Module):
     """A residual step of all tokens: what a slot knows, its opposite slot, related slots, the pools over all slots."""
 
@@ -160,8 +127,8 @@ class _Block(nn.Module):
         """
         if self.mixing == "attention":
             slots, sections = self._attend(slots, sections)
-        pools = torch.cat([*_pools(slots), global_embedding], -1)
-        hidden = self.slot(slots) + self.opposite(slots.index_select(1, opposite)) + self.pools(pools)[:, None]
+        pooled = torch.cat([*pools(slots), global_embedding], -1)
+        hidden = self.slot(slots) + self.opposite(slots.index_select(1, opposite)) + self.pools(pooled)[:, None]
         if self.mixing == "relations":
             related = torch.bmm(relations, self.to_related(slots))
             hidden = hidden + self.from_related(related.view(*slots.shape[:2], -1))
@@ -240,9 +207,9 @@ class Network(nn.Module):
         messages = torch.matmul(self.table_spread.to(slots.dtype), slots).view(batch, NUM_SECTIONS, 3 * width)
         sections = functional.relu(self.section_mix(torch.cat([sections, messages], -1)))
         owner_logits = self.owner(sections).float()
-        scores = _expected_scores(owner_logits).to(global_embedding.dtype)
-        pools = torch.cat([*_pools(slots), *_pools(sections), global_embedding, scores], -1)
-        value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pools)), scores], -1)).float()
+        scores = expected_counts(owner_logits).to(global_embedding.dtype)
+        pooled = torch.cat([*pools(slots), *pools(sections), global_embedding, scores], -1)
+        value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pooled)), scores], -1)).float()
         drawn = value_logits.new_full((batch, 1), MASKED)
         return Outputs(
             self._policy_logits(slots, sections, inputs.mask),
