@@ -12,7 +12,6 @@ from conftest import ALL_OPTIONS, random_position  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from ninetka_agents.checkpoint import save_checkpoint  # noqa: E402
-from ninetka_agents.ninetka.export import INPUTS, OUTPUTS  # noqa: E402
 from ninetka_agents.ninetka.features import make_features  # noqa: E402
 from ninetka_agents.ninetka.network import Network, NetworkConfig, as_inputs  # noqa: E402
 from ninetka_train.cli import app  # noqa: E402
