@@ -30,6 +30,8 @@ POOLING_EVERY = 3
 """Every so many residual blocks, one hears of the whole board."""
 USUAL_SIDE = 10
 """Boards of that side are told so by a 1."""
+USUAL_LEAD = 2
+"""The score's head counts in so many points times the board's side, about what games are decided by."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,10 @@ class NetworkConfig:
 
 
 def _convolution(inputs: int, outputs: int, side: int = 3) -> nn.Conv2d:
-    return nn.Conv2d(inputs, outputs, side, padding=side // 2)
+    """Return a convolution that neither swells nor shrinks what comes out of a rectifier (He et al., 2015)."""
+    layer = nn.Conv2d(inputs, outputs, side, padding=side // 2)
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    return layer
 
 
 def _pooled(trunk: Tensor) -> Tensor:
@@ -159,7 +164,7 @@ class BoardNetwork(nn.Module):
             self._policy_logits(trunk, pooled, inputs.mask),
             self.value(whole).float(),
             _filled_up(owner_logits, targets),
-            self.score(whole).float().squeeze(-1) * _side(trunk),
+            self.score(whole).float().squeeze(-1) * (USUAL_LEAD * _side(trunk)),
         )
 
     def _policy_logits(self, trunk: Tensor, pooled: Tensor, mask: Tensor) -> Tensor:
