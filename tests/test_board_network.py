@@ -27,7 +27,7 @@ from ninetka_env.core.registry import limits_of, load_variant  # noqa: E402
 
 SMALL = NetworkConfig(width=8, blocks=3)  # the third block pools
 GO, RESIGN, DECLARED, IMMEDIATE, LONG = BOARDS = (
-    "go:size=5,komi=2.5,ko=positional",
+    "go:size=5,komi=2.5",
     "go:size=5,scoring=territory,planes=alphazero,allow_resign=True",
     "kropki:width=6,height=6",
     "kropki:width=6,height=5,territory=immediate",
@@ -51,11 +51,11 @@ def network_for(spec):
 
 @functools.cache
 def games_of(spec, count=6):
-    """Return positions of random games that go on, from all over each game."""
+    """Return positions of random games that go on, from all over the first half of the game."""
     variant, rng, found = load_variant(spec), np.random.default_rng(1), []
     for number in range(count):
         game = variant.game_class.start(variant)
-        for _ in range(number * variant.sizes.most_plies // (2 * count)):
+        for _ in range(7 * number % (variant.sizes.most_plies // 2)):
             if not game.is_over:
                 game.play(int(rng.choice(no_resigning(game))))
         if not game.is_over:
@@ -114,8 +114,7 @@ def test_it_reads_the_planes_of_the_environment_whatever_else_is_in_the_batch(sp
 
 
 def test_it_is_told_what_the_planes_do_not_show():
-    black, white = games_of("go:size=5,komi=2.5,ko=positional")[:2]
-    assert black.to_move == white.to_move == 0 or black.to_move != white.to_move
+    assert {game.to_move for game in games_of(GO)} == {0, 1}
     for spec, komi, counting in ((GO, 2.5, [1, 0, 0]), (RESIGN, 7, [0, 0, 1])):
         for game in games_of(spec):
             numbers = network_for(spec).encode(game.records).globals[0]
@@ -182,7 +181,7 @@ def played_twice(spec, places, seeds):
 
 @pytest.mark.parametrize(
     ("spec", "count"),
-    [("go:size=5", 8), (DECLARED, 8), (IMMEDIATE, 4), ("kropki:width=6,height=5", 4)],
+    [("go:size=5", 8), (DECLARED, 8), ("kropki:width=7,height=6", 4), (IMMEDIATE, 4)],
 )
 def test_turned_examples_are_those_of_the_turned_game(spec, count):
     height, width = load_variant(spec).sizes.planes[1:]
@@ -190,7 +189,7 @@ def test_turned_examples_are_those_of_the_turned_game(spec, count):
     assert len({tuple(way) for way in ways.tolist()}) == len(ways) == count
     renamed = 0
     for number, way in enumerate(ways):
-        games, others, actions, there = zip(*played_twice(spec, way.argsort(), range(3)), strict=True)
+        games, others, actions, there = zip(*played_twice(spec, way.argsort(), range(4)), strict=True)
         inputs, expected = network.encode(records_of(games)), network.encode(records_of(others))
         policies, owners = np.zeros((2, *inputs.mask.shape), np.float32), owners_of(games)
         rows = np.arange(len(games))
@@ -200,10 +199,10 @@ def test_turned_examples_are_those_of_the_turned_game(spec, count):
             np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(policy, policies[1])
         np.testing.assert_array_equal(turned, owners_of(others))
-        nodes = len(way)
-        drawings = [(a - nodes, b - nodes) for a, b in zip(actions, there, strict=True) if nodes <= a < 2 * nodes]
-        renamed += sum(int(way.argsort()[a]) != b for a, b in drawings)
-    assert (renamed > 0) == (spec.startswith("kropki") and "immediate" not in spec)
+        nodes, places = len(way), way.argsort()
+        draws = [(a - nodes, b - nodes) for a, b in zip(actions, there, strict=True) if nodes <= a < 2 * nodes]
+        renamed += sum(int(places[a]) != b for a, b in draws)
+    assert renamed > 0 or spec in ("go:size=5", IMMEDIATE)  # some core is told by another point than before
 
 
 def owners_of(games):
@@ -255,8 +254,8 @@ def test_it_learns_a_few_positions_by_heart():
     assert len({game.records.tobytes() for game in games}) == 64
     inputs = as_tensors(network.encode(records_of(games)))
     actions = torch.tensor([int(rng.choice(game.legal_actions())) for game in games])
-    outcomes, leads = torch.tensor(rng.integers(0, 3, 64)), torch.tensor(rng.normal(0, 10, 64)).float()
-    owners = torch.tensor(rng.integers(0, 3, (64, 25)))
+    outcomes, leads = torch.tensor(rng.integers(0, 3, 64)), inputs.globals[:, 0] * 5
+    owners = torch.tensor(owners_of(games)).long()
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     for _ in range(150):
         outputs: Outputs = network(inputs)
@@ -269,7 +268,7 @@ def test_it_learns_a_few_positions_by_heart():
         optimizer.step()
     assert policy < 0.1
     assert value < 0.1
-    assert owner < 0.5
+    assert owner < 0.1
     assert score < 0.1
 
 
@@ -326,7 +325,8 @@ def test_networks_of_another_game_are_refused(tmp_path):
 def test_agents_play_legal_games(spec, tmp_path):
     variant, rng = load_variant(spec), np.random.default_rng(0)
     path = save_checkpoint(tmp_path / "net", network_for(spec))
-    agents = [make_agent(f"net:{path},{rest}", spec) for rest in ("temperature=1", "simulations=4,playouts=0")]
+    search = "temperature=0" if spec == LONG else "simulations=4,playouts=0"  # compiling it takes long
+    agents = [make_agent(f"net:{path},{rest}", spec) for rest in ("temperature=1", search)]
     game = variant.game_class.start(variant)
     while not game.is_over and game.ply < 20:
         action = int(agents[game.ply % 2].act(game.records, rng)[0])
