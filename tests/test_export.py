@@ -18,7 +18,7 @@ from ninetka_env.core.registry import load_variant  # noqa: E402
 from ninetka_train.cli import app  # noqa: E402
 
 SPECS = {
-    "ninetka": [load_variant("ninetka", **options._asdict()).spec for options in ALL_OPTIONS],
+    "ninetka": [load_variant("ninetka", **options._asdict()).spec for options in ALL_OPTIONS[::4]],
     "go": ["go:size=5", "go:size=9,komi=6.5"],
     "kropki": ["kropki", "kropki:width=6,height=5,territory=immediate", "kropki:width=20,height=20"],
 }

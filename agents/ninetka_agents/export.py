@@ -44,7 +44,8 @@ def export_onnx(network: Any, path: StrPath) -> None:
     examples = network.encode(new_games(load_variant(network.game), np.arange(2, dtype=np.uint64)))
     plain, file = _Plain(copy.deepcopy(network).cpu().eval(), type(examples)), io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", (DeprecationWarning, torch.jit.TracerWarning))  # it takes shapes for constants
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # type: ignore[attr-defined]  # sizes are not constants
         tensors = tuple(as_tensors(examples))
         outputs = OUTPUTS[: len(plain(*tensors))]
         free = BOARD_AXES if isinstance(network, BoardNetwork) else {}

@@ -15,15 +15,13 @@ module with
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 MASKED = -1e9
 """Logit of what cannot be: finite, so that no gradient becomes nan; its probability is 0."""
-
-Arrays = TypeVar("Arrays", bound="tuple[Any, ...]")
 
 
 class Outputs(NamedTuple):
@@ -52,6 +50,7 @@ class Outputs(NamedTuple):
         return outcomes[:, :-1] + outcomes[:, -1:] / players
 
 
-def as_tensors(arrays: Arrays, device: torch.device | str = "cpu") -> Arrays:
+def as_tensors(arrays: tuple[Any, ...], device: torch.device | str = "cpu") -> Any:
     """Move a NamedTuple of numpy arrays to a device, as one of tensors; on the CPU nothing is copied."""
-    return type(arrays)(*(torch.from_numpy(array).to(device) for array in arrays))
+    kind: Any = type(arrays)
+    return kind(*(torch.from_numpy(array).to(device) for array in arrays))
