@@ -1,9 +1,6 @@
 """The agent that plays what a trained network says, at once or after a search.
 
-A game's `Network` (see `ninetka_agents.parts`) is a torch module with `game`, the game's name, `device`, `config`, the
-dataclass `NetworkConfig` that it was made from, and a method `judge(games)` that returns outputs with `logits`,
-(N, num_actions) masked policy logits of the seats to move, and `values`, (N, P) chances to win per relative seat, draws
-shared.
+What a game's network must be stands in `ninetka_agents.outputs`.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Parts:
     guided_stages: tuple[int, ...] = ()
     """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
     network: str = ""
-    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.net_agent`."""
+    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
 
 
 _PARTS: dict[str, Parts] = {
