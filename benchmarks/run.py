@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks.measure import Row
 
-BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "train", "startup", "web")
+BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "networks", "train", "startup", "web")
 SLOW = ("architecture",)
 """Only run when named."""
 ROOT = Path(__file__).resolve().parent.parent

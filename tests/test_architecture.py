@@ -38,10 +38,15 @@ OUTER_FACE = {
 }
 """The modules of `ninetka_env`, beside each game's NAME_v0, that may know gymnasium and pettingzoo."""
 NETWORKS = {
+    "ninetka_agents.board_network",
     "ninetka_agents.checkpoint",
+    "ninetka_agents.export",
+    "ninetka_agents.go.network",
+    "ninetka_agents.kropki.network",
+    "ninetka_agents.layers",
     "ninetka_agents.net_agent",
-    "ninetka_agents.ninetka.export",
     "ninetka_agents.ninetka.network",
+    "ninetka_agents.outputs",
 }
 """The modules of `ninetka_agents` that may know torch."""
 TRAINING = {f"ninetka_train.learning.{name}" for name in ("alphazero", "logger", "ppo", "resume", "setup")}

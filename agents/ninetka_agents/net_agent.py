@@ -1,9 +1,6 @@
 """The agent that plays what a trained network says, at once or after a search.
 
-A game's `Network` (see `ninetka_agents.parts`) is a torch module with `game`, the game's name, `device`, `config`, the
-dataclass `NetworkConfig` that it was made from, and a method `judge(games)` that returns outputs with `logits`,
-(N, num_actions) masked policy logits of the seats to move, and `values`, (N, P) chances to win per relative seat, draws
-shared.
+What a game's network must be stands in `ninetka_agents.outputs`.
 """
 
 from __future__ import annotations
@@ -27,6 +24,8 @@ from ninetka_env.core.verbs import Records
 Floats = npt.NDArray[np.float32]
 BATCH = 1024
 """Positions per forward pass."""
+BATCH_TARGETS = 1 << 17
+"""Sections, points or nodes of all those positions at most: there are fewer of them on large boards."""
 
 
 class NetAgent:
@@ -149,6 +148,7 @@ def network_evaluate(network: Any, batch: int = BATCH) -> Evaluate:
 def _judge(network: Any, games: Records, batch: int = BATCH, normalised: bool = False) -> tuple[Floats, Floats]:
     """Return logits, or logarithms of the policy, and chances to win per relative seat, from batches of positions."""
     limits = limits_of(games.dtype)
+    batch = min(batch, max(1, BATCH_TARGETS // max(1, limits.targets)))
     logits = np.empty((len(games), limits.actions), np.float32)
     values = np.empty((len(games), limits.players), np.float32)
     with torch.inference_mode():

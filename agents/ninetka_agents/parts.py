@@ -43,7 +43,7 @@ class Parts:
     guided_stages: tuple[int, ...] = ()
     """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
     network: str = ""
-    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.net_agent`."""
+    """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
 
 
 _PARTS: dict[str, Parts] = {
@@ -60,13 +60,19 @@ _PARTS: dict[str, Parts] = {
         guided_stages=(2,),
         network="ninetka_agents.ninetka.network",
     ),
-    "go": Parts(agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent"}, knowledge="ninetka_agents.go.knowledge"),
+    "go": Parts(
+        agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent", "net": "ninetka_agents.net_agent:NetAgent"},
+        knowledge="ninetka_agents.go.knowledge",
+        network="ninetka_agents.go.network",
+    ),
     "kropki": Parts(
         agents={
             "greedy": "ninetka_agents.kropki.greedy:GreedyAgent",
             "exact": "ninetka_agents.kropki.exact:ExactAgent",
+            "net": "ninetka_agents.net_agent:NetAgent",
         },
         knowledge="ninetka_agents.kropki.knowledge",
+        network="ninetka_agents.kropki.network",
     ),
 }
 

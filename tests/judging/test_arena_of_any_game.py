@@ -120,7 +120,7 @@ def test_a_game_without_pictures_is_not_drawn(tmp_path):
         (["evaluate", "random", "--game", GAME, "--players", 3], "num_players=3: Tic-tac-toe has 2 players"),
         (["evaluate", "random", "--game", GAME, "--turn-order", "restart"], "tictactoe: unknown option 'turn_order'"),
         (["evaluate", "random", "--game", GAME, "--exact"], "exact: perfect play is not known in Tic-tac-toe"),
-        (["train", "--set", f"game={GAME}"], "it has no networks, unlike ninetka"),
+        (["train", "--set", f"game={GAME}"], "it has no networks, unlike go, kropki, ninetka"),
     ],
 )
 def test_wrong_input_ends_in_one_line(arguments, message):

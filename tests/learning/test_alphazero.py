@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 from learning.searches import some_search, some_slides  # noqa: E402
 
 from ninetka_agents.ninetka.features import make_features  # noqa: E402
-from ninetka_agents.ninetka.network import MASKED, Network, NetworkConfig, as_inputs  # noqa: E402
+from ninetka_agents.ninetka.network import Network, NetworkConfig, as_inputs  # noqa: E402
+from ninetka_agents.outputs import MASKED  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
 from ninetka_train.learning.alphazero import (  # noqa: E402

@@ -153,7 +153,7 @@ def export(
     """Write a trained network into an ONNX file."""
     with failing("exports", "train,onnx"):
         from ninetka_agents.checkpoint import load_checkpoint
-        from ninetka_agents.ninetka.export import export_onnx
+        from ninetka_agents.export import export_onnx
         from ninetka_env.core.files import check_writable
 
         check_writable(file)

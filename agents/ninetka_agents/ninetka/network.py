@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ninetka_agents.layers import expected_counts, pools
 from ninetka_agents.ninetka.features import (
     CROSSED_SECTIONS,
     GLOBAL_FEATURES,
@@ -32,6 +33,7 @@ from ninetka_agents.ninetka.features import (
     make_features,
     scales,
 )
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors
 from ninetka_env.core.options import shortened
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import (
@@ -46,9 +48,6 @@ from ninetka_env.games.ninetka.geometry import (
     SLOT_SQUARE,
     SYMMETRIES,
 )
-
-MASKED = -1e9
-"""Logit of an action or seat that is out of play: finite, so that no gradient becomes nan; its probability is 0."""
 
 MIXINGS = ("pool", "attention", "relations")
 NEUTRAL_WIDTH = 16
@@ -83,25 +82,6 @@ class NetworkConfig:
             raise ValueError(f"width={self.width}: expected a multiple of heads={self.heads}")
 
 
-class Outputs(NamedTuple):
-    """What the network says of B positions."""
-
-    logits: Tensor
-    """(B, 122) float32: policy logits, `MASKED` where illegal."""
-    value_logits: Tensor
-    """(B, 5) float32: logits of the outcomes: each relative seat wins, `MASKED` for seats that are not in play; drawn,
-    `MASKED` too, since 9tka has no draws."""
-    owner_logits: Tensor
-    """(B, 9, 5) float32: logits of each section's final owner: relative seats 0..3, nobody."""
-
-    @property
-    def values(self) -> Tensor:
-        """(B, 4) float32: chance to win per relative seat, P(it wins) + P(drawn) / n."""
-        outcomes = self.value_logits.softmax(-1)
-        players = (self.value_logits[:, :-1] > MASKED / 2).sum(-1, keepdim=True)
-        return outcomes[:, :-1] + outcomes[:, -1:] / players
-
-
 class Inputs(NamedTuple):
     """`ninetka_agents.ninetka.features.Features` as tensors on one device, int8."""
 
@@ -114,41 +94,7 @@ class Inputs(NamedTuple):
 
 def as_inputs(features: Features, device: torch.device | str = "cpu") -> Inputs:
     """Move features to a device; on the CPU nothing is copied."""
-    return Inputs(*(torch.from_numpy(array).to(device) for array in features))
-
-
-class _Max(torch.autograd.Function):
-    """The maximum over dimension 1; equal ones share its gradient.
-
-    `Tensor.amax` is the same, but its backward pass takes five times as long on a CPU.
-    """
-
-    @staticmethod
-    def forward(context: Any, tokens: Tensor) -> Tensor:
-        most = tokens.amax(1, keepdim=True)
-        context.save_for_backward(tokens, most)
-        return most.squeeze(1)
-
-    @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> Tensor:
-        tokens, most = context.saved_tensors
-        here = (tokens == most).to(tokens.dtype)
-        return here * (gradients[0] / here.sum(1))[:, None]
-
-
-def _pools(tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and maximum over dimension 1 (on a CPU, `Tensor.mean` takes ten times as long as a sum)."""
-    most: Tensor = _Max.apply(tokens) if torch.is_grad_enabled() else tokens.amax(1)  # type: ignore[no-untyped-call]
-    return tokens.sum(1) / tokens.shape[1], most
-
-
-def _expected_scores(owner_logits: Tensor) -> Tensor:
-    """Return (B, 10) mean and variance of how many sections each relative seat, and nobody, will own.
-
-    Sections decide who wins: without this short way, values hardly learned to count what the owners' head foresees.
-    """
-    owners = owner_logits.softmax(-1)
-    return torch.cat([owners.sum(1), (owners * (1 - owners)).sum(1)], -1)
+    return Inputs(*as_tensors(features, device))
 
 
 class _Block(nn.Module):
@@ -181,8 +127,8 @@ class _Block(nn.Module):
         """
         if self.mixing == "attention":
             slots, sections = self._attend(slots, sections)
-        pools = torch.cat([*_pools(slots), global_embedding], -1)
-        hidden = self.slot(slots) + self.opposite(slots.index_select(1, opposite)) + self.pools(pools)[:, None]
+        pooled = torch.cat([*pools(slots), global_embedding], -1)
+        hidden = self.slot(slots) + self.opposite(slots.index_select(1, opposite)) + self.pools(pooled)[:, None]
         if self.mixing == "relations":
             related = torch.bmm(relations, self.to_related(slots))
             hidden = hidden + self.from_related(related.view(*slots.shape[:2], -1))
@@ -232,10 +178,19 @@ class Network(nn.Module):
         """Where the weights are."""
         return self.policy.weight.device
 
+    def encode(self, games: Records) -> Features:
+        """Return what the network reads of (B,) games, as the seats to move see them."""
+        return make_features(games)
+
     def judge(self, games: Records) -> Outputs:
         """Judge (B,) games from the eyes of the seats to move; see `Outputs`."""
-        outputs: Outputs = self(as_inputs(make_features(games), self.device))
+        outputs: Outputs = self(as_inputs(self.encode(games), self.device))
         return outputs
+
+    @staticmethod
+    def turned(inputs: Features, policy: Any, owners: Any, rng: np.random.Generator) -> tuple[Features, Any, Any]:
+        """Return examples as they are: a turned position would teach nothing that its like does not."""
+        return inputs, policy, owners
 
     def forward(self, inputs: Inputs) -> Outputs:
         """Judge B positions; see `Outputs`."""
@@ -252,9 +207,9 @@ class Network(nn.Module):
         messages = torch.matmul(self.table_spread.to(slots.dtype), slots).view(batch, NUM_SECTIONS, 3 * width)
         sections = functional.relu(self.section_mix(torch.cat([sections, messages], -1)))
         owner_logits = self.owner(sections).float()
-        scores = _expected_scores(owner_logits).to(global_embedding.dtype)
-        pools = torch.cat([*_pools(slots), *_pools(sections), global_embedding, scores], -1)
-        value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pools)), scores], -1)).float()
+        scores = expected_counts(owner_logits).to(global_embedding.dtype)
+        pooled = torch.cat([*pools(slots), *pools(sections), global_embedding, scores], -1)
+        value_logits = self.value(torch.cat([functional.relu(self.value_hidden(pooled)), scores], -1)).float()
         drawn = value_logits.new_full((batch, 1), MASKED)
         return Outputs(
             self._policy_logits(slots, sections, inputs.mask),

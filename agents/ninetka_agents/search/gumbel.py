@@ -42,7 +42,7 @@ from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, check_scale
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.registry import Limits, limits_of
+from ninetka_env.core.registry import limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import (
     Record,
@@ -66,6 +66,8 @@ Rollouts: TypeAlias = tuple[int, float]
 
 CHUNK = 8
 """Games that a thread claims at once."""
+MEMORY = 1 << 30
+"""Bytes of trees that grow at once; batches that need more are searched in parts."""
 MOST_SIMULATIONS, MOST_CONSIDERED = 1 << 20, 1 << 10
 """Of a search: its schedule is a table of both."""
 
@@ -169,29 +171,36 @@ class GumbelSearch:
                 `game_streams`), so what is found in a game does not depend on the others. Not touched if there is
                 neither noise nor playout.
         """
-        limits, scales = limits_of(games.dtype), (float(self.options.visit_offset), float(self.options.value_scale))
-        result = _empty_result(len(games), limits)
-        if len(games) == 0:
-            return result
-        games, trees = games.copy(), self._make_trees(games, limits)
+        games, streams, result = games.copy(), np.zeros(len(games), np.uint64), _empty_result(games)
+        if len(games) and (self.options.gumbel_scale or self.options.playouts):
+            streams[:] = game_streams(games, rng)
+        tree_bytes = (self.options.simulations + 1) * node_dtype(games.dtype).itemsize
+        at_once = max(1, MEMORY // tree_bytes)
+        for first in range(0, len(games), at_once):
+            part = slice(first, first + at_once)
+            self._run(games[part], streams[part], SearchResult._make(array[part] for array in result))
+        return result
+
+    def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
+        """Search positions together and fill the result in."""
+        scales = float(self.options.visit_offset), float(self.options.value_scale)
+        trees = self._make_trees(games, streams)
         _init_roots(games, trees)
         if self.options.gumbel_scale or self.options.playouts:
-            trees.streams[:] = game_streams(games, rng)
             _draw_gumbel(trees, float(self.options.gumbel_scale))
         self._expand_and_back_up(trees)
         for simulation in range(self.options.simulations):
             self._share(_select_all, trees, self._schedule, simulation, scales, self.options.exact)
             self._expand_and_back_up(trees)
         _report_all(games, trees, scales, result)
-        return result
 
-    def _make_trees(self, games: Records, limits: Limits) -> _Trees:
+    def _make_trees(self, games: Records, streams: Streams) -> _Trees:
         """Return trees of so many games, with old nodes."""
         count, dtype = len(games), node_dtype(games.dtype)
         if len(self._nodes) < count or self._nodes.dtype != dtype:
             self._nodes = np.empty((count, self.options.simulations + 1), dtype)
         (roots, leaves), (at, rows) = np.empty((2, count), games.dtype), np.zeros((2, count), np.int64)
-        streams, noise = np.zeros(count, np.uint64), np.zeros((count, limits.choices))
+        noise = np.zeros((count, limits_of(games.dtype).choices))
         return _Trees(roots, self._nodes[:count], streams, noise, leaves, at, rows)
 
     def _expand_and_back_up(self, trees: _Trees) -> None:
@@ -208,7 +217,8 @@ class GumbelSearch:
         run_shared(kernel, min(self.threads, -(-len(trees.roots) // CHUNK)), trees, *arguments)
 
 
-def _empty_result(count: int, limits: Limits) -> SearchResult:
+def _empty_result(games: Records) -> SearchResult:
+    count, limits = len(games), limits_of(games.dtype)
     by_action, by_seat = (count, limits.actions), (count, limits.players)
     policy, values, prior = (np.zeros(shape, np.float32) for shape in (by_action, by_seat, by_action))
     return SearchResult(np.zeros(count, np.int64), policy, values, np.zeros(by_action, np.int64), prior)

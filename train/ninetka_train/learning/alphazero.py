@@ -22,7 +22,8 @@ from ninetka_agents.agent import check_threads
 from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.net_agent import network_evaluate
 from ninetka_agents.ninetka.features import make_features
-from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
+from ninetka_agents.ninetka.network import Inputs, Network, as_inputs
+from ninetka_agents.outputs import MASKED, Outputs
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
 from ninetka_agents.search.mcts import MctsAgent

@@ -23,7 +23,8 @@ from ninetka_agents.agent import Agent, make_agent
 from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.ninetka.features import Features, make_features
-from ninetka_agents.ninetka.network import MASKED, Inputs, Network, Outputs, as_inputs
+from ninetka_agents.ninetka.network import Inputs, Network, as_inputs
+from ninetka_agents.outputs import MASKED, Outputs
 from ninetka_env.core.batch import Endings, advance
 from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.seats import relative_seats

@@ -1,0 +1,111 @@
+"""What a network for a board of points reads: the environment's own planes, a few numbers, the legal actions.
+
+The N = height * width nodes of a board are numbered row by row. A game's actions are *layers* of N actions each, one
+per node, and a few others after them. All is as the seat to move sees it; there are two seats.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.jit import jit
+from ninetka_env.core.registry import limits_of
+from ninetka_env.core.tables import frozen
+from ninetka_env.core.verbs import Records, num_actions, write_legal_mask, write_observation, write_scores
+
+Array: TypeAlias = npt.NDArray[Any]
+Int8: TypeAlias = npt.NDArray[np.int8]
+Floats: TypeAlias = npt.NDArray[np.float32]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+class Inputs(NamedTuple):
+    """B positions on boards of one size: numpy arrays, or tensors."""
+
+    planes: Any
+    """(B, C, height, width) int8: the environment's observation of the seat to move."""
+    globals: Any
+    """(B, G) float32: the lead as the game stands, own score less the other's, and what else the game tells. Points are
+    divided by the square root of N, which is how far apart games on larger boards end."""
+    mask: Any
+    """(B, A) int8: the legal actions; A is the most that games of the record type have."""
+
+
+def make_inputs(games: Records, shape: tuple[int, int, int], more: Floats) -> Inputs:
+    """Return what a network reads of (B,) records of one game and one size of the board.
+
+    Args:
+        games: the records.
+        shape: (C, height, width) of an observation.
+        more: (B, G - 1), what the game tells besides the lead.
+    """
+    count, (_, height, width) = len(games), shape
+    planes, leads = np.empty((count, *shape), np.int8), np.empty((count, 1), np.float32)
+    mask = np.zeros((count, limits_of(games.dtype).actions), np.int8)
+    _write(np.ascontiguousarray(games), planes.reshape(count, -1), leads[:, 0], mask)
+    return Inputs(planes, np.hstack([leads / np.float32(np.sqrt(height * width)), more]), mask)
+
+
+@jit
+def _write(games: Records, planes: Int8, leads: Floats, mask: Int8) -> None:
+    scores = np.empty(2)
+    for index in range(len(games)):
+        game = games[index]
+        viewer = int(game.to_move)
+        write_observation(game, viewer, planes[index])
+        write_legal_mask(game, mask[index, : num_actions(game)])
+        write_scores(game, scores)
+        leads[index] = scores[viewer] - scores[1 - viewer]
+
+
+# Symmetries
+
+
+@functools.cache
+def symmetries(height: int, width: int) -> Ints:
+    """Return which node each symmetry of the board brings to each place: (8, N) on squares, (4, N) else; first none."""
+    nodes = np.arange(height * width).reshape(height, width)
+    turned = [nodes, nodes[::-1], nodes[:, ::-1], nodes[::-1, ::-1]]
+    if height == width:
+        turned += [each.T for each in turned]
+    return frozen([each.ravel() for each in turned], np.int64)
+
+
+def turn(inputs: Inputs, owners: Array, order: Ints) -> tuple[Inputs, Array]:
+    """Turn boards; the mask stays as it is.
+
+    Args:
+        inputs: of B positions.
+        owners: (B, T), per node, whatever comes after the nodes of the board.
+        order: (B, N), which node comes to each place.
+    """
+    count, layers, height, width = inputs.planes.shape
+    flat, nodes = inputs.planes.reshape(count, layers, -1), order.shape[1]
+    planes = np.take_along_axis(flat, order[:, None], 2).reshape(count, layers, height, width)
+    turned = np.hstack([np.take_along_axis(owners, order, 1), owners[:, nodes:]])
+    return inputs._replace(planes=planes), turned
+
+
+def turn_nodes(actions: Ints, places: Ints, layers: int) -> Ints:
+    """Return (K,) actions on turned boards: those of nodes go with the node, others stay.
+
+    Args:
+        actions: (K,) actions.
+        places: (K, N) where each node of the action's board goes.
+        layers: how many actions there are per node.
+    """
+    nodes = places.shape[1]
+    layer, node = np.divmod(actions, nodes)
+    there = layer * nodes + np.take_along_axis(places, node[:, None], 1)[:, 0]
+    return np.where(layer < layers, there, actions)
+
+
+def move_entries(array: Array, rows: Ints, before: Ints, after: Ints) -> Array:
+    """Return an array like (B, A) `array` with some entries of its rows at other places, and 0 everywhere else."""
+    moved = np.zeros_like(array)
+    moved[rows, after] = array[rows, before]
+    return moved

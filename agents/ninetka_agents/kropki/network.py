@@ -1,0 +1,70 @@
+"""The network that plays Kropki: what it reads of a position; see `ninetka_agents.board_network`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ninetka_agents.board_features import Inputs, Int8, Ints, make_inputs
+from ninetka_agents.board_network import BoardNetwork, NetworkConfig
+from ninetka_env.core.jit import jit
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES
+from ninetka_env.games.kropki.rules import DECLARED
+
+__all__ = ["Network", "NetworkConfig"]
+
+_OPPOSING, _OPPOSING_INERT, _OWN_REGION, _DRAWABLE = (
+    [plane.name for plane in PLANES].index(name) for name in ("opposing", "opposing_inert", "own_region", "drawable")
+)
+
+
+class Network(BoardNetwork):
+    """Reads the planes, the lead, and whether regions are declared."""
+
+    game = "kropki"
+    num_planes = NUM_PLANES
+    num_globals = 2
+    action_layers = 2  # placing on a node, drawing the core that it tells
+    other_actions = 1  # ending the turn
+
+    def encode(self, games: Records) -> Inputs:
+        """Return what the network reads of (B,) games on boards of one size, as the seats to move see them.
+
+        Raises:
+            ValueError: if the boards are of several sizes.
+        """
+        sizes = np.unique(np.stack([games["width"], games["height"]], 1), axis=0)
+        if len(sizes) > 1:
+            told = ", ".join(f"{width} x {height}" for width, height in sizes[:3])
+            raise ValueError(f"a batch of boards of several sizes, {told}: expected one size")
+        width, height = sizes[0].tolist()
+        declared = (games["territory"] == DECLARED).astype(np.float32)[:, None]
+        return make_inputs(games, (self.num_planes, height, width), declared)
+
+    def _turned_actions(self, inputs: Inputs, places: Ints, rows: Ints, actions: Ints) -> Ints:
+        """Return what actions become; a core that may be drawn is told by its first point, on the turned board too."""
+        turned, nodes = super()._turned_actions(inputs, places, rows, actions), places.shape[1]
+        drawings = np.flatnonzero((actions >= nodes) & (actions < 2 * nodes))
+        planes, width = inputs.planes.reshape(len(places), self.num_planes, nodes), inputs.planes.shape[3]
+        for which in drawings:
+            row = rows[which]
+            turned[which] = nodes + _first_point(planes[row], width, actions[which] - nodes, places[row])
+        return turned
+
+
+@jit
+def _first_point(planes: Int8, width: int, node: int, places: Ints) -> int:
+    """Return the lowest place of a core's opposing points that are not yet in own regions, given one of its nodes."""
+    waiting, core = [node], planes[_DRAWABLE].copy()
+    core[node] = 0
+    lowest = len(places)
+    while waiting:
+        here = waiting.pop()
+        told = planes[_OPPOSING, here] or (planes[_OPPOSING_INERT, here] and not planes[_OWN_REGION, here])
+        if told and places[here] < lowest:
+            lowest = places[here]
+        for step in (-width, -1, 1, width):  # what is enclosed is never on the edge
+            if core[here + step]:
+                core[here + step] = 0
+                waiting.append(here + step)
+    return lowest

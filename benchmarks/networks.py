@@ -1,0 +1,92 @@
+"""The networks for boards of points: what a move costs, alone and in batches, and what a step of learning does."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from benchmarks.measure import Row, write_rows
+from benchmarks.vector import random_play
+from ninetka_agents.outputs import as_tensors
+from ninetka_agents.parts import network_of
+from ninetka_env.api.vector import GameVectorEnv
+from ninetka_env.core.registry import load_variant
+from ninetka_env.core.verbs import Records
+
+REACHES: dict[str, dict[int, float | None]] = {
+    "go": {1: 5.0, 256: 0.5},
+    "kropki": {1: 5.0, 256: 0.5},
+    "kropki:width=20,height=20": {1: None, 64: None},
+    "kropki:width=39,height=32": {1: None, 64: None},
+}
+"""By game, the numbers of positions judged at once, with the milliseconds per position to be reached."""
+MINIBATCH = 512
+
+
+def positions(spec: str, count: int) -> Records:
+    """Return positions of random games, some turns old."""
+    envs = GameVectorEnv(count, load_variant(spec))
+    envs.reset(seed=0)
+    random_play(envs)()
+    return envs.games.copy()
+
+
+def milliseconds(run: Callable[[], object], repeats: int) -> float:
+    """Return the median time that `run` takes, once it has run."""
+    run()
+    taken = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - begin)
+    return 1e3 * statistics.median(taken)
+
+
+def judging(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
+    """Return a function that judges games."""
+
+    def run() -> object:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            return network.judge(games)
+
+    return run
+
+
+def learning(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
+    """Return a function that computes the gradients of a minibatch, of all outputs."""
+    inputs = as_tensors(network.encode(games))
+
+    def run() -> object:
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            outputs = network(inputs)
+        parts = (outputs.logits, outputs.value_logits, outputs.owner_logits)
+        loss = sum((part.logsumexp(-1).mean() for part in parts), outputs.score.square().mean())
+        return loss.backward()
+
+    return run
+
+
+def rows() -> Iterator[Row]:
+    """Measure everything on the cores that there are."""
+    threads = torch.get_num_threads()
+    for spec, reaches in REACHES.items():
+        torch.manual_seed(0)
+        network = network_of(load_variant(spec).definition.name).Network().eval()
+        for (count, reach), bf16 in ((one, bf16) for one in reaches.items() for bf16 in (False, True)):
+            what = f"{spec}: its network judges {count} at once, {threads} threads, {'bfloat16' if bf16 else 'float32'}"
+            taken = milliseconds(judging(network, positions(spec, count), bf16), 200 // count + 5) / count
+            yield Row(what, "ms/position", taken, target=reach, lower_is_better=True)
+    for spec, bf16 in ((spec, bf16) for spec in ("go", "kropki") for bf16 in (False, True)):
+        network = network_of(spec).Network()
+        what = f"{spec}: gradients of {MINIBATCH} positions, {threads} threads, {'bfloat16' if bf16 else 'float32'}"
+        yield Row(
+            what, "ms", milliseconds(learning(network, positions(spec, MINIBATCH), bf16), 3), lower_is_better=True
+        )
+
+
+if __name__ == "__main__":
+    write_rows(rows())
