@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Codes, Records
+from ninetka_env.core.verbs import Codes, Record, Records
 from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, POINT, REGION, node_name
 from ninetka_env.games.kropki.regions import draw_region, is_held, join_groups, list_drawable
 from ninetka_env.games.kropki.rules import IMMEDIATE, clear, num_nodes
