@@ -108,21 +108,14 @@ def _relabel(game: Record, there: int, place: int) -> None:
 
 # Enclosing
 
-ENTRY = 11
-"""Bits for a cell."""
-
-
 @jit(counted=False)
-def enclose(game: Record, seat: int, place: int) -> int:
+def enclose(game: Record, seat: int, place: int) -> None:
     """Mark what a new live point of `seat` on cell `place` newly encloses.
 
     The point itself must not lie in a core that the seat encloses already: then nothing is new.
-
-    Returns:
-        Where newly enclosed cores with opposing points are entered: at most 3 cells, `ENTRY` bits each; 0 if none.
     """
     ring = ring_of(game, place, LIVE, seat + 1)
-    sectors, closed, entries = int(NUM_SECTORS[ring]), 0, 0
+    sectors, closed = int(NUM_SECTORS[ring]), 0
     for sector in range(sectors):
         if closed + 1 == sectors:  # the point was not enclosed, so one way leads out
             break
@@ -133,9 +126,7 @@ def enclose(game: Record, seat: int, place: int) -> int:
         elif value & EDGE == 0:
             size = flood(game, seat, entry, len(game.walk))
             closed += size > 0
-            if size and _mark_enclosed(game, seat, size):
-                entries = entries << ENTRY | entry
-    return entries
+            _mark_enclosed(game, seat, size)
 
 
 @jit(counted=False)
@@ -203,16 +194,14 @@ def unmark(game: Record, first: int, stop: int) -> None:
 
 
 @jit(counted=False)
-def _mark_enclosed(game: Record, seat: int, size: int) -> int:
-    """Note that the seat encloses the first cells of `walk`, forget them, and return the opposing points there."""
-    cell, walk, enclosed, points = game.cell, game.walk, ENCLOSED << seat, 0
+def _mark_enclosed(game: Record, seat: int, size: int) -> None:
+    """Note that the seat encloses the first cells of `walk`, and forget them."""
+    cell, walk, enclosed = game.cell, game.walk, ENCLOSED << seat
     for i in range(size):
         value = int(cell[int(walk[i])])
-        points += value & POINT == 2 - seat
+        game.held[seat] += value & POINT == 2 - seat
         cell[int(walk[i])] = (value | enclosed) & UNMARKED
         walk[i] = 0
-    game.held[seat] += points
-    return points
 
 
 @jit(counted=False)
@@ -231,21 +220,21 @@ def list_drawable(game: Record, seat: int) -> None:
     cell, walk = game.cell, game.walk
     top, left, place = len(walk), np.int64(game.held[seat]), np.int64(0)
     while left > 1:
-        place = _next_held(game, seat, place)
+        place = next_held(game, seat, place)
         for i in range(flood(game, seat, place, top)):  # marked until all are found
             left -= is_held(int(cell[int(walk[i])]), seat)
             walk[i] = 0
         top -= 1  # each core leaves out more of `walk` than it takes
         walk[top] = place
     if left:  # a core of its own
-        walk[top - 1] = _next_held(game, seat, place)
+        walk[top - 1] = next_held(game, seat, place)
     if game.held[seat] > 1:
         for i in range(len(cell)):
             cell[i] &= UNMARKED
 
 
 @jit(counted=False)
-def _next_held(game: Record, seat: int, place: int) -> int:
+def next_held(game: Record, seat: int, place: int) -> int:
     """Return the first cell from `place` on that is held and not marked; there must be one.
 
     Looks at eight cells at once: a byte of a word is 0 if all its bits are as wanted (H. S. Warren, "Hacker's Delight",
