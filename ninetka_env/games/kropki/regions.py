@@ -108,6 +108,7 @@ def _relabel(game: Record, there: int, place: int) -> None:
 
 # Enclosing
 
+
 @jit(counted=False)
 def enclose(game: Record, seat: int, place: int) -> None:
     """Mark what a new live point of `seat` on cell `place` newly encloses.
