@@ -22,6 +22,9 @@ from ninetka_env.core.cache import keep_on_disk
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+"""What numba is told for all compiled code. Nobody calls it by C's convention: that entry would only take time."""
+
 
 def jit(function: F | None = None, *, inline: bool = False, counted: bool = True) -> Any:
     """Compile a function with numba: no Python objects, no GIL, cached on disk by a hash of the sources.
@@ -36,7 +39,7 @@ def jit(function: F | None = None, *, inline: bool = False, counted: bool = True
     if numba.config.DISABLE_JIT:
         return function
     merging = "always" if inline else "never"
-    compiled = numba.njit(nogil=True, error_model="numpy", inline=merging, _nrt=counted)(function)
+    compiled = numba.njit(**OPTIONS, inline=merging, _nrt=counted)(function)
     keep_on_disk(compiled)
     return compiled
 

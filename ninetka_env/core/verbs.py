@@ -25,7 +25,7 @@ from numba.extending import overload
 
 from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.chance import Streams, draw_below
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import OPTIONS, jit
 from ninetka_env.core.text import did_you_mean
 from ninetka_env.core.trace import Trace, note
 
@@ -104,8 +104,8 @@ def verb(function: F | None = None, *, find: Find | None = None, counted: bool =
             return _CALLERS[len(arguments)](meaning(game.dtype))
         return None
 
-    # Counting references in the wrapper would cost a twentieth of a batch step.
-    overload(call, strict=False, jit_options={"error_model": "numpy", "nogil": True, "_nrt": counted})(compiled_call)
+    # Counting references in the wrapper would cost a twentieth of a batch step. Python never calls it.
+    overload(call, strict=False, jit_options={**OPTIONS, "_nrt": counted, "no_cpython_wrapper": True})(compiled_call)
     return call
 
 

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.verbs import Codes, Records
-from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, POINT, REGION, node_name
-from ninetka_env.games.kropki.regions import draw_region, find_enclosed, is_held, join_groups, list_drawable
+from ninetka_env.core.verbs import Codes, Record, Records
+from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, POINT, REGION, node_name
+from ninetka_env.games.kropki.regions import draw_region, is_held, join_groups, list_drawable
 from ninetka_env.games.kropki.rules import IMMEDIATE, clear, num_nodes
 from ninetka_env.games.kropki.start import CROSS_POINTS
 
@@ -80,7 +80,43 @@ def _set_up(
             join_groups(game, place)
     game.plies = max(0, int(game.plies))
     for seat in range(2):
-        find_enclosed(game, seat)
+        _find_enclosed(game, seat)
+
+
+@jit(counted=False)
+def _find_enclosed(game: Record, seat: int) -> None:
+    """Find anew what a seat encloses, and the opposing points there, by a flood from the edge.
+
+    A step over the left or right end of a row leads to another node of the edge, which does no harm here.
+    """
+    cell, walk, w, enclosed, waiting = game.cell, game.walk, int(game.width), ENCLOSED << seat, 0
+    for place in range(w + 1, w + 1 + w * int(game.height)):
+        value = int(cell[place]) & ~enclosed
+        if value & LIVE != seat + 1:
+            if value & EDGE:
+                walk[waiting] = place
+                waiting += 1
+            else:
+                value |= enclosed
+        cell[place] = value
+    while waiting:
+        waiting -= 1
+        here = int(walk[waiting])
+        walk[waiting] = 0
+        for there in (here - w, here + 1, here + w, here - 1):
+            if cell[there] & enclosed:
+                cell[there] = int(cell[there]) & ~enclosed
+                walk[waiting] = there
+                waiting += 1
+    _count_held(game, seat)
+
+
+@jit(counted=False)
+def _count_held(game: Record, seat: int) -> None:
+    held = 0
+    for place in range(int(game.width) + 1, int(game.width) + 1 + int(game.width) * int(game.height)):
+        held += is_held(int(game.cell[place]), seat)
+    game.held[seat] = held
 
 
 @jit
@@ -118,12 +154,12 @@ def _first_not_least(records: Records, drafts: Records) -> int:
         drafts[0], drafts[1] = records[0], records[0]
         for place in range(first, first + num_nodes(game)):
             bare.cell[place] = int(game.cell[place]) & ~REGION
-        find_enclosed(bare, 1 - seat)
+        _find_enclosed(bare, 1 - seat)
         for place in range(first, first + num_nodes(game)):
             if game.cell[place] & REGION == seat + 1 << 2:
                 captured = bare.cell[place] & (POINT | ENCLOSED << 1 - seat) == (seat + 1 | ENCLOSED << 1 - seat)
                 again.cell[place] = (int(game.cell[place]) & ~REGION) | (2 - seat << 2 if captured else 0)
-        find_enclosed(again, seat)
+        _find_enclosed(again, seat)
         for place in range(first, first + num_nodes(game)):
             if game.cell[place] & REGION == seat + 1 << 2 and is_held(int(again.cell[place]), seat):
                 draw_region(again, seat, place)

@@ -43,6 +43,8 @@ LOW, HIGH = EACH * np.uint64(127), EACH << np.uint64(7)
 REGIONS = EACH * np.uint64(REGION)
 BLOCK = 32
 """Cells that loops go through at once; a record has a whole number of blocks."""
+at = np.uint64
+"""Makes an int an index that compiled code takes as it is; one with a sign it would test, and count from the end."""
 
 
 @jit(counted=False)
@@ -55,15 +57,15 @@ def step(game: Record, direction: int) -> int:
 def ring_of(game: Record, place: int, bits: int, value: int) -> int:
     """Return the directions, as bits, of the neighbours of cell `place` whose `bits` are `value`."""
     cell, w = game.cell, int(game.width)
-    return int(ON_BOARD[w, place]) & (
-        int(cell[place - w] & bits == value)
-        | int(cell[place - w + 1] & bits == value) << 1
-        | int(cell[place + 1] & bits == value) << 2
-        | int(cell[place + w + 1] & bits == value) << 3
-        | int(cell[place + w] & bits == value) << 4
-        | int(cell[place + w - 1] & bits == value) << 5
-        | int(cell[place - 1] & bits == value) << 6
-        | int(cell[place - w - 1] & bits == value) << 7
+    return int(ON_BOARD[w, at(place)]) & (
+        int(cell[at(place - w)] & bits == value)
+        | int(cell[at(place - w + 1)] & bits == value) << 1
+        | int(cell[at(place + 1)] & bits == value) << 2
+        | int(cell[at(place + w + 1)] & bits == value) << 3
+        | int(cell[at(place + w)] & bits == value) << 4
+        | int(cell[at(place + w - 1)] & bits == value) << 5
+        | int(cell[at(place - 1)] & bits == value) << 6
+        | int(cell[at(place - w - 1)] & bits == value) << 7
     )
 
 
@@ -106,21 +108,15 @@ def _relabel(game: Record, there: int, place: int) -> None:
 
 # Enclosing
 
-ENTRY = 11
-"""Bits for a cell."""
-
 
 @jit(counted=False)
-def enclose(game: Record, seat: int, place: int) -> int:
+def enclose(game: Record, seat: int, place: int) -> None:
     """Mark what a new live point of `seat` on cell `place` newly encloses.
 
     The point itself must not lie in a core that the seat encloses already: then nothing is new.
-
-    Returns:
-        Where newly enclosed cores with opposing points are entered: at most 3 cells, `ENTRY` bits each; 0 if none.
     """
     ring = ring_of(game, place, LIVE, seat + 1)
-    sectors, closed, entries = int(NUM_SECTORS[ring]), 0, 0
+    sectors, closed = int(NUM_SECTORS[ring]), 0
     for sector in range(sectors):
         if closed + 1 == sectors:  # the point was not enclosed, so one way leads out
             break
@@ -131,9 +127,7 @@ def enclose(game: Record, seat: int, place: int) -> int:
         elif value & EDGE == 0:
             size = flood(game, seat, entry, len(game.walk))
             closed += size > 0
-            if size and _mark_enclosed(game, seat, size):
-                entries = entries << ENTRY | entry
-    return entries
+            _mark_enclosed(game, seat, size)
 
 
 @jit(counted=False)
@@ -144,32 +138,43 @@ def flood(game: Record, seat: int, start: int, top: int) -> int:
         The number of its cells; they are marked, and stand at the front of `walk`. 0 if the core has a node of the
         edge; then nothing has changed.
     """
-    cell, walk, w = game.cell, game.walk, int(game.width)
-    live, size = seat + 1, 0
-    waiting = top - 1  # who waits stands at the back: both together are never more than the nodes
-    cell[start] |= MARK
+    cell, walk, live = game.cell, game.walk, seat + 1
+    size, waiting, met = 0, top - 1, 0  # who waits stands at the back: both together are never more than the nodes
+    cell[at(start)] |= MARK
     if _is_alone(game, seat, start):  # the most frequent case by far
         walk[0] = start
         return 1
-    walk[waiting] = start
+    near, aside = _ways_out(game, start)
+    walk[at(waiting)] = start
     while waiting < top:
-        here = int(walk[waiting])
-        walk[waiting] = 0
-        waiting += 1
-        walk[size] = here
-        size += 1
-        for there in (here - w, here + 1, here + w, here - 1):
-            value = int(cell[there])
-            if value & MARK or value & LIVE == live:
-                continue
-            if value & EDGE:
-                unmark(game, 0, size)
-                unmark(game, waiting, top)
-                return 0
-            cell[there] = value | MARK
-            waiting -= 1
-            walk[waiting] = there
+        here = int(walk[at(waiting)])
+        walk[at(size)] = here
+        size, waiting = size + 1, waiting + 1
+        for there in (here - near, here - aside, here + aside, here + near):  # no branches: chance would mislead them
+            value = int(cell[at(there)])
+            new = int(value & MARK == 0) & int(value & LIVE != live)
+            cell[at(there)] = value | new * MARK
+            walk[at(waiting - 1)] = there
+            waiting -= new
+            met |= new * value
+        walk[at(waiting - 1)] = 0
+        if met & EDGE:
+            unmark(game, 0, size)
+            unmark(game, waiting, top)
+            return 0
     return size
+
+
+@jit(counted=False)
+def _ways_out(game: Record, place: int) -> tuple[int, int]:
+    """Return the step to the nearest edge from a cell that is on none, and that to the nearer one of the others."""
+    w = int(game.width)
+    row = int(at(place - 1) // at(w))
+    column, below = place - 1 - row * w, int(game.height) + 1 - row
+    up_or_down, left_or_right = w if below < row else -w, 1 if w - 1 - column < column else -1
+    if min(row - 1, below - 1) < min(column, w - 1 - column):
+        return up_or_down, left_or_right
+    return left_or_right, up_or_down
 
 
 @jit(counted=False)
@@ -190,52 +195,14 @@ def unmark(game: Record, first: int, stop: int) -> None:
 
 
 @jit(counted=False)
-def _mark_enclosed(game: Record, seat: int, size: int) -> int:
-    """Note that the seat encloses the first cells of `walk`, forget them, and return the opposing points there."""
-    cell, walk, enclosed, points = game.cell, game.walk, ENCLOSED << seat, 0
+def _mark_enclosed(game: Record, seat: int, size: int) -> None:
+    """Note that the seat encloses the first cells of `walk`, and forget them."""
+    cell, walk, enclosed = game.cell, game.walk, ENCLOSED << seat
     for i in range(size):
         value = int(cell[int(walk[i])])
-        points += value & POINT == 2 - seat
+        game.held[seat] += value & POINT == 2 - seat
         cell[int(walk[i])] = (value | enclosed) & UNMARKED
         walk[i] = 0
-    game.held[seat] += points
-    return points
-
-
-@jit(counted=False)
-def find_enclosed(game: Record, seat: int) -> None:
-    """Find anew what a seat encloses, and the opposing points there, by a flood from the edge.
-
-    A step over the left or right end of a row leads to another node of the edge, which does no harm here.
-    """
-    cell, walk, w, enclosed, waiting = game.cell, game.walk, int(game.width), ENCLOSED << seat, 0
-    for place in range(w + 1, w + 1 + w * int(game.height)):
-        value = int(cell[place]) & ~enclosed
-        if value & LIVE != seat + 1:
-            if value & EDGE:
-                walk[waiting] = place
-                waiting += 1
-            else:
-                value |= enclosed
-        cell[place] = value
-    while waiting:
-        waiting -= 1
-        here = int(walk[waiting])
-        walk[waiting] = 0
-        for there in (here - w, here + 1, here + w, here - 1):
-            if cell[there] & enclosed:
-                cell[there] = int(cell[there]) & ~enclosed
-                walk[waiting] = there
-                waiting += 1
-    _count_held(game, seat)
-
-
-@jit(counted=False)
-def _count_held(game: Record, seat: int) -> None:
-    held = 0
-    for place in range(int(game.width) + 1, int(game.width) + 1 + int(game.width) * int(game.height)):
-        held += is_held(int(game.cell[place]), seat)
-    game.held[seat] = held
 
 
 @jit(counted=False)
@@ -253,19 +220,22 @@ def list_drawable(game: Record, seat: int) -> None:
     """Note what `seat` may draw."""
     cell, walk = game.cell, game.walk
     top, left, place = len(walk), np.int64(game.held[seat]), np.int64(0)
-    while left:
-        place = _next_held(game, seat, place)
+    while left > 1:
+        place = next_held(game, seat, place)
         for i in range(flood(game, seat, place, top)):  # marked until all are found
             left -= is_held(int(cell[int(walk[i])]), seat)
             walk[i] = 0
         top -= 1  # each core leaves out more of `walk` than it takes
         walk[top] = place
-    for i in range(len(cell)):
-        cell[i] &= UNMARKED
+    if left:  # a core of its own
+        walk[top - 1] = next_held(game, seat, place)
+    if game.held[seat] > 1:
+        for i in range(len(cell)):
+            cell[i] &= UNMARKED
 
 
 @jit(counted=False)
-def _next_held(game: Record, seat: int, place: int) -> int:
+def next_held(game: Record, seat: int, place: int) -> int:
     """Return the first cell from `place` on that is held and not marked; there must be one.
 
     Looks at eight cells at once: a byte of a word is 0 if all its bits are as wanted (H. S. Warren, "Hacker's Delight",
@@ -317,9 +287,11 @@ def draw_region(game: Record, seat: int, start: int) -> None:
         chain = trace_chain(game, seat, core)
         stop = _fill_inside(game, core, chain)
     broken = _take(game, seat, core, chain, stop)
-    unmark(game, 0, stop)
     if broken:
-        find_enclosed(game, 1 - seat)
+        if core == 1:
+            chain = stop = trace_chain(game, seat, core)
+        _join_cores(game, 1 - seat, core, chain, stop)
+    unmark(game, 0, stop)
 
 
 @jit(counted=False)
@@ -387,7 +359,7 @@ def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
     """Put the cells `walk[:core]` and `walk[chain:stop]` into a region of `seat`, and count.
 
     Returns:
-        Whether the opponent may enclose less than before, as one of its points beside what it encloses is inert now.
+        Whether cores of the opponent that it encloses are joined to others, as a point of it beside them is inert now.
     """
     cell, own, opposing, broken = game.cell, seat + 1, 2 - seat, False
     for i in range(stop):
@@ -403,8 +375,56 @@ def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
             broken |= region == 0 and _beside(game, place, ENCLOSED << 1 - seat)
         if point == own and region == opposing:
             game.score[1 - seat] -= 1
+            game.held[1 - seat] += 1
         cell[place] = value & ~REGION | own << 2 | ENCLOSED << seat
     return broken
+
+
+@jit(counted=False)
+def _join_cores(game: Record, seat: int, core: int, chain: int, stop: int) -> None:
+    """Find anew what `seat` encloses, after the cells `walk[:core]` and `walk[chain:stop]` became an opposing region.
+
+    The region and its chain `walk[core:chain]` lie in one core of `seat` now, together with each core that had a node
+    there. Whoever gets out of the region crosses the chain: so that core is enclosed if all cells of the chain were.
+    """
+    cell, bit, enclosed = game.cell, ENCLOSED << seat, ENCLOSED << seat
+    for i in range(core, chain):
+        enclosed &= int(cell[int(game.walk[i])])
+    if enclosed:
+        for i in range(stop):
+            cell[int(game.walk[i])] |= bit
+    else:
+        _open_cores(game, seat, stop)
+
+
+@jit(counted=False)
+def _open_cores(game: Record, seat: int, stop: int) -> None:
+    """Note that `seat` does not enclose the cells `walk[:stop]` any more, nor what of its cores is joined to them."""
+    walk, w, bit = game.walk, int(game.width), ENCLOSED << seat
+    for i in range(stop):
+        _open(game, seat, int(walk[i]))
+    waiting = stop
+    for i in range(stop):
+        here = int(walk[i])
+        while True:
+            for there in (here - w, here + 1, here + w, here - 1):  # beyond the end of a row nothing is enclosed
+                if game.cell[there] & bit:
+                    _open(game, seat, there)
+                    walk[waiting] = there
+                    waiting += 1
+            if waiting == stop:
+                break
+            waiting -= 1
+            here = int(walk[waiting])
+            walk[waiting] = 0
+
+
+@jit(counted=False)
+def _open(game: Record, seat: int, place: int) -> None:
+    """Note that `seat` does not enclose a cell any more."""
+    value = int(game.cell[place])
+    game.held[seat] -= is_held(value, seat)
+    game.cell[place] = value & ~(ENCLOSED << seat)
 
 
 @jit(counted=False)

@@ -18,18 +18,17 @@ import numpy.typing as npt
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.verbs import Record
-from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, MOST_HEIGHT, MOST_WIDTH, POINT
+from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, MOST_HEIGHT, MOST_WIDTH
 from ninetka_env.games.kropki.regions import (
     BLOCK,
-    ENTRY,
     count_drawable,
     draw_region,
     drawable_node,
     enclose,
     forget_drawable,
-    is_held,
     join_groups,
     list_drawable,
+    next_held,
 )
 
 TERRITORIES = ("declared", "immediate")
@@ -179,11 +178,8 @@ def place_point(game: Record, place: int) -> None:
     seat = mover(game)
     game.last = place - int(game.width) - 1
     game.plies += 1
-    entries = put_point(game, seat, place)
-    if game.territory == IMMEDIATE:
-        if entries or game.held[1 - seat]:
-            _draw_at_once(game, seat, place, entries)
-    elif game.held[seat]:
+    put_point(game, seat, place)
+    if game.held[seat] and game.territory != IMMEDIATE:
         game.placed = 1
         list_drawable(game, seat)
         return
@@ -191,55 +187,41 @@ def place_point(game: Record, place: int) -> None:
 
 
 @jit(counted=False)
-def put_point(game: Record, seat: int, place: int) -> int:
-    """Put a live point of `seat` on the free cell `place`, and mark what it encloses; returns what `enclose` does."""
+def put_point(game: Record, seat: int, place: int) -> None:
+    """Put a live point of `seat` on the free cell `place`, and mark what it encloses."""
     value = int(game.cell[place])
     own, opposing = value & (ENCLOSED << seat), value & (ENCLOSED << (1 - seat))
     game.cell[place] = (value | seat + 1) & ~own
     game.free -= 1
     game.held[1 - seat] += opposing != 0
     closing = join_groups(game, place)
-    return enclose(game, seat, place) if closing and own == 0 else 0
-
-
-@jit(counted=False)
-def _draw_at_once(game: Record, seat: int, place: int, entries: int) -> None:
-    """Draw what the point on cell `place` of `seat` has made drawable: its own cores, then that of the opponent.
-
-    "The mover captures before he is captured". The opponent's core can only be one that the point was put into, and
-    only if it is still enclosed then.
-    """
-    while entries:
-        entry = entries & ((1 << ENTRY) - 1)
-        if game.cell[entry] >> 2 & POINT != seat + 1:  # it may lie inside a chain just drawn
-            draw_region(game, seat, entry)
-        entries >>= ENTRY
-    if is_held(int(game.cell[place]), 1 - seat):
-        draw_region(game, 1 - seat, place)
+    if closing and own == 0:
+        enclose(game, seat, place)
 
 
 @jit(counted=False)
 def end_turn(game: Record) -> None:
-    """Hand the turn to the other seat; when the board is full, draw the last lines instead.
+    """Hand the turn to the other seat, after all has been drawn that the rules draw.
 
-    A point played last into a house could be taken on no later turn. So all that can be drawn is drawn: first by the
-    seat that would be to move, then by the other.
+    With `"immediate"` "the mover captures before he is captured". With `"declared"`, when the board is full: a point
+    played last into a house could be taken on no later turn. So all that can be drawn is drawn: first by the seat that
+    would be to move, then by the other.
     """
-    game.placed = 0
-    game.to_move = 1 - game.to_move
-    if game.free == 0:
-        draw_all(game, mover(game))
-        draw_all(game, 1 - mover(game))
+    seat = mover(game)
+    game.placed, game.to_move = 0, 1 - seat
+    if game.territory == IMMEDIATE or game.free == 0:
+        first = seat if game.territory == IMMEDIATE else 1 - seat
+        for each in (first, 1 - first):
+            draw_all(game, each)
 
 
 @jit(counted=False)
 def draw_all(game: Record, seat: int) -> None:
     """Draw all drawable cores of a seat; their order does not matter."""
-    place = int(game.width) + 1
+    place = np.int64(0)
     while game.held[seat]:
-        if is_held(int(game.cell[place]), seat):
-            draw_region(game, seat, place)
-        place += 1
+        place = next_held(game, seat, place)
+        draw_region(game, seat, place)
 
 
 @jit(counted=False)

@@ -10,7 +10,7 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.options import Choice, Whole
 from ninetka_env.core.verbs import Codes, Record
 from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
-from ninetka_env.games.kropki.rules import TERRITORIES, clear, put_point
+from ninetka_env.games.kropki.rules import TERRITORIES, clear
 
 STARTS = ("empty", "cross")
 """What stands on the board before the first turn: nothing, or two points of each seat in the middle."""
@@ -38,11 +38,13 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
 def place_cross(game: Record) -> None:
     """Put the cross of match rules (tensu.ru, 4.2) on an empty board: Black up left and down right of its middle."""
     game.crossed = 1
+    game.free -= CROSS_POINTS
     width = int(game.width)
     corner = (int(game.height) // 2) * width + width // 2  # the row above the middle is row height // 2 - 1
     for seat in range(2):
-        put_point(game, seat, corner + seat)
-        put_point(game, seat, corner + width + 1 - seat)
+        for place in (corner + seat, corner + width + 1 - seat):  # two of a seat are one group, and enclose nothing
+            game.cell[place] = int(game.cell[place]) | seat + 1
+            game.label[place] = corner + seat
 
 
 def start_points(width: int, height: int) -> npt.NDArray[np.int8]:
