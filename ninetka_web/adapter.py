@@ -308,6 +308,10 @@ class Adapter:
         """Say what is to be done: to whom it is the turn of, and to the others."""
         raise NotImplementedError
 
+    def why_not(self, game: Game, action: int) -> str:
+        """Say, to people, why an action is illegal."""
+        return game.describe_illegal(action).partition(": ")[2] or "this cannot be played"
+
     def outcome(self, game: Game) -> str:
         """Say more of how a game ended by its rules than who has won."""
         seats = self.definition.seats

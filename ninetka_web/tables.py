@@ -267,7 +267,7 @@ class Table:
         if self.game.to_move not in self.seats_of(person):
             raise RefusedError(f"it is {self.colour(self.game.to_move)}'s turn, which is not your seat")
         if not 0 <= action < self.game.num_actions or not self.game.legal_mask()[action]:
-            raise RefusedError(self.game.describe_illegal(action))
+            raise RefusedError(self.adapter.why_not(self.game, action))
         self._clear_undo()
         self._advance(action)
 

@@ -201,6 +201,14 @@ class WarmUp:
             self._compiler.kill()
 
     def _run(self) -> None:
+        """Get jobs ready until the end, and leave nothing running."""
+        self._work()
+        if self._compiler:
+            self._compiler.kill()
+            with contextlib.suppress(OSError):
+                self._compiler.communicate()
+
+    def _work(self) -> None:
         """Get one job after the other ready."""
         begin, compiled, done = time.monotonic(), 0, 0
         while (job := self._next()) is not None:
@@ -236,8 +244,6 @@ class WarmUp:
                     text=True,
                     start_new_session=True,  # where Ctrl+C does not reach it: it ends with the server
                 )
-                if self._ended:
-                    self._compiler.kill()
             assert self._compiler.stdin is not None
             assert self._compiler.stdout is not None
             self._compiler.stdin.write(f"{job.kind}\t{job.what}\n")

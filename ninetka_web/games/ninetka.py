@@ -164,6 +164,15 @@ class Ninetka(Adapter):
             f"{can} {'stone' if can == '1' else 'stones'} can slide.",
         )
 
+    def why_not(self, game: AnyGame, action: int) -> str:
+        """Say what squares are for in the phase."""
+        phase = as_9tka(game).phase
+        if phase == Phase.NEUTRAL:
+            return "a neutral stone goes into a section that has none yet, and not next to the edge"
+        if phase == Phase.PLACEMENT:
+            return "your stones go on free squares of the edge"
+        return "no stone of yours that can slide stands there"
+
     def outcome(self, game: AnyGame) -> str:
         """Tell the scores, and the rule that parts those who are equal."""
         scores = game.scores().tolist()

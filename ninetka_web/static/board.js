@@ -38,15 +38,19 @@ export class Board {
     this.element = h("div", { class: "board-box" }, this.holder, this.zooms);
     this.listen();
     this.chosen = null;
-    this.at = null; // the cell that the keyboard was on last
+    this.at = null; // the cell that was played or focused last
+    this.byKey = true; // whether the keyboard was used last
   }
 
   listen() {
     const { hits } = this.layers;
     const on = (names, act) => names.forEach((name) => hits.addEventListener(name, (event) => act(Number(event.target.dataset.cell), event)));
-    on(["pointerover", "focusin"], (cell) => this.showPreview(cell));
+    on(["pointerover"], (cell) => this.showPreview(cell));
     on(["pointerout", "focusout"], () => this.showPreview(null));
-    on(["focusin"], (cell) => { this.at = cell; });
+    on(["focusin"], (cell) => {
+      this.at = cell;
+      if (this.byKey) this.showPreview(cell);
+    });
     this.svg.addEventListener("click", (event) => this.click(event));
     this.svg.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.fit()).observe(this.holder);
@@ -119,7 +123,7 @@ export class Board {
     if (!focused) return;
     this.svg.focus({ preventScroll: true });
     // Later, because the browser lays everything out before it moves the focus.
-    if (entry !== null) requestAnimationFrame(() => document.activeElement === this.svg && this.focus(this.entry()));
+    if (entry !== null && this.byKey) requestAnimationFrame(() => document.activeElement === this.svg && this.focus(this.entry()));
   }
 
   /** The cell where the keyboard comes to the board: where it was last, or next to there. */
@@ -138,6 +142,7 @@ export class Board {
 
   /** Play a cell; a finger sees first where what it plays would end, or where it is if that is small. */
   click(event) {
+    this.byKey = false;
     const cell = event.target.dataset.cell;
     const hit = this.hits.get(Number(cell));
     if (cell === undefined || !hit) {
@@ -185,8 +190,12 @@ export class Board {
   key(event) {
     const from = event.target.dataset?.cell;
     const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
-    if (from === undefined || !this.hits.has(Number(from))) return;
-    if (event.key === "Enter" || event.key === " ") this.play(this.hits.get(Number(from))[1]);
+    if (this.hits.size === 0) return;
+    this.byKey = true;
+    if (from === undefined) {
+      if (!steps[event.key]) return;
+      this.focus(this.entry());
+    } else if (event.key === "Enter" || event.key === " ") this.play(this.hits.get(Number(from))[1]);
     else if (steps[event.key]) {
       const to = this.nearest(Number(from), steps[event.key]);
       if (to !== null) this.focus(to);
@@ -224,12 +233,13 @@ export class Board {
   drawHeat(candidates) {
     const most = Math.max(1, ...candidates.map((candidate) => candidate.visits)), { unit } = this.face;
     return candidates.filter(({ cell }) => cell !== null).map(({ cell, visits }) => this.place(cell,
-      svg("rect", { class: "warm", x: -unit / 2, y: -unit / 2, width: unit, height: unit, rx: 1.5, opacity: (0.08 + 0.85 * Math.sqrt(visits / most)).toFixed(3) })));
+      svg("rect", { class: "warm", x: -unit / 2, y: -unit / 2, width: unit, height: unit, rx: 1.5, opacity: visits ? (0.08 + 0.85 * Math.sqrt(visits / most)).toFixed(3) : 0 })));
   }
 
-  /** Write the mover's chance to win on the candidates, in per cent. */
+  /** Write the mover's chance to win on the candidates, in per cent; not where it rests on next to nothing. */
   drawChances(candidates) {
-    return candidates.filter(({ cell, visits }) => cell !== null && visits).slice(0, 60).map(({ cell, shares }) => this.place(cell,
+    const most = Math.max(1, ...candidates.map((candidate) => candidate.visits));
+    return candidates.filter(({ cell, visits }) => cell !== null && 100 * visits >= most).map(({ cell, shares }) => this.place(cell,
       svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * shares[this.position.toMove])))));
   }
 

@@ -32,6 +32,7 @@ export class TableView {
     this.game = this.app.game(state.game);
     this.app.about(this.game);
     this.board = new Board(state.game, state.config, (action) => this.play(action));
+    scrollTo(0, 0);
     const [, , width, height] = this.board.face.box;
     document.documentElement.style.setProperty("--aspect", (width / height).toFixed(3));
     this.main.replaceChildren(h("div", { class: "table", "data-game": state.game },
@@ -163,7 +164,7 @@ export class TableView {
   status(position, names) {
     const { state } = this;
     const [headline, hint] = this.words(position, names);
-    const seat = position.over ? state.winner : position.toMove;
+    const seat = position.over ? state.winner : state.settling && position.live ? null : position.toMove;
     const past = !position.live;
     return [
       h("p", { class: `headline${this.isMyTurn && !past ? " mine" : ""}` }, seat !== null && seat !== DRAWN && seatIcon(state.game, seat), h("span", {}, headline)),
@@ -223,7 +224,7 @@ export class TableView {
     return h("div", { class: `seat c${seat + 1}${active ? " active" : ""}` }, seatIcon(state.game, seat),
       h("div", { class: "person" }, h("b", {}, names[seat]), h("span", { class: "faint" }, this.seatNote(position, seat))),
       open ? h("button", { type: "button", class: "sit", click: () => this.sit(seat) }, "Sit here")
-        : h("span", { class: "tally" }, h("span", { class: "score" }, score), h("span", { class: "word" }, word)));
+        : h("span", { class: "tally" }, h("span", { class: "score" }, score), " ", h("span", { class: "word" }, word)));
   }
 
   seatNote(position, seat) {

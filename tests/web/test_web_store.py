@@ -37,7 +37,7 @@ def test_tables_come_back_as_they_were(store: Store) -> None:
         store.save(table)
     play_on(tables[0], 5, np.random.default_rng(0))
     store.save(tables[0])
-    assert {t.id: t.to_json() for t in store.tables()} == {t.id: t.to_json() for t in tables}
+    assert {t.id: t.to_json() for t in map(Table.from_json, store.states())} == {t.id: t.to_json() for t in tables}
     store.remove(tables[0].id)
     assert store.load(tables[0].id) is None
 
@@ -174,7 +174,7 @@ OLD_TALLIES = [Tally("maxn", 2, games=2, wins=1), Tally("maxn + mcts:simulations
 
 def old_file(path: Path) -> list[Table]:
     """Write a file of version 1, and return the tables that are in it."""
-    tables = [table_of("me", "maxn", keep=True), table_of("me", "open", neutral_placement="random")]
+    tables = [table_of("me", "maxn", keep=True), table_of("me", "open", options={"neutral_placement": "random"})]
     play_on(tables[1], 1, np.random.default_rng(0))
     tables[0].resign(ANN)
     with closing(sqlite3.connect(path)) as database:
@@ -191,10 +191,10 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "table.sqlite3"
     tables = old_file(path)
     with closing(Store(path)) as store:
-        assert [table.to_json() for table in store.tables()] == [table.to_json() for table in tables]
+        assert [Table.from_json(state).to_json() for state in store.states()] == [table.to_json() for table in tables]
         store.save(finished("me", "random"))
     with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (2,)
+        assert database.execute("PRAGMA user_version").fetchone() == (3,)
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         rows = database.execute("SELECT * FROM games ORDER BY id").fetchall()
         columns = [column for _, column, *_ in database.execute("PRAGMA table_info(games)")]
@@ -203,9 +203,9 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
             "games",
         ]
         with pytest.raises(sqlite3.IntegrityError):  # a game still counts once
-            database.execute("INSERT INTO games SELECT 99, table_id, round, 0, 2, 1, '', '', 0, '' FROM games LIMIT 1")
+            database.execute("INSERT INTO games SELECT 99, table_id, round, 0, 2, 1, '', '', 0, '', '' FROM games LIMIT 1")
     assert columns[7] == "result"
-    assert rows[:-1] == [(*row[:7], "won" if row[7] else "lost", *row[8:]) for row in OLD_GAMES]
+    assert rows[:-1] == [(*row[:7], "won" if row[7] else "lost", *row[8:], "ninetka") for row in OLD_GAMES]
     assert rows[-1][0] == 13
     Store(path).close()  # once is enough
     assert read_tallies(path)[0][:2] == OLD_TALLIES[0]

@@ -44,8 +44,8 @@ export function make({ size, stars }) {
     ...points.filter((point) => owners[point]).map((point) => square(point, 3.6, `owner g${owners[point]}`)),
     ...dead.map((point) => at(point, svg("path", { class: "dead", d: "M-2.4 -2.4L2.4 2.4M2.4 -2.4L-2.4 2.4" })))];
 
-  /** Whose each point is in the end, as the analysis sees it: the larger the square, the surer. */
-  const owned = ({ ownership }) => points.filter((point) => Math.abs(ownership[point]) > 0.1)
+  /** Whose each point is in the end, as the analysis sees it: the larger the square, the surer. Not on stones that live. */
+  const owned = ({ ownership }, cells) => points.filter((point) => Math.abs(ownership[point]) > 0.1 && cells[point] !== (ownership[point] > 0 ? 1 : 2))
     .map((point) => square(point, 5 * Math.sqrt(Math.abs(ownership[point])), `owner g${ownership[point] > 0 ? 1 : 2}`));
 
   return {
@@ -57,7 +57,7 @@ export function make({ size, stars }) {
     stones: ({ cells, last }) => [
       ...points.filter((point) => cells[point] === 1 || cells[point] === 2).map((point) => at(point, copyOf(cells[point]))),
       ...(last && last.to !== null && cells[last.to] ? [at(last.to, svg("circle", { class: "go-last", r: 2.2 }))] : [])],
-    over: ({ proposal, insight }) => (proposal ? counted(proposal) : insight?.ownership ? owned(insight) : []),
+    over: ({ proposal, insight, cells }) => (proposal ? counted(proposal) : insight?.ownership ? owned(insight, cells) : []),
     hint: () => null,
     ghost: ([point], { ghost }) => at(point, copyOf(ghost, "ghost")),
     describe: ({ cells }) => [1, 2].map((code) => `${COLOURS[code - 1]}: ${points.filter((point) => cells[point] === code).map(name).join(", ") || "no stones"}.`),

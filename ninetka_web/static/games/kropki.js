@@ -29,7 +29,7 @@ export function make({ width, height }) {
   const right = (width - 1) * UNIT, bottom = (height - 1) * UNIT;
 
   function* ground() {
-    yield svg("rect", { class: "sheet", x: -11, y: -11, width: right + 22, height: bottom + 22, rx: 3 });
+    yield svg("rect", { class: "sheet", x: -11, y: -7, width: right + 18, height: bottom + 18, rx: 3 });
     for (let row = 0; row < height; row++) {
       const y = row * UNIT;
       yield svg("path", { class: row % (height - 1) ? "rule" : "rule outer", d: `M-3 ${y}H${right + 3}` });
@@ -70,7 +70,7 @@ export function make({ width, height }) {
     svg("path", { class: `stroke k${seat + 1}`, d: "M0 1H4" }));
 
   return {
-    box: [-11.5, -11.5, right + 23, bottom + 23], unit: UNIT, centre, name, icon,
+    box: [-11, -7, right + 18, bottom + 18], unit: UNIT, centre, name, icon,
     defs: () => [...[0, 1].map(hatch), ...[1, 2].flatMap((code) => [svg("g", { id: `stone-${code}` }, point(code)), svg("g", { id: `stone-${code + 2}` }, point(code, true))])],
     ground: () => [...ground()],
     under: ({ cells }) => [0, 1].flatMap((seat) => outline((node) => cells[node] >> 2 === seat + 1, seat, "")),
