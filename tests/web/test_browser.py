@@ -68,10 +68,25 @@ class Person:
         assert self.errors == []
 
     def start(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
-        """Fill the form in and start."""
+        """Fill the form of 9tka in and start."""
+        self.page.locator("#game-ninetka").check(force=True)
+        self.page.locator(f"#players-{len(seats)}").check(force=True)
+        self.choose("placed in turn" if neutrals == "players" else "at random")
+        self.begin(*seats, fast=fast)
+
+    def start_game(self, game: str, board: str, *seats: str) -> None:
+        """Fill the form of another game in and start."""
+        self.page.locator(f"#game-{game}").check(force=True)
+        self.page.wait_for_selector(f".home[data-game={game}]")
+        self.choose(board)
+        self.begin(*seats)
+
+    def choose(self, words: str) -> None:
+        label = self.page.locator("label.choice", has=self.page.get_by_text(words, exact=True))
+        label.locator("input").check(force=True)
+
+    def begin(self, *seats: str, fast: bool = True) -> None:
         page = self.page
-        page.locator(f"#players-{len(seats)}").check(force=True)
-        page.locator(f"#neutrals-{neutrals}").check(force=True)
         for number, seat in enumerate(seats):
             page.select_option(f"#seat-{number}", seat)
         page.click("#start")
@@ -150,8 +165,7 @@ def test_a_whole_game_by_keys(ann: Person, players: int) -> None:
     assert ann.page.locator(".hit[tabindex='0']").count() == 1
     turns = 0
     while ann.wait_for_turn():
-        if ann.page.evaluate("!document.activeElement.classList.contains('hit')"):
-            ann.page.locator(".hit[tabindex='0']").focus()
+        ann.page.wait_for_function("() => document.activeElement.matches('.hit')")  # the board keeps the focus
         assert re.match(
             r"[A-K]\d+: (place|slide)", ann.page.evaluate("document.activeElement.getAttribute('aria-label')")
         )
