@@ -392,6 +392,8 @@ def adapter_in(text: str) -> Adapter:
     """
     text = text.lstrip("\ufeff \t\r\n")
     if text.startswith("("):
+        if not re.match(r"\(\s*;", text):
+            raise ValueError("no SGF: expected it to begin with '(;'")
         number = re.search(r"GM\s*\[\s*([0-9]+)", text)
         told = number[1] if number else "1"
         games = {str(one.sgf[0]): name for name in games_at_tables() if (one := get_definition(name)).sgf is not None}

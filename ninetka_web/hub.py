@@ -99,6 +99,8 @@ class Hub:
         self._is_open = False
         self._patient: set[asyncio.Task[None]] = set()
         self._store, self._warm_up = store, warm_up
+        self._states = [(_kind_of(state), state) for state in store.states()]
+        self._needed = {Job(kind, RULES) for kind, _ in self._states if kind}
         self._players = Players()
         self._games = {name: adapter_of(name).told() for name in games_at_tables()}
         self._guests: dict[str, set[Guest]] = {}
@@ -131,15 +133,18 @@ class Hub:
 
     async def open(self) -> None:
         """Find the tables of before again, once there are rules to play them by, and answer what was said so far."""
-        try:
-            for state in self._store.states():
-                await self._warm_up.wait(Job(kind_of_state(state), RULES))
+        for job in self._needed:
+            await self._warm_up.wait(job)
+        for kind, state in self._states:
+            try:
                 table = Table.from_json(state)
-                self.tables[table.id] = table
-                self.touched[table.id] = time.monotonic()
-                await asyncio.sleep(0)
-        except Exception:  # they stay where they are, for a version that can read them
-            log.exception("not all tables of before could be read")
+            except Exception:  # it stays where it is, for a version that can read it
+                log.exception("a table of before could not be read, of %s", kind or "an unknown game")
+                continue
+            self.tables[table.id] = table
+            self.touched[table.id] = time.monotonic()
+            await asyncio.sleep(0)
+        self._states.clear()
         self._is_open = True
         for guest, text in self._early:
             if not guest.gone:
@@ -152,7 +157,8 @@ class Hub:
         """Do what a message asks for and answer it, at once or when there are rules to do it by."""
         if not self._is_open and len(self._early) < MAX_EARLY:
             self._early.append((guest, text))
-            guest.tell(type="compiling", what="the rules, for the tables of before")
+            if any(map(self._warm_up.is_compiling, self._needed)):
+                guest.tell(type="compiling", what="the rules, for the tables of before")
             return
         number = 0
         try:
@@ -493,6 +499,14 @@ def _job_of(table: Table) -> Job | None:
 
 def _waits_for_proposal(table: Table) -> bool:
     return table.is_settling and table.proposal is None
+
+
+def _kind_of(state: str) -> str:
+    """Return the kind of game of a stored table, empty if it cannot be made out."""
+    try:
+        return kind_of_state(state)
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _rules_for(message: AnyMessage) -> Job | None:

@@ -315,7 +315,7 @@ def test_a_drawn_game_is_no_given_up_one(browser: Browser, server: Server) -> No
         ann.click()
     expect(page.locator(".headline")).to_have_text("Drawn")
     expect(page.locator(".headline .icon")).to_have_count(0)
-    expect(page.locator(".hint")).to_contain_text(re.compile(r"Yellow \d, Blue \d\.$"))
+    expect(page.locator(".hint")).to_contain_text(re.compile(r"Yellow \d, Blue \d\."))
     assert not any("wins" in seat for seat in page.locator(".seat").all_inner_texts())
     expect(page.locator(".seat.active")).to_have_count(0)
     assert saved_record(ann)

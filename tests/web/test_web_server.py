@@ -102,7 +102,7 @@ def test_what_is_no_record_of_one_game_is_refused_with_the_line(ann: Client) -> 
     for text, reason in [
         ("", "one game, found 0"),
         ("game record, format 3", "line 1: expected 'game record, format 2'"),
-        (head.replace("ninetka", "ninetko"), "line 2: unknown game"),
+        (head.replace("ninetka", "ninetko"), "no game 'ninetko'"),
         (f"{head}players: 5", "line 3: players"),
         ("9tka record, format 1\nplayers: 5", "line 2: players"),
     ]:
