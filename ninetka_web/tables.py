@@ -417,18 +417,22 @@ class Table:
             raise RefusedError("a game that did not begin with an empty board has no record; copy positions instead")
         if not self.game.is_over:
             raise RefusedError("a record holds a finished game; copy the position instead")
-        tags = {self.colour(number): self.who(number) for number in range(len(self.seats))} | {"date": self.begun[:10]}
+        setup = self.setup
+        return GameRecord.of(self.actions, setup.variant, drawn=setup.drawn, event=self.event, tags=self._tags())
+
+    def _tags(self) -> dict[str, str]:
+        """Return what a record tells beside the game: who played, when, and a result that was agreed on."""
+        who = {self.colour(number): self.who(number) for number in range(len(self.seats))}
         told = self.told or (str(self.proposal["result"]) if self.proposal and self.agreed else "")
-        tags |= {"told": told} if told else {}
-        return GameRecord.of(self.actions, self.setup.variant, drawn=self.setup.drawn, event=self.event, tags=tags)
+        return who | {"date": self.begun[:10]} | ({"told": told} if told else {})
 
     def sgf(self) -> str:
         """Return the game as SGF, as far as it has come."""
         if self.game.definition().sgf is None:
             raise RefusedError(f"{self.game.definition().title} has no form in SGF")
-        setup, tags = self.setup, {self.colour(number): self.who(number) for number in range(len(self.seats))}
+        setup = self.setup
         record = GameRecord(
-            setup.variant, tuple(self.actions), (), 0, tuple(setup.drawn), self.event, tags | {"date": self.begun[:10]},
+            setup.variant, tuple(self.actions), (), 0, tuple(setup.drawn), self.event, self._tags(),
             self.begin.copy() if setup.position else None, tuple(self.handed),
         ).with_result(self.game, unfinished=True)  # fmt: skip
         return sgf_text(record)

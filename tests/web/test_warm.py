@@ -222,7 +222,9 @@ def test_the_other_process_ends_with_its_parent() -> None:
 def test_who_waits_comes_first_also_with_what_nobody_thought_of(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", python(tmp_path, "read job; sleep 1; echo done; exec cat"))  # time to ask for something else
+    monkeypatch.setattr(
+        sys, "executable", python(tmp_path, "read job; sleep 1; echo done; exec cat")
+    )  # time to ask for something else
     wanted = Job("go:size=5", RULES)
     monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / f"{job.kind} {job.what}")
 

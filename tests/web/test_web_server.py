@@ -85,7 +85,14 @@ def test_a_given_up_game_has_a_winner_and_a_record(server: Server, ann: Client) 
     assert (shown["winner"], shown["event"], shown["moves"]) == (1, state["event"], moves)
     with Client(server, ann.token) as again:
         (told,) = again.heard[0]["tables"]
-        assert told == {"table": table, "game": "ninetka", "who": ["person", "maxn"], "ply": len(moves), "over": True, "winner": 1}
+        assert told == {
+            "table": table,
+            "game": "ninetka",
+            "who": ["person", "maxn"],
+            "ply": len(moves),
+            "over": True,
+            "winner": 1,
+        }
 
 
 def test_a_game_that_the_last_person_gave_up_has_neither(server: Server, ann: Client) -> None:
@@ -242,7 +249,17 @@ def test_the_page_is_small_and_stands_alone(server: Server, game: str) -> None:
     assert "unsafe" not in policy
 
 
-@pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e%2fserver.py", "/static/index.html", "/static/games/../../server.py", "/static/games", "/docs"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../server.py",
+        "/static/%2e%2e%2fserver.py",
+        "/static/index.html",
+        "/static/games/../../server.py",
+        "/static/games",
+        "/docs",
+    ],
+)
 def test_no_path_leads_elsewhere(server: Server, path: str) -> None:
     assert request(server, path)[0].status == 404
 
@@ -277,7 +294,9 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-VALUES = ANY_JSON | st.sampled_from(["me", "open", "maxn", "go", "mcts:simulations=9999999", "net:/etc/passwd", "../x", -1])
+VALUES = ANY_JSON | st.sampled_from(
+    ["me", "open", "maxn", "go", "mcts:simulations=9999999", "net:/etc/passwd", "../x", -1]
+)
 KINDS = [
     "hello",
     "create",

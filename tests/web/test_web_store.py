@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
 from ninetka_web.report import tallies_table
 from ninetka_web.store import Store, Tally, read_tallies
-from ninetka_web.tables import Table
+from ninetka_web.tables import Table, kind_of_state
 
 
 @pytest.fixture
@@ -203,7 +204,9 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
             "games",
         ]
         with pytest.raises(sqlite3.IntegrityError):  # a game still counts once
-            database.execute("INSERT INTO games SELECT 99, table_id, round, 0, 2, 1, '', '', 0, '', '' FROM games LIMIT 1")
+            database.execute(
+                "INSERT INTO games SELECT 99, table_id, round, 0, 2, 1, '', '', 0, '', '' FROM games LIMIT 1"
+            )
     assert columns[7] == "result"
     assert rows[:-1] == [(*row[:7], "won" if row[7] else "lost", *row[8:], "ninetka") for row in OLD_GAMES]
     assert rows[-1][0] == 13
@@ -250,3 +253,56 @@ def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
     path.with_name("broken").write_text("no database, and long enough to be read as one" * 20)
     broken = CliRunner().invoke(app, ["table", "--data", str(path.with_name("broken"))])
     assert (broken.exit_code, "broken" in broken.output) == (2, True)
+
+
+def file_of_version_2(path: Path) -> dict[str, Any]:
+    """Write a file as the table wrote it when it knew 9tka only, and return what it showed of its tables."""
+    told = json.loads((Path(__file__).parent / "table_version_2.json").read_text())
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("\n".join([*told["sql"], "PRAGMA user_version = 2;"]))
+    tables: dict[str, Any] = told["tables"]
+    return tables
+
+
+def test_tables_of_version_2_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "table.sqlite3"
+    shown = file_of_version_2(path)
+    before, left_out = read_tallies(path)
+    with closing(Store(path)) as store:
+        tables = {table.id: table for table in map(Table.from_json, store.states())}
+        assert tables.keys() == shown.keys()
+        for name, table in tables.items():
+            told = shown[name]
+            who = [table.who(seat) for seat in range(len(table.seats))]
+            assert (table.game.board.ravel().tolist(), table.actions, who) == (
+                told["board"],
+                told["actions"],
+                told["who"],
+            )
+            assert (table.is_over, table.winner, table.seats_of(ANN)) == (told["over"], told["winner"], told["mine"])
+            assert kind_of_state(table.to_json()) == "ninetka"
+            play_on(table, 100, np.random.default_rng(0))
+            store.save(table)
+            assert store.load(name).to_json() == table.to_json()
+    assert [(tally.agents, tally.game) for tally in before] == [("maxn", "ninetka"), ("net", "ninetka")]
+    assert (read_tallies(path), left_out) == ((before, left_out), 0)
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (3,)
+        assert {game for (game,) in database.execute("SELECT game FROM games")} == {"ninetka"}
+
+
+def test_each_game_is_counted_by_itself(store: Store, tmp_path: Path) -> None:
+    for game, options in (("go", {"size": 5}), ("kropki", {"width": 6, "height": 6}), ("ninetka", {})):
+        table = table_of("me", "random", keep=True, game=game, options=options)
+        play_on(table, 100, np.random.default_rng(0))
+        if table.is_settling:
+            table.propose(table.adapter.settle(table.game))
+            table.accept(ANN)
+        assert table.is_over
+        store.save(table)
+    tallies, left_out = read_tallies(tmp_path / "deep" / "table.sqlite3")
+    assert [(tally.game, tally.agents, tally.games) for tally in tallies] == [
+        ("go", "random", 1), ("kropki", "random", 1), ("ninetka", "random", 1)
+    ]  # fmt: skip
+    assert left_out == 0
+    assert [len(tallies_table(tallies, game).columns) for game in ("go", "kropki", "ninetka")] == [2, 2, 4]
