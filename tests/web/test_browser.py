@@ -432,7 +432,7 @@ def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
     for key in ("p", "p"):
         ann.press(key)
     page.click("#accept")
-    expect(page.locator(".headline")).to_have_text("Black wins")
+    expect(page.locator(".headline")).to_have_text("White wins")  # by komi
     assert page.locator(".score").all_inner_texts() == ["15", "17"]
     file = saved(ann, "#download-sgf")
     page.click(".brand")
