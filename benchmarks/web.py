@@ -341,7 +341,14 @@ def page_weight() -> Row:
     static = Path(__file__).resolve().parent.parent / "ninetka_web" / "static"
     shared = sum(part.stat().st_size for part in static.iterdir() if part.is_file())
     weight = (shared + max(part.stat().st_size for part in static.joinpath("games").iterdir())) / 1000
-    return Row("weight of the page, all its parts for one game", "kB", weight, target=120, lower_is_better=True, note="uncompressed")
+    return Row(
+        "weight of the page, all its parts for one game",
+        "kB",
+        weight,
+        target=120,
+        lower_is_better=True,
+        note="uncompressed",
+    )
 
 
 def measure() -> Iterator[Row]:

@@ -13,79 +13,29 @@ import logging
 import secrets
 import sqlite3
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord, format_record
-from ninetka_env.core.game import Game
-from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.sgf import read_sgf
 from ninetka_web import protocol
 from ninetka_web.adapter import adapter_in, adapter_of, games_at_tables, told_winner
-from ninetka_web.analysis import analyse, exact_moves, win_shares
+from ninetka_web.analysts import Analysts
+from ninetka_web.guest import Guest
 from ninetka_web.players import Players, choose
 from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message
+from ninetka_web.setup import kind_of_state
 from ninetka_web.store import Store
-from ninetka_web.tables import Table, kind_of_state
-from ninetka_web.warm import ANALYSIS, COUNTING, RULES, Job, WarmUp
+from ninetka_web.tables import Table
+from ninetka_web.warm import COUNTING, RULES, Job, WarmUp
 
 MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
-MAX_WAITING = 500
-"""Messages that may wait for a browser that reads too slowly before it is hung up on; states do not pile up."""
 MAX_EARLY = 1_000
 """Messages that may wait until the rules are ready."""
-MAX_ANALYSES = 8
-"""How many analyses may think at once."""
-MAX_REMEMBERED = 50_000
-"""Positions whose chances are remembered."""
-BAND_CHUNK = 8
-"""Positions of the band over the game that are looked at in one go."""
-
 _LACKING = "networks need torch on the server: pip install 'ninetka-env[train]'"
 
 log = logging.getLogger("ninetka")
-
-
-class Guest:
-    """A browser that is connected: who it is, what it looks at, and what it is still to be told."""
-
-    def __init__(self) -> None:
-        """Begin as a stranger at no table."""
-        self.person = ""
-        self.table = ""
-        self.analysis: asyncio.Task[None] | None = None
-        self.gone = False
-        self.knows = (-1, 0)
-        """Which history of its table it has been shown, and how many moves of it."""
-        self._waiting: deque[str] = deque()
-        self._state_due = False
-        self._wake = asyncio.Event()
-
-    def tell(self, **message: Any) -> None:
-        """Send a message soon."""
-        if len(self._waiting) >= MAX_WAITING:
-            self.gone = True
-        else:
-            self._waiting.append(json.dumps(message))
-        self._wake.set()
-
-    def show(self) -> None:
-        """Send the state of the table soon, as it is by then."""
-        self._state_due = True
-        self._wake.set()
-
-    async def next_messages(self, hub: Hub) -> list[str]:
-        """Wait until there is something to send, and return it."""
-        await self._wake.wait()
-        self._wake.clear()
-        messages = list(self._waiting)
-        self._waiting.clear()
-        if self._state_due and self.table in hub.tables:
-            messages.append(hub.state_for(self))
-        self._state_due = False
-        return messages
 
 
 class Hub:
@@ -106,9 +56,7 @@ class Hub:
         self._guests: dict[str, set[Guest]] = {}
         self._thinking: dict[str, asyncio.Task[None]] = {}
         self._views: dict[str, str] = {}
-        self._bands: dict[tuple[str, bytes], list[float]] = {}
-        self._winners: dict[bytes, int] = {}
-        self._analysts = asyncio.Semaphore(MAX_ANALYSES)
+        self._analysts = Analysts(self._players, warm_up)
         self._handlers: dict[type[AnyMessage], Callable[[Guest, Any], None]] = {
             protocol.Hello: self._hello,
             protocol.Create: self._create,
@@ -419,61 +367,7 @@ class Hub:
             self._changed(table)
         self._rest(guest)
         games = list(table.positions())
-        guest.analysis = asyncio.create_task(self._explain(guest, message, table.setup.kind, position, games))
-
-    async def _explain(
-        self, guest: Guest, message: protocol.Analyse, kind: str, position: Game, games: Sequence[Game]
-    ) -> None:
-        """Tell a guest more and more of a position, and how the game went; cancelled when it looks elsewhere."""
-        job = Job(kind, f"{ANALYSIS}{message.engine}")
-        if self._warm_up.is_compiling(job):
-            guest.tell(type="compiling", what=str(job), engine=message.engine)
-        await self._warm_up.wait(job)
-        adapter, ply = adapter_of(position.name), message.ply
-        async with self._analysts, asyncio.TaskGroup() as group:
-            if adapter.solvable(position):  # it takes a moment, and says more than all that follows
-                group.create_task(self._tell_exact(guest, ply, position))
-            insight = await self._players.run(adapter.insight, position)
-            for number, simulations in enumerate(adapter.budgets[message.engine]):
-                found = await self._players.run(analyse, position, message.engine, simulations)
-                guest.tell(type="analysis", ply=ply, engine=message.engine, insight=insight, **found)
-                if number == 0:
-                    await self._tell_band(guest, message.engine, games)
-                if not found["candidates"]:
-                    break
-            await self._tell_winners(guest, games)
-
-    async def _tell_exact(self, guest: Guest, ply: int, position: Game) -> None:
-        """Tell who wins a position under perfect play."""
-        guest.tell(type="exact", ply=ply, **await self._players.run(exact_moves, position))
-
-    async def _tell_band(self, guest: Guest, engine: str, games: Sequence[Game]) -> None:
-        """Tell the chances to win in each position of the game; those looked at before are remembered."""
-        if len(self._bands) > MAX_REMEMBERED:
-            self._bands.clear()
-            self._winners.clear()
-        missing = [game for game in games if (engine, game.records.tobytes()) not in self._bands]
-        for first in range(0, len(missing), BAND_CHUNK):
-            part = missing[first : first + BAND_CHUNK]
-            shares = await self._players.run(win_shares, part, engine)
-            self._bands.update({(engine, game.records.tobytes()): s for game, s in zip(part, shares, strict=True)})
-        band = [self._bands[engine, game.records.tobytes()] for game in games]
-        guest.tell(type="shares", engine=engine, shares=band)
-
-    async def _tell_winners(self, guest: Guest, games: Sequence[Game]) -> None:
-        """Tell who wins each position under perfect play, from the last back to where that takes too long."""
-        adapter = adapter_of(games[0].name)
-        if not any(adapter.solvable(game) for game in games):
-            return
-        winners = [UNFINISHED] * len(games)
-        for ply in range(len(games) - 1, -1, -1):
-            if not adapter.solvable(games[ply]):
-                break
-            key = games[ply].records.tobytes()
-            if key not in self._winners:
-                self._winners[key] = await self._players.run(adapter.exact_winner, games[ply])
-            winners[ply] = self._winners[key]
-        guest.tell(type="winners", winners=[told_winner(winner) for winner in winners])
+        guest.analysis = asyncio.create_task(self._analysts.explain(guest, message, table.setup.kind, position, games))
 
     def close(self) -> None:
         """Stop thinking; everything is in the journal already."""

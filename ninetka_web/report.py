@@ -13,7 +13,7 @@ from ninetka_web.store import Tally
 
 
 def tallies_table(tallies: list[Tally], game: str = DEFAULT) -> Table:
-    """Return a row per lineup of agents in a game, a column per number of players: wins, draws, games, share of wins."""
+    """Return a row per lineup of agents in a game, a column per number of players: won, drawn, played, share."""
     what = f"{get_definition(game).title}: games of one person against agents"
     table = Table(title=f"{what}: won / drawn / played (share, a draw counted as half)")
     table.add_column("agents in the other seats")

@@ -8,94 +8,16 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.registry import DEFAULT, Variant, get_definition
 from ninetka_env.core.sgf import sgf_text
-from ninetka_web.adapter import Adapter, Json, adapter_of, told_winner
-from ninetka_web.protocol import ME, OPEN, Create, RefusedError
-
-
-@dataclass
-class Seat:
-    """A place at the table: an agent's, a person's, or open."""
-
-    agent: str = ""
-    """The agent's spec; empty for people."""
-    name: str = ""
-    holder: str = ""
-    """Who may play for the seat, as `people.digest` names people; empty for agents and open seats."""
-    keep: bool = False
-    """Whether the person agrees that finished games are kept."""
-
-    @property
-    def kind(self) -> str:
-        """`"agent"`, `"person"` or `"open"`."""
-        return "agent" if self.agent else "person" if self.holder or self.name else "open"
-
-
-@dataclass
-class Setup:
-    """How a game begins."""
-
-    game: str
-    options: Json
-    """All of the game's."""
-    drawn: list[int] = field(default_factory=list)
-    """What chance drew before the first turn: see `Game.drawn_actions`."""
-    position: str = ""
-    """A position to begin with, as text; empty for the beginning of a game."""
-
-    @classmethod
-    def of(cls, variant: Variant, position: str = "") -> Setup:
-        """Return the setup of a variant, nothing drawn yet."""
-        return cls(variant.definition.name, dict(variant.options), position=position).redrawn()
-
-    @classmethod
-    def of_record(cls, record: GameRecord) -> Setup:
-        """Return the setup of a recorded game; `RefusedError` if it is one that tables cannot show."""
-        _adapter(record.variant.definition.name)
-        position = "" if record.begin is None else str(record.begin)
-        return cls(record.variant.definition.name, dict(record.variant.options), list(record.drawn), position)
-
-    @classmethod
-    def from_fields(cls, fields: Json) -> Setup:
-        """Return the setup that a journal tells: also one from when 9tka was the only game."""
-        if "game" in fields:
-            return cls(**fields)
-        drawn, position = fields.pop("neutrals"), fields.pop("position")
-        return cls(DEFAULT, fields, drawn, position)
-
-    @property
-    def variant(self) -> Variant:
-        """The game and its options."""
-        return get_definition(self.game).variant(**self.options)
-
-    @property
-    def kind(self) -> str:
-        """Whose compiled code it needs; see `Adapter.kind`."""
-        return adapter_of(self.game).kind(self.options)
-
-    def start(self) -> Game:
-        """Return the position before the first action."""
-        variant = self.variant
-        game: Game
-        if self.position:
-            game = variant.game_class.from_text(self.position)
-        else:
-            game = variant.game_class.start_from(variant, tuple(self.drawn))
-        return game
-
-    def redrawn(self) -> Setup:
-        """Return the same setup with what chance draws drawn anew."""
-        variant = self.variant
-        if not variant.sizes.drawn or self.position:
-            return self
-        return replace(self, drawn=list(variant.game_class.start(variant).drawn_actions()))
+from ninetka_web.adapter import Json, adapter_of, told_winner
+from ninetka_web.protocol import OPEN, Create, RefusedError
+from ninetka_web.setup import Seat, Setup, adapter_for, seat_of, setup_of
 
 
 @dataclass
@@ -205,12 +127,12 @@ class Table:
     @classmethod
     def create(cls, wish: Create, person: str) -> Table:
         """Make the table that a person asks for."""
-        adapter = _adapter(wish.game)
+        adapter = adapter_for(wish.game)
         if wish.position is not None:
-            setup = _setup_of(adapter, wish.position, len(wish.seats))
+            setup = setup_of(adapter, wish.position, len(wish.seats))
         else:
             setup = Setup.of(adapter.variant(wish.options, len(wish.seats)))
-        return cls(new_id(), setup, [_seat_of(text, wish.name, person, wish.keep) for text in wish.seats])
+        return cls(new_id(), setup, [seat_of(text, wish.name, person, wish.keep) for text in wish.seats])
 
     @classmethod
     def of_record(cls, record: GameRecord) -> Table:
@@ -521,34 +443,3 @@ _NO_CHOICES: Json = {"hits": [], "buttons": [], "previews": {}, "ghost": 0, "ver
 def new_id() -> str:
     """Return an unguessable name for a table: 96 random bits in 16 letters."""
     return secrets.token_urlsafe(12)
-
-
-def _seat_of(text: str, name: str, person: str, keep: bool) -> Seat:
-    if text == ME:
-        return Seat(name=name, holder=person, keep=keep)
-    return Seat() if text == OPEN else Seat(agent=text)
-
-
-def _adapter(game: str) -> Adapter:
-    try:
-        return adapter_of(game)
-    except ValueError as error:
-        raise RefusedError(str(error)) from None
-
-
-def _setup_of(adapter: Adapter, text: str, seats: int) -> Setup:
-    """Return the setup that begins with a position; `RefusedError` if the text holds none that can be played on."""
-    try:
-        game: Game = adapter.definition.game_class.from_text(text)
-    except ValueError as error:
-        raise RefusedError(f"the position cannot be read: {error}") from None
-    if game.num_players != seats:
-        raise RefusedError(f"the position is one of {game.num_players} players, and the table has {seats} seats")
-    if game.is_over:
-        raise RefusedError("in this position the game is over")
-    return Setup(adapter.name, adapter.options_of(game), position=str(game))
-
-
-def kind_of_state(text: str) -> str:
-    """Return the kind of game of a table that `Table.to_json` wrote, without playing it."""
-    return Setup.from_fields(json.loads(text)["setup"]).kind

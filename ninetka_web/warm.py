@@ -8,8 +8,8 @@ leave anything on the disk, the thread compiles instead: all comes later, the pa
 There is a job for the rules of each kind of game (see `Adapter.kind`), for each of its agents and for each analysis.
 Those of the kinds that are usual are done unasked, those on the disk first; what somebody waits for comes before all.
 
-`python -m ninetka_web.warm` is that other process. It reads jobs line by line, tells of each that is done in a line, and
-ends with its parent.
+`python -m ninetka_web.warm` is that other process. It reads jobs line by line, tells of each that is done in a line,
+and ends with its parent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from ninetka_env.core.sgf import read_sgf
 from ninetka_web import analysis
 from ninetka_web.adapter import adapter_of, usual_kinds
 from ninetka_web.players import play_once
-from ninetka_web.tables import Seat, Setup, Table
+from ninetka_web.setup import Seat, Setup
+from ninetka_web.tables import Table
 
 RULES = "rules"
 """What comes first: all that the event loop calls."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ import numpy.typing as npt
 from ninetka_agents.go.status import find_statuses, owner_shares, settled
 from ninetka_agents.search import rave, uct
 from ninetka_env.core.game import Game as AnyGame
-from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import star_points
 from ninetka_env.games.go.text import SEATS
@@ -41,10 +41,10 @@ class Go(Adapter):
         ("Surround.", "When both pass, the dead stones are agreed on. Who holds more of the board wins."),
     )
     rules = (
-        ("A turn.", "Put one stone of your colour on a free crossing, or pass. Black begins; with handicap stones on the "
-         "board White does."),
-        ("Capture.", "Stones of one colour that are joined along the lines are a chain. A chain without a free crossing "
-         "next to it is taken off. You may not take your own last free crossing unless that captures."),
+        ("A turn.", "Put one stone of your colour on a free crossing, or pass. Black begins; with handicap stones on "
+         "the board White does."),
+        ("Capture.", "Stones of one colour that are joined along the lines are a chain. A chain without a free "
+         "crossing next to it is taken off. You may not take your own last free crossing unless that captures."),
         ("Ko.", "A stone that has just captured a single stone may not be taken back at once: a square marks the "
          "crossing. With superko, no board of before may come again."),
         ("The end.", "Two passes in a row. The page proposes which stones are dead, from games played on at random; "
@@ -53,7 +53,7 @@ class Go(Adapter):
     )  # fmt: skip
     shapes = ("dark", "light")
     form = (
-        Choices("Board", tuple(({"size": size, **({} if size == 9 else {"handicap": 0})}, f"{size} × {size}")
+        Choices("Board", tuple(({"size": size, **({} if size == 9 else {"handicap": 0})}, f"{size} x {size}")
                                for size in SIZES)),
         Choices("Handicap", (({"handicap": 0}, "none"), *(({"handicap": n, "size": 9}, f"{n}") for n in (2, 3, 4, 5)))),
         Number("Komi", "komi", -81, 81, 0.5, hidden=False),
@@ -72,7 +72,7 @@ class Go(Adapter):
     opponent = "mcts:simulations=400"
     settles = True
     score_word = "stones taken"
-    budgets = {"mcts": (500, 4_000, 20_000), "net": (16, 64, 256)}
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (500, 4_000, 20_000), "net": (16, 64, 256)}
     share_simulations = 250
 
     def kind(self, options: Json) -> str:
@@ -160,7 +160,7 @@ class Go(Adapter):
         told = f"{stones} dead {'stone' if stones == 1 else 'stones'}" if stones else "no dead stones"
         owners = np.where(final.board > 0, 0, final.owners() + 1).ravel()
         return {
-            "dead": sorted(sum(dead, [])), "owners": owners.tolist(), "scores": scores, "winner": final.winner(),
+            "dead": sorted(point for chain in dead for point in chain), "owners": owners.tolist(), "scores": scores, "winner": final.winner(),
             "result": final.result(),
             "say": f"With {told}: Black {scores[0]:g}, White {scores[1]:g} with komi: {_result(final.result())}.",
         }  # fmt: skip

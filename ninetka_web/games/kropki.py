@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +46,12 @@ class Kropki(Adapter):
         ("Drawing.", "After your point you may draw every chain that has points of the other side inside: click on an "
          "enclosed crossing, or end your turn. What is inside is yours then, out of play, and counts a point for each "
          "point of the other side. If the rules draw at once, all this happens by itself."),
-        ("The end.", "When no crossing is free, all that can be drawn is drawn. More points win; equal ones are a draw. "
-         "A region that is enclosed itself gives back what it held."),
+        ("The end.", "When no crossing is free, all that can be drawn is drawn. More points win; equal ones are a "
+         "draw. A region that is enclosed itself gives back what it held."),
     )  # fmt: skip
     shapes = ("filled", "open")
     form = (
-        Choices("Paper", tuple(({"width": w, "height": h}, f"{w} × {h}")
+        Choices("Paper", tuple(({"width": w, "height": h}, f"{w} x {h}")
                                for w, h in ((6, 6), (10, 10), (15, 15), (20, 20), (39, 32)))),
         Choices("Regions are drawn", (({"territory": "declared"}, "by the players"),
                                       ({"territory": "immediate"}, "at once"))),
@@ -69,7 +69,7 @@ class Kropki(Adapter):
     opponent = "mcts:simulations=400"
     rehearsal = ({}, "A2 B2 B1 D1 C2 E1 B3 *B2")
     score_word = "points enclosed"
-    budgets = {"mcts": (500, 4_000, 20_000), "net": (16, 64, 256)}
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (500, 4_000, 20_000), "net": (16, 64, 256)}
     share_simulations = 250
 
     def options_of(self, game: AnyGame) -> Json:

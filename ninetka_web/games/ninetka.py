@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, NEUTRAL_STONE, NUM_SLOTS, PASS, square_name
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_web.adapter import NET, RANDOM, Adapter, Choices, Json, Number, Player, told_winner
+from ninetka_web.adapter import NET, RANDOM, Adapter, Choices, Json, Player, told_winner
 
 BLOCKED = 8
 """Added to the code of an edge stone that can never slide."""
@@ -47,12 +48,12 @@ class Ninetka(Adapter):
         ("Slides.", "In turn, everybody slides one of their stones from the edge straight in. It runs until another "
          "stone or the far edge stops it, and stays there. A stone with something right before it is blocked for good. "
          "Who cannot slide is passed over."),
-        ("The end.", "A section belongs to whoever has strictly most stones in it. When nobody can slide, most sections "
-         "win; of those who are equal, the last in the order of play wins."),
+        ("The end.", "A section belongs to whoever has strictly most stones in it. When nobody can slide, most "
+         "sections win; of those who are equal, the last in the order of play wins."),
     )  # fmt: skip
     seats = (2, 3, 4)
     shapes = ("disc", "triangle", "square", "diamond")
-    form: tuple[Choices | Number, ...] = (
+    form = (
         Choices("Neutral stones", (({"neutral_placement": "players"}, "placed in turn"),
                                    ({"neutral_placement": "random"}, "at random"))),
         Choices("Each phase is opened by", (({"turn_order": "restart"}, "the first seat"),
@@ -60,8 +61,8 @@ class Ninetka(Adapter):
     )  # fmt: skip
     players = (
         RANDOM,
-        Player("maxn", "MaxN (the classic)", ((0, "as in the paper"), (1, "1 ply: easy"), (3, "3 plies"), (5, "5 plies"),
-                                              (7, "7 plies")), "depth", 7),
+        Player("maxn", "MaxN (the classic)", ((0, "as in the paper"), (1, "1 ply: easy"), (3, "3 plies"),
+                                              (5, "5 plies"), (7, "7 plies")), "depth", 7),
         Player("mcts", "Tree search", ((100, "100 playouts: easy"), (1000, "1,000 playouts"), (5000, "5,000 playouts"),
                                        (20000, "20,000 playouts: hard"), (50000, "50,000 playouts: hardest")),
                "simulations", 50_000, 1000),
@@ -69,10 +70,10 @@ class Ninetka(Adapter):
     )  # fmt: skip
     opponent = "maxn"
     stand_in = "maxn"
-    stages = {"neutral": "Neutral stones", "placement": "Placement", "movement": "Slides"}
+    stages: ClassVar[Mapping[str, str]] = {"neutral": "Neutral stones", "placement": "Placement", "movement": "Slides"}
     rehearsal = ({"neutral_placement": "random"}, "")
     score_word = "sections owned"
-    budgets = {"mcts": (2_000, 20_000, 100_000), "net": (16, 64, 256)}
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (2_000, 20_000, 100_000), "net": (16, 64, 256)}
     share_simulations = 4_000  # half a per cent of the game's time, two of chance
 
     def variant(self, options: Json, seats: int) -> Variant:
@@ -113,9 +114,11 @@ class Ninetka(Adapter):
         return None if game.phase != Phase.MOVEMENT or action == PASS else game.landing(action)
 
     def move_name(self, game: AnyGame, action: int) -> str:
-        """Name a move: `C9`, or `A5–D5` for a slide."""
+        """Name a move: `C9`, or `A5-D5` for a slide."""
         landing = self.landing(game, action)
-        return game.action_name(action) if landing is None else f"{square_name(action)}–{square_name(landing)}"
+        return (
+            game.action_name(action) if landing is None else f"{square_name(action)}\N{EN DASH}{square_name(landing)}"
+        )
 
     def says(self, game: AnyGame, action: int, after: AnyGame) -> str:
         """Say a move: from where to where."""

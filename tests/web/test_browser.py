@@ -410,7 +410,7 @@ def click_on(person: Person, name: str) -> None:
 
 def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
     page = ann.page
-    ann.start_game("go", "5 × 5", "me", "me")  # noqa: RUF001
+    ann.start_game("go", "5 x 5", "me", "me")
     moves = ["C1", "D1", "C2", "D2", "C3", "D3", "C4", "D4", "C5", "D5", "B3", "A1"]
     for name in moves:
         click_on(ann, name)
@@ -445,7 +445,7 @@ def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
 
 def test_a_whole_game_of_go_by_keys(ann: Person) -> None:
     page = ann.page
-    ann.start_game("go", "5 × 5", "me", "random")  # noqa: RUF001
+    ann.start_game("go", "5 x 5", "me", "random")
     ann.wait_for_turn()
     page.locator(".hit[tabindex='0']").focus()
     keys = [("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " "), ("ArrowLeft", "ArrowUp", "Enter")]
@@ -465,7 +465,7 @@ def test_a_whole_game_of_go_by_keys(ann: Person) -> None:
 
 def test_a_whole_game_of_kropki_by_clicks(ann: Person) -> None:
     page = ann.page
-    ann.start_game("kropki", "6 × 6", "me", "me")  # noqa: RUF001
+    ann.start_game("kropki", "6 x 6", "me", "me")
     for name in ("B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4"):
         click_on(ann, name)
     page.locator(".hit[aria-label^='C2:']").hover(force=True)
@@ -495,7 +495,7 @@ def test_a_whole_game_of_kropki_by_clicks(ann: Person) -> None:
 
 def test_a_whole_game_of_kropki_by_keys(ann: Person) -> None:
     page = ann.page
-    ann.start_game("kropki", "6 × 6", "me", "greedy")  # noqa: RUF001
+    ann.start_game("kropki", "6 x 6", "me", "greedy")
     ann.wait_for_turn()
     page.locator(".hit[tabindex='0']").focus()
     turns = 0
@@ -510,7 +510,7 @@ def test_a_whole_game_of_kropki_by_keys(ann: Person) -> None:
 @pytest.mark.parametrize("game", ["go", "kropki"])
 def test_the_analysis_of_the_other_games(ann: Person, game: str) -> None:
     page = ann.page
-    ann.start_game(game, "9 × 9" if game == "go" else "10 × 10", "me", "me")  # noqa: RUF001
+    ann.start_game(game, "9 x 9" if game == "go" else "10 x 10", "me", "me")
     for number in (30, 40, 50):
         ann.click(number)
     page.click("#tab-analysis")
@@ -524,7 +524,7 @@ def test_the_analysis_of_the_other_games(ann: Person, game: str) -> None:
 def test_a_large_paper_scrolls_and_zooms_on_a_phone(browser: Browser, server: Server) -> None:
     phone = Person(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     page = phone.page
-    phone.start_game("kropki", "20 × 20", "me", "me")  # noqa: RUF001
+    phone.start_game("kropki", "20 x 20", "me", "me")
     phone.wait_for_turn()
     for _ in range(6):
         page.click("#zoom-in")

@@ -17,7 +17,8 @@ from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.game import Game
 from ninetka_web.protocol import Create, RefusedError
-from ninetka_web.tables import Seat, Table
+from ninetka_web.setup import Seat
+from ninetka_web.tables import Table
 
 ANN, BOB = "a" * 32, "b" * 32
 

@@ -418,13 +418,15 @@ def hostile_examples() -> list[str]:
     plays = [{"type": "play", "ply": p, "action": a} for p in (0, 1, 2, -1, 1e9, "1") for a in (0, 24, 121, -1, 10**30)]
     others = [
         {"type": "sit", "seat": 0}, {"type": "sit", "seat": 2}, {"type": "sit", "seat": 9}, {"type": "resign"},
-        {"type": "undo"}, {"type": "answer", "accept": True}, {"type": "accept"}, {"type": "play_on"}, {"type": "rematch"}, {"type": "record"},
+        {"type": "undo"}, {"type": "answer", "accept": True}, {"type": "accept"},
+        {"type": "play_on"}, {"type": "rematch"}, {"type": "record"},
         {"type": "pace", "wait": 0, "paused": True}, {"type": "upload", "text": "9tka record, format 1\nplayers: 2"},
         {"type": "upload", "text": "game record, format 2\ngame: ninetka\nplayers: 2"},
         {"type": "create", "seats": ["me"]}, {"type": "upload", "text": "(;GM[1]SZ[9];B[zz])"},
         {"type": "upload", "text": "(" * 3000}, {"type": "create", "seats": ["me", "me"], "game": "chess"},
         {"type": "create", "seats": ["me", "me"], "game": "go", "options": {"size": 3}},
-        {"type": "create", "seats": ["me", "me"], "game": "kropki", "options": {"planes": "x", "width": 99}}, {"type": "create", "seats": ["me", "me"], "position": "x"},
+        {"type": "create", "seats": ["me", "me"], "game": "kropki", "options": {"planes": "x", "width": 99}},
+        {"type": "create", "seats": ["me", "me"], "position": "x"},
         {"type": "join", "table": "../../etc/passwd"}, {"type": "join", "table": "A" * 16},
         {"type": "position", "ply": 500}, {"type": "play", "ply": 1, "action": 24, "seat": 0},
     ]  # fmt: skip

@@ -17,8 +17,9 @@ from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
 from ninetka_web.report import tallies_table
+from ninetka_web.setup import kind_of_state
 from ninetka_web.store import Store, Tally, read_tallies
-from ninetka_web.tables import Table, kind_of_state
+from ninetka_web.tables import Table
 
 
 @pytest.fixture

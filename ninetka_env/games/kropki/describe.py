@@ -14,7 +14,7 @@ from ninetka_env.games.kropki.rules import mover, num_nodes, play
 
 
 def find_enclosures(game: Game) -> dict[int, list[int]]:
-    """Return what the seat to move would newly enclose by a point on each node, whether opposing points are in it or not.
+    """Return what the seat to move would newly enclose by a point on each node, opposing points in it or not.
 
     Returns:
         The enclosed nodes by the node of the point, both ascending; nodes that enclose nothing are left out.
