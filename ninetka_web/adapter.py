@@ -247,9 +247,7 @@ class Adapter:
             return player.name
         number = number or (str(player.usual) if player.fixed else "")
         told = f"{player.option}={number}" if number else ""
-        alone = "" if player.name == "greedy" else "threads=1"
-        options = ",".join(filter(None, (told, player.fixed, alone)))
-        return f"{player.name}:{options}" if options else player.name
+        return f"{player.name}:{','.join(filter(None, (told, player.fixed, 'threads=1')))}"
 
     # What is drawn
 
@@ -403,9 +401,8 @@ def adapter_in(text: str) -> Adapter:
     match = re.match(r"game record, format 2\s+game: ([a-z0-9_]+)", text)
     if match:
         return adapter_of(match[1])
-    heads = {re.escape(get_definition(name).title.lower()): name for name in games_at_tables()}
-    head = re.match("|".join(heads), text[:40].lower())
-    return adapter_of(heads[re.escape(head[0])] if head else DEFAULT)
+    titles = {name: get_definition(name).title.lower() for name in games_at_tables()}
+    return adapter_of(next((name for name in titles if text[:40].lower().startswith(titles[name])), DEFAULT))
 
 
 def kind_of(variant: Variant) -> str:

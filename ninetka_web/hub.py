@@ -306,7 +306,8 @@ class Hub:
         """Let the agent think whose turn it is, if somebody looks."""
         if self._thinking.get(table.id) is not asyncio.current_task():
             self._stop_thinking(table.id)
-            if table.id in self._guests and not table.paused and (table.agent_to_move or _waits_for_proposal(table)):
+            thinks = table.agent_to_move and not table.paused
+            if table.id in self._guests and (thinks or _waits_for_proposal(table)):
                 self._thinking[table.id] = asyncio.create_task(self._think(table))
 
     def _stop_thinking(self, table_id: str) -> None:

@@ -25,7 +25,8 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from starlette.datastructures import Headers
 
-from ninetka_web.hub import Guest, Hub
+from ninetka_web.guest import Guest
+from ninetka_web.hub import Hub
 from ninetka_web.protocol import MAX_MESSAGE
 from ninetka_web.store import Store
 from ninetka_web.warm import WarmUp, usual_jobs

@@ -337,7 +337,7 @@ class Table:
         """Return the record of the finished game."""
         if self.setup.position or self.handed:
             raise RefusedError("a game that did not begin with an empty board has no record; copy positions instead")
-        if not self.game.is_over:
+        if not (self.is_over and self.game.is_over):
             raise RefusedError("a record holds a finished game; copy the position instead")
         setup = self.setup
         return GameRecord.of(self.actions, setup.variant, drawn=setup.drawn, event=self.event, tags=self._tags())

@@ -160,10 +160,13 @@ class Go(Adapter):
         told = f"{stones} dead {'stone' if stones == 1 else 'stones'}" if stones else "no dead stones"
         owners = np.where(final.board > 0, 0, final.owners() + 1).ravel()
         return {
-            "dead": sorted(point for chain in dead for point in chain), "owners": owners.tolist(), "scores": scores, "winner": final.winner(),
+            "dead": sorted(point for chain in dead for point in chain),
+            "owners": owners.tolist(),
+            "scores": scores,
+            "winner": final.winner(),
             "result": final.result(),
             "say": f"With {told}: Black {scores[0]:g}, White {scores[1]:g} with komi: {_result(final.result())}.",
-        }  # fmt: skip
+        }
 
     # Analysis
 

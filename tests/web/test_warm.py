@@ -18,7 +18,8 @@ import pytest
 from web_helpers import Client, Server
 
 from ninetka_web import warm
-from ninetka_web.hub import Guest, Hub
+from ninetka_web.guest import Guest
+from ninetka_web.hub import Hub
 from ninetka_web.protocol import Create
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
