@@ -228,7 +228,7 @@ class Hub:
             if saved:
                 self.tables[table.id] = saved
             else:
-                self._remove(table.id)
+                self._forget(table.id)
             raise RefusedError(f"the change could not be saved, so it was not made: {error}") from error
         table.revision += 1
         self.touched[table.id] = time.monotonic()
@@ -254,8 +254,18 @@ class Hub:
         self._remove(min(idle, key=lambda table: self.touched[table.id]).id)
 
     def _remove(self, table_id: str) -> None:
+        """Remove a table for good; whoever looks at it looks at none then."""
+        try:
+            self._store.remove(table_id)
+        except sqlite3.Error as error:
+            log.exception("table %s could not be removed", table_id)
+            raise RefusedError(f"the table could not be removed: {error}") from error
+        for guest in list(self._guests.get(table_id, ())):
+            self._look_at(guest, "")
+        self._forget(table_id)
+
+    def _forget(self, table_id: str) -> None:
         self._stop_thinking(table_id)
-        self._store.remove(table_id)
         for memory in (self.tables, self.touched, self._views):
             memory.pop(table_id, None)
 
@@ -289,8 +299,6 @@ class Hub:
             raise RefusedError("this is no table of yours")
         if {seat.holder for seat in table.seats} - {"", guest.person} and not table.is_over:
             raise RefusedError("others play at this table: give up instead")
-        for other in list(self._guests.get(table.id, ())):
-            self._look_at(other, "")
         self._remove(table.id)
 
     def _tell_record(self, guest: Guest, message: protocol.AskRecord) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -302,3 +303,33 @@ def test_what_is_said_too_early_is_answered_later(
     run(check)
     assert [message["type"] for message in heard(ann)[2:]] == ["welcome", "done", "done"]
     assert [message["type"] for message in heard(bob)] == ["compiling"]
+
+
+def test_a_table_that_cannot_be_removed_stays(
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", python(tmp_path, "exit 1"))
+    ann = Guest()
+
+    def fail(store: Store, table_id: str) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async def check(warm_up: WarmUp) -> None:
+        hub = Hub(Store(tmp_path / "table.sqlite3"), warm_up)
+        await hub.open()
+        await warm_up.wait(JOBS[0])
+        for text in ('{"type": "hello"}', '{"type": "create", "seats": ["me", "me"]}'):
+            hub.receive(ann, text)
+        (table,) = hub.tables
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "remove", fail)
+            hub.receive(ann, json.dumps({"type": "discard", "table": table, "id": 7}))
+        assert (list(hub.tables), ann.table) == ([table], table)
+        hub.receive(ann, json.dumps({"type": "discard", "table": table, "id": 8}))
+        assert (hub.tables, ann.table) == ({}, "")
+        hub.close()
+
+    run(check)
+    *_, refused, done = heard(ann)
+    assert (refused["type"], refused["id"], done["type"]) == ("refused", 7, "done")
+    assert "disk is full" in refused["reason"]
