@@ -54,6 +54,7 @@ export class TableView {
   /** Take in a new state of the table: it holds the moves from number `from` on. */
   update(state) {
     const before = this.state;
+    if (!state.start && !this.start) return; // meant for a page that was left meanwhile; the whole comes soon
     if (state.start) {
       this.start = state.start;
       this.moves = [];
