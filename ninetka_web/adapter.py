@@ -136,8 +136,6 @@ class Adapter:
     """The agent that plays on for one of several people who has given up; only for more than two seats."""
     stages: ClassVar[Mapping[str, str]] = {}
     """Headings in the list of moves, by stage; none where the stages do not follow one another."""
-    shapes: ClassVar[tuple[str, ...]] = ()
-    """What tells the seats apart beside colour, in words."""
     rehearsal: ClassVar[tuple[Json, str]] = ({}, "")
     """Options and first moves with which the rules are tried, so that all they can do is compiled."""
     settles: ClassVar[bool] = False
@@ -192,7 +190,6 @@ class Adapter:
             "defaults": {name: self.definition.option(name).default for row in self.form for name in row.names},
             "seats": self.seats,
             "colours": [seat.lower() for seat in self.definition.seats],
-            "shapes": self.shapes,
             "agents": [player.told() for player in self.agents()],
             "opponent": self.opponent,
             "engines": self.engines(),

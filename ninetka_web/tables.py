@@ -5,6 +5,7 @@ Whatever a person asks for is granted as a whole, or refused by `RefusedError` w
 
 from __future__ import annotations
 
+import itertools
 import json
 import secrets
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ class Table:
     def __post_init__(self) -> None:
         """Play the actions that are there already."""
         self.begun = self.begun or datetime.now(UTC).isoformat(timespec="seconds")
-        self.revision = self.history = 0
+        self.revision = 0
         self.adapter = adapter_of(self.setup.game)
         self._deal(list(self.actions), self.handed)
         if self.event:
@@ -74,7 +75,7 @@ class Table:
         """Set the game to be the one of these actions from the start."""
         self.game = self.setup.start()
         self.begin = self.game.copy()
-        self.history += 1  # what browsers know of the moves is void
+        self.history = next(_HISTORIES)
         self.actions, self.handed = [], []
         self.moves: list[Json] = []
         self.told_moves: list[str] = []
@@ -437,6 +438,8 @@ class Table:
         return cls(setup=setup, seats=seats, **fields)
 
 
+_HISTORIES = itertools.count()
+"""Numbers for what browsers may know of a table's moves: as long as it stays the same, moves are only added."""
 _NO_CHOICES: Json = {"hits": [], "buttons": [], "previews": {}, "ghost": 0, "verb": "", "prompt": ["", ""]}
 
 

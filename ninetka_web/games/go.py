@@ -51,7 +51,6 @@ class Go(Adapter):
          "both agree, or play goes on and the passes are taken back. Your stones and the empty crossings that only you "
          "surround count; White gets komi for moving second."),
     )  # fmt: skip
-    shapes = ("dark", "light")
     form = (
         Choices("Board", tuple(({"size": size, **({} if size == 9 else {"handicap": 0})}, f"{size} x {size}")
                                for size in SIZES)),

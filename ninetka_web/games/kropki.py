@@ -49,7 +49,6 @@ class Kropki(Adapter):
         ("The end.", "When no crossing is free, all that can be drawn is drawn. More points win; equal ones are a "
          "draw. A region that is enclosed itself gives back what it held."),
     )  # fmt: skip
-    shapes = ("filled", "open")
     form = (
         Choices("Paper", tuple(({"width": w, "height": h}, f"{w} x {h}")
                                for w, h in ((6, 6), (10, 10), (15, 15), (20, 20), (39, 32)))),

@@ -52,7 +52,6 @@ class Ninetka(Adapter):
          "sections win; of those who are equal, the last in the order of play wins."),
     )  # fmt: skip
     seats = (2, 3, 4)
-    shapes = ("disc", "triangle", "square", "diamond")
     form = (
         Choices("Neutral stones", (({"neutral_placement": "players"}, "placed in turn"),
                                    ({"neutral_placement": "random"}, "at random"))),
