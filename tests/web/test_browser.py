@@ -419,7 +419,7 @@ def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
         *page.evaluate("""() => { const box = document.querySelector(".board").getBoundingClientRect();
         return [box.x + box.width / 2, box.y + box.height / 2]; }""")
     )
-    expect(page.locator(".toast")).to_have_text("the point is occupied")
+    expect(page.locator(".toast").last).to_have_text("the point is occupied")
     with ann.moving():
         page.click("#act-P")
     expect(page.locator(".hint")).to_contain_text("passed")
