@@ -13,73 +13,29 @@ import logging
 import secrets
 import sqlite3
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ninetka_env.api.record_files import read_records
-from ninetka_env.api.records import format_record
-from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.games.ninetka.game import Game
+from ninetka_env.api.records import GameRecord, format_record
+from ninetka_env.core.sgf import read_sgf
 from ninetka_web import protocol
-from ninetka_web.analysis import BUDGETS, analyse, exact_moves, exact_winner, is_solvable, maxn_view, win_shares
-from ninetka_web.players import Players, choose, known_agents
-from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message, told_winner
+from ninetka_web.adapter import adapter_in, adapter_of, games_at_tables, told_winner
+from ninetka_web.analysts import Analysts
+from ninetka_web.guest import Guest
+from ninetka_web.players import Players, choose
+from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message
+from ninetka_web.setup import kind_of_state
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
-from ninetka_web.warm import ANALYSIS, RULES, WarmUp
+from ninetka_web.warm import COUNTING, RULES, Job, WarmUp
 
 MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
-MAX_WAITING = 500
-"""Messages that may wait for a browser that reads too slowly before it is hung up on; states do not pile up."""
 MAX_EARLY = 1_000
 """Messages that may wait until the rules are ready."""
-MAX_ANALYSES = 8
-"""How many analyses may think at once."""
-MAX_REMEMBERED = 50_000
-"""Positions whose chances are remembered."""
-BAND_CHUNK = 8
-"""Positions of the band over the game that are looked at in one go."""
+_LACKING = "networks need torch on the server: pip install 'ninetka-env[train]'"
 
 log = logging.getLogger("ninetka")
-
-
-class Guest:
-    """A browser that is connected: who it is, what it looks at, and what it is still to be told."""
-
-    def __init__(self) -> None:
-        """Begin as a stranger at no table."""
-        self.person = ""
-        self.table = ""
-        self.analysis: asyncio.Task[None] | None = None
-        self.gone = False
-        self._waiting: deque[str] = deque()
-        self._state_due = False
-        self._wake = asyncio.Event()
-
-    def tell(self, **message: Any) -> None:
-        """Send a message soon."""
-        if len(self._waiting) >= MAX_WAITING:
-            self.gone = True
-        else:
-            self._waiting.append(json.dumps(message))
-        self._wake.set()
-
-    def show(self) -> None:
-        """Send the state of the table soon, as it is by then."""
-        self._state_due = True
-        self._wake.set()
-
-    async def next_messages(self, hub: Hub) -> list[str]:
-        """Wait until there is something to send, and return it."""
-        await self._wake.wait()
-        self._wake.clear()
-        messages = list(self._waiting)
-        self._waiting.clear()
-        if self._state_due and self.table in hub.tables:
-            messages.append(hub.state_for(self))
-        self._state_due = False
-        return messages
 
 
 class Hub:
@@ -91,15 +47,16 @@ class Hub:
         self.touched: dict[str, float] = {}
         self._early: list[tuple[Guest, str]] = []
         self._is_open = False
+        self._patient: set[asyncio.Task[None]] = set()
         self._store, self._warm_up = store, warm_up
+        self._states = [(_kind_of(state), state) for state in store.states()]
+        self._needed = {Job(kind, RULES) for kind, _ in self._states if kind}
         self._players = Players()
-        self._agents = known_agents()
+        self._games = {name: adapter_of(name).told() for name in games_at_tables()}
         self._guests: dict[str, set[Guest]] = {}
         self._thinking: dict[str, asyncio.Task[None]] = {}
         self._views: dict[str, str] = {}
-        self._bands: dict[tuple[str, bytes], list[float]] = {}
-        self._winners: dict[bytes, int] = {}
-        self._analysts = asyncio.Semaphore(MAX_ANALYSES)
+        self._analysts = Analysts(self._players, warm_up)
         self._handlers: dict[type[AnyMessage], Callable[[Guest, Any], None]] = {
             protocol.Hello: self._hello,
             protocol.Create: self._create,
@@ -111,6 +68,8 @@ class Hub:
             protocol.Play: self._on_table(lambda t, g, m: t.play(g.person, m.ply, m.action)),
             protocol.Undo: self._on_table(lambda t, g, m: t.undo(g.person)),
             protocol.Answer: self._on_table(lambda t, g, m: t.answer(g.person, m.accept)),
+            protocol.Accept: self._on_table(lambda t, g, m: t.accept(g.person)),
+            protocol.PlayOn: self._on_table(lambda t, g, m: t.play_on(g.person)),
             protocol.Resign: self._on_table(lambda t, g, m: t.resign(g.person)),
             protocol.Rematch: self._on_table(lambda t, g, m: t.rematch(g.person)),
             protocol.Pace: self._on_table(lambda t, g, m: t.set_pace(g.person, m.wait, m.paused)),
@@ -121,15 +80,19 @@ class Hub:
         }
 
     async def open(self) -> None:
-        """Find the tables of before again, once there are rules to play by, and answer what has been said so far."""
-        await self._warm_up.wait(RULES)
-        try:
-            for table in self._store.tables():
-                self.tables[table.id] = table
-                self.touched[table.id] = time.monotonic()
-                await asyncio.sleep(0)
-        except Exception:  # they stay where they are, for a version that can read them
-            log.exception("not all tables of before could be read")
+        """Find the tables of before again, once there are rules to play them by, and answer what was said so far."""
+        for job in self._needed:
+            await self._warm_up.wait(job)
+        for kind, state in self._states:
+            try:
+                table = Table.from_json(state)
+            except Exception:  # it stays where it is, for a version that can read it
+                log.exception("a table of before could not be read, of %s", kind or "an unknown game")
+                continue
+            self.tables[table.id] = table
+            self.touched[table.id] = time.monotonic()
+            await asyncio.sleep(0)
+        self._states.clear()
         self._is_open = True
         for guest, text in self._early:
             if not guest.gone:
@@ -139,11 +102,11 @@ class Hub:
     # Guests
 
     def receive(self, guest: Guest, text: str) -> None:
-        """Do what a message asks for and answer it."""
+        """Do what a message asks for and answer it, at once or when there are rules to do it by."""
         if not self._is_open and len(self._early) < MAX_EARLY:
             self._early.append((guest, text))
-            if self._warm_up.is_compiling(RULES):
-                guest.tell(type="compiling", what=RULES)
+            if any(map(self._warm_up.is_compiling, self._needed)):
+                guest.tell(type="compiling", what="the rules, for the tables of before")
             return
         number = 0
         try:
@@ -153,10 +116,37 @@ class Hub:
             number = message.id
             if not guest.person and not isinstance(message, protocol.Hello):
                 raise RefusedError("say hello first")
-            self._handlers[type(message)](guest, message)
-            guest.tell(type="done", id=number)
+            job = _rules_for(message)
+            if job and not self._warm_up.is_ready(job):
+                self._later(guest, message, job)
+                return
+            self._handle(guest, message)
         except RefusedError as refusal:
             guest.tell(type="refused", id=number or id_of(text), reason=str(refusal))
+
+    def _handle(self, guest: Guest, message: AnyMessage) -> None:
+        self._handlers[type(message)](guest, message)
+        guest.tell(type="done", id=message.id)
+
+    def _later(self, guest: Guest, message: AnyMessage, job: Job) -> None:
+        """Answer when a job is done."""
+        if len(self._patient) >= MAX_EARLY:
+            raise RefusedError("too much waits for rules that are being compiled; try again in some seconds")
+        if self._warm_up.is_compiling(job):
+            guest.tell(type="compiling", what=str(job))
+
+        async def answer() -> None:
+            await self._warm_up.wait(job)
+            if guest.gone:
+                return
+            try:
+                self._handle(guest, message)
+            except RefusedError as refusal:
+                guest.tell(type="refused", id=message.id, reason=str(refusal))
+
+        task = asyncio.create_task(answer())
+        self._patient.add(task)
+        task.add_done_callback(self._patient.discard)
 
     def leave(self, guest: Guest) -> None:
         """See a guest off who has hung up; the seats are kept."""
@@ -164,24 +154,35 @@ class Hub:
         guest.gone = True
 
     def state_for(self, guest: Guest) -> str:
-        """Return the message that shows a guest its table."""
+        """Return the message that shows a guest its table: what everybody sees, its own part, and the new moves."""
         table = self.tables[guest.table]
         if guest.table not in self._views:
             self._views[guest.table] = json.dumps(table.view())[1:]
+        history, count = guest.knows
+        first = count if history == table.history else 0
+        guest.knows = (table.history, len(table.moves))
         own = {
             "type": "state",
             "you": table.seats_of(guest.person),
             "asked": guest.person in table.undo_asked,
-            "compiling": self._warm_up.is_compiling(_job_of(table.agent_to_move)),
+            "accepted": guest.person in table.accepted,
+            "compiling": self._is_compiling(table),
+            "from": first,
+            **({} if history == table.history else {"start": table.start}),
         }
-        return f"{json.dumps(own)[:-1]}, {self._views[guest.table]}"
+        moves = ", ".join(table.told_moves[first:])
+        return f'{json.dumps(own)[:-1]}, "moves": [{moves}], {self._views[guest.table]}'
+
+    def _is_compiling(self, table: Table) -> bool:
+        job = _job_of(table)
+        return job is not None and self._warm_up.is_compiling(job)
 
     def _hello(self, guest: Guest, message: protocol.Hello) -> None:
         token = message.token or secrets.token_urlsafe(32)
         guest.person = digest(token)
         mine = [table for table in self.tables.values() if table.seats_of(guest.person)]
         mine.sort(key=lambda table: self.touched[table.id], reverse=True)
-        guest.tell(type="welcome", token=token, agents=self._agents, strengths=protocol.STRENGTHS, tables=_told(mine))
+        guest.tell(type="welcome", token=token, games=list(self._games.values()), tables=_told(mine))
 
     def _look_at(self, guest: Guest, table: str) -> None:
         """Turn a guest to a table, or to none."""
@@ -191,7 +192,7 @@ class Hub:
             if not self._guests[guest.table]:
                 del self._guests[guest.table]
                 self._stop_thinking(guest.table)  # nobody looks: the game waits
-        guest.table = table
+        guest.table, guest.knows = table, (-1, 0)
         if table:
             self._guests.setdefault(table, set()).add(guest)
             guest.show()
@@ -227,7 +228,7 @@ class Hub:
             if saved:
                 self.tables[table.id] = saved
             else:
-                self._remove(table.id)
+                self._forget(table.id)
             raise RefusedError(f"the change could not be saved, so it was not made: {error}") from error
         table.revision += 1
         self.touched[table.id] = time.monotonic()
@@ -253,15 +254,26 @@ class Hub:
         self._remove(min(idle, key=lambda table: self.touched[table.id]).id)
 
     def _remove(self, table_id: str) -> None:
+        """Remove a table for good; whoever looks at it looks at none then."""
+        try:
+            self._store.remove(table_id)
+        except sqlite3.Error as error:
+            log.exception("table %s could not be removed", table_id)
+            raise RefusedError(f"the table could not be removed: {error}") from error
+        for guest in list(self._guests.get(table_id, ())):
+            self._look_at(guest, "")
+        self._forget(table_id)
+
+    def _forget(self, table_id: str) -> None:
         self._stop_thinking(table_id)
-        self._store.remove(table_id)
         for memory in (self.tables, self.touched, self._views):
             memory.pop(table_id, None)
 
     def _create(self, guest: Guest, message: protocol.Create) -> None:
+        agents = {agent["name"] for agent in self._games[message.game]["agents"]}
         for spec in set(message.seats) - {protocol.ME, protocol.OPEN}:
-            if spec.split(":")[0] not in self._agents:
-                raise RefusedError(f"{spec}: networks need torch on the server: pip install 'ninetka-env[train]'")
+            if spec.partition(":")[0] not in agents:
+                raise RefusedError(f"{spec}: {_LACKING}")
         mine = sum(_is_played(table) and bool(table.seats_of(guest.person)) for table in self.tables.values())
         if mine >= MAX_TABLES_EACH:
             raise RefusedError(f"you have {mine} unfinished games; finish or remove one")
@@ -269,7 +281,7 @@ class Hub:
 
     def _upload(self, guest: Guest, message: protocol.Upload) -> None:
         try:
-            tables = [Table.of_record(record) for record in read_records(io.StringIO(message.text))]
+            tables = [Table.of_record(record) for record in _read(message.text)]
         except ValueError as error:
             raise RefusedError(f"no game record: {str(error).removeprefix('<text>, ')}") from None
         if len(tables) != 1:
@@ -287,12 +299,11 @@ class Hub:
             raise RefusedError("this is no table of yours")
         if {seat.holder for seat in table.seats} - {"", guest.person} and not table.is_over:
             raise RefusedError("others play at this table: give up instead")
-        for other in list(self._guests.get(table.id, ())):
-            self._look_at(other, "")
         self._remove(table.id)
 
     def _tell_record(self, guest: Guest, message: protocol.AskRecord) -> None:
-        guest.tell(type="text", id=message.id, text=format_record(self._table_of(guest).record()))
+        table = self._table_of(guest)
+        guest.tell(type="text", id=message.id, text=table.sgf() if message.sgf else format_record(table.record()))
 
     def _tell_position(self, guest: Guest, message: protocol.AskPosition) -> None:
         guest.tell(type="text", id=message.id, text=str(self._table_of(guest).position(message.ply)) + "\n")
@@ -303,7 +314,8 @@ class Hub:
         """Let the agent think whose turn it is, if somebody looks."""
         if self._thinking.get(table.id) is not asyncio.current_task():
             self._stop_thinking(table.id)
-            if table.agent_to_move and not table.paused and table.id in self._guests:
+            thinks = table.agent_to_move and not table.paused
+            if table.id in self._guests and (thinks or _waits_for_proposal(table)):
                 self._thinking[table.id] = asyncio.create_task(self._think(table))
 
     def _stop_thinking(self, table_id: str) -> None:
@@ -314,8 +326,12 @@ class Hub:
     async def _think(self, table: Table) -> None:
         """Play the agents' moves until it is a person's turn; whatever else changes the table cancels this task."""
         try:
-            while table.agent_to_move:
-                await self._wait_for(table.agent_to_move, table)
+            while job := _job_of(table):
+                await self._wait_for(job, table)
+                if not table.agent_to_move:
+                    table.propose(await self._players.run(table.adapter.settle, table.game.copy()))
+                    self._changed(table)
+                    return
                 begin = time.monotonic()
                 action = await self._players.run(choose, table.agent_to_move, table.game.copy())
                 await asyncio.sleep(table.wait / 1000 - (time.monotonic() - begin))
@@ -330,9 +346,8 @@ class Hub:
             if self._thinking.get(table.id) is asyncio.current_task():
                 del self._thinking[table.id]
 
-    async def _wait_for(self, agent: str, table: Table) -> None:
+    async def _wait_for(self, job: Job, table: Table) -> None:
         """Wait until an agent is compiled; then show that it thinks."""
-        job = _job_of(agent)
         compiling = self._warm_up.is_compiling(job)
         await self._warm_up.wait(job)
         if compiling:
@@ -353,65 +368,19 @@ class Hub:
     def _analyse(self, guest: Guest, message: protocol.Analyse) -> None:
         table = self._table_of(guest)
         table.check_analysis(guest.person)
-        if message.engine not in self._agents:
-            raise RefusedError("networks need torch on the server: pip install 'ninetka-env[train]'")
+        if message.engine not in self._games[table.setup.game]["engines"]:
+            raise RefusedError(f"{message.engine}: no analysis of this game; {_LACKING}")
         position = table.position(message.ply)
         if not table.is_over and table.seats_of(guest.person) and not table.helped:
             table.helped = True
             self._changed(table)
         self._rest(guest)
         games = list(table.positions())
-        guest.analysis = asyncio.create_task(self._explain(guest, message, position, games))
-
-    async def _explain(self, guest: Guest, message: protocol.Analyse, position: Game, games: Sequence[Game]) -> None:
-        """Tell a guest more and more of a position, and how the game went; cancelled when it looks elsewhere."""
-        job = f"{ANALYSIS}{message.engine}"
-        if self._warm_up.is_compiling(job):
-            guest.tell(type="compiling", what=job, engine=message.engine)
-        await self._warm_up.wait(job)
-        async with self._analysts:
-            view = await self._players.run(maxn_view, position)
-            for number, simulations in enumerate(BUDGETS[message.engine]):
-                found = await self._players.run(analyse, position, message.engine, simulations)
-                guest.tell(type="analysis", ply=message.ply, engine=message.engine, maxn=view, **found)
-                if number == 0:
-                    await self._tell_band(guest, message.engine, games)
-                if not found["candidates"]:
-                    break
-            if is_solvable(position):
-                guest.tell(type="exact", ply=message.ply, **await self._players.run(exact_moves, position))
-            await self._tell_winners(guest, games)
-
-    async def _tell_band(self, guest: Guest, engine: str, games: Sequence[Game]) -> None:
-        """Tell the chances to win in each position of the game; those looked at before are remembered."""
-        if len(self._bands) > MAX_REMEMBERED:
-            self._bands.clear()
-            self._winners.clear()
-        missing = [game for game in games if (engine, game.records.tobytes()) not in self._bands]
-        for first in range(0, len(missing), BAND_CHUNK):
-            part = missing[first : first + BAND_CHUNK]
-            shares = await self._players.run(win_shares, part, engine)
-            self._bands.update({(engine, game.records.tobytes()): s for game, s in zip(part, shares, strict=True)})
-        band = [self._bands[engine, game.records.tobytes()] for game in games]
-        guest.tell(type="shares", engine=engine, shares=band)
-
-    async def _tell_winners(self, guest: Guest, games: Sequence[Game]) -> None:
-        """Tell who wins each position under perfect play, from the last back to where that takes too long."""
-        if not any(is_solvable(game) for game in games):
-            return
-        winners = [UNFINISHED] * len(games)
-        for ply in range(len(games) - 1, -1, -1):
-            if not is_solvable(games[ply]):
-                break
-            key = games[ply].records.tobytes()
-            if key not in self._winners:
-                self._winners[key] = await self._players.run(exact_winner, games[ply])
-            winners[ply] = self._winners[key]
-        guest.tell(type="winners", winners=[told_winner(winner) for winner in winners])
+        guest.analysis = asyncio.create_task(self._analysts.explain(guest, message, table.setup.kind, position, games))
 
     def close(self) -> None:
         """Stop thinking; everything is in the journal already."""
-        for task in list(self._thinking.values()):
+        for task in (*self._thinking.values(), *self._patient):
             task.cancel()
         for guests in self._guests.values():
             for guest in guests:
@@ -424,9 +393,43 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
-def _job_of(agent: str) -> str:
-    """Return which job gets an agent ready: its name, whatever its strength."""
-    return agent.partition(":")[0]
+def _job_of(table: Table) -> Job | None:
+    """Return which job gets ready what a table waits for: an agent, whatever its strength, or what counts the game."""
+    if table.agent_to_move:
+        return Job(table.setup.kind, table.agent_to_move.partition(":")[0])
+    return Job(table.setup.kind, COUNTING) if _waits_for_proposal(table) else None
+
+
+def _waits_for_proposal(table: Table) -> bool:
+    return table.is_settling and table.proposal is None
+
+
+def _kind_of(state: str) -> str:
+    """Return the kind of game of a stored table, empty if it cannot be made out."""
+    try:
+        return kind_of_state(state)
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _rules_for(message: AnyMessage) -> Job | None:
+    """Return the rules that a message needs beyond those of the tables that there are."""
+    if isinstance(message, protocol.Create):
+        adapter = adapter_of(message.game)
+        kind = adapter.kind(message.options) if message.position is None else adapter.kind_in(message.position)
+        return Job(kind, RULES)
+    if isinstance(message, protocol.Upload):
+        try:
+            return Job(adapter_in(message.text).kind_in(message.text), RULES)
+        except ValueError as error:
+            raise RefusedError(f"no game record: {error}") from None
+    return None
+
+
+def _read(text: str) -> list[GameRecord]:
+    """Return the games that a text tells, of records or as SGF; `ValueError` says what is wrong."""
+    is_sgf = text.lstrip("\ufeff \t\r\n").startswith("(")
+    return list(read_sgf(text.encode()) if is_sgf else read_records(io.StringIO(text)))
 
 
 def _is_played(table: Table) -> bool:
@@ -439,6 +442,7 @@ def _told(tables: list[Table]) -> list[dict[str, Any]]:
     return [
         {
             "table": table.id,
+            "game": table.setup.game,
             "who": [table.who(seat) for seat in range(len(table.seats))],
             "ply": len(table.actions),
             "over": table.is_over,

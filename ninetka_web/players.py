@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib.util
 import os
 import sys
 import threading
@@ -18,7 +17,7 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import load_variant
-from ninetka_web.protocol import STRENGTHS, check_agent
+from ninetka_web.adapter import adapter_of
 
 THREADS = 64
 """Compiled searches release Python's lock, so the system shares the processor fairly among them."""
@@ -45,12 +44,6 @@ class Players:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def known_agents() -> list[str]:
-    """Return the names of the agents that can play here: networks need torch."""
-    has_torch = importlib.util.find_spec("torch") is not None
-    return [name for name in STRENGTHS if name != "net" or has_torch]
-
-
 def choose(spec: str, game: Game) -> int:
     """Return the action that an agent chooses."""
     return int(agent_of(spec, game.name).act(game.records, np.random.default_rng())[0])
@@ -61,21 +54,22 @@ def agent_of(spec: str, game: str) -> Agent:
 
     Whatever way a spec has come, it starts no program and opens no file: `ValueError` for all but those of the page.
     """
-    check_agent(spec)
+    whole = adapter_of(game).spec(spec)
     agents: dict[tuple[str, str], Agent] = _local.__dict__.setdefault("agents", {})
     if (spec, game) not in agents:
         if len(agents) >= 16:
             agents.clear()
-        alone = "" if spec == "random" else "threads=1"
-        agents[spec, game] = make_agent(f"{spec}{',' if ':' in spec else ':'}{alone}" if alone else spec, game)
+        agents[spec, game] = make_agent(whole, game)
     return agents[spec, game]
 
 
-def play_once(spec: str, game: str) -> None:
-    """Play a game by one agent in all seats."""
-    variant = load_variant(game)
+def play_once(spec: str, kind: str, plies: int = 1_000) -> None:
+    """Play a game, or its first plies, by one agent in all seats."""
+    variant = load_variant(kind)
     position = variant.game_class.start(variant)
-    while not position.is_over:
+    for _ in range(plies):
+        if position.is_over:
+            return
         position.play(choose(spec, position))
 
 

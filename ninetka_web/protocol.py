@@ -2,47 +2,28 @@
 
 Every message has a `type` and may carry an `id`, which the answer repeats: `{"type": "done", "id": 7}`, or
 `{"type": "refused", "id": 7, "reason": "..."}` after which nothing has changed. What the server says beside that:
-`welcome`, `state` (all that is known of the table, after each change), `notice`, `analysis`, `shares`, `exact`,
-`winners`, `text`, and `compiling` when an answer waits for code that is being compiled, once. A winner there is a seat,
--1 where a game is drawn, null while it is open or not known.
+`welcome` (games, what there is to choose, tables of one's own), `state` (the table after each change: the moves from
+number `from` on, and `start` where those before count no more), `notice`, `analysis`, `shares`, `exact`, `winners`,
+`text`, and `compiling` when an answer waits for code that is being compiled, once. A winner there is a seat, -1 where a
+game is drawn, null while it is open or not known.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
+from ninetka_env.core.registry import DEFAULT
+from ninetka_web.adapter import adapter_of
 
-MAX_MESSAGE = 16_384
-"""Bytes of a message; a game record has about 900."""
-MAX_PLY = 1_000
-"""More than any game has plies, passes included."""
+MAX_MESSAGE = 65_536
+"""Bytes of a message; a record of Kropki on 39 x 32 with its chains has some 30,000."""
+MAX_PLY = MAX_ACTION = 5_000
+"""More than any game has plies, passes and drawings included, and than there are actions."""
 
-STRENGTHS = {"random": ("", 0), "maxn": ("depth", 7), "mcts": ("simulations", 50_000), "net": ("simulations", 400)}
-"""Per agent that may sit down, the option that sets its strength and its most: about two seconds a move."""
-AGENT = re.compile(r"([a-z]+)(?::([a-z]+)=([1-9][0-9]{0,5}))?")
 ME, OPEN = "me", "open"
-
-
-def check_agent(spec: str) -> str:
-    """Return the spec of an agent that browsers may ask for; `ValueError` names what is allowed."""
-    match = AGENT.fullmatch(spec)
-    if not match or match[1] not in STRENGTHS:
-        raise ValueError(
-            f"no agent {spec[:40]!r}: expected one of {', '.join(STRENGTHS)}, such as mcts:simulations=500"
-        )
-    option, most = STRENGTHS[match[1]]
-    if match[2] and (match[2] != option or int(match[3]) > most):
-        raise ValueError(f"{spec!r}: expected {match[1]}" + (f":{option}=1..{most}" if option else " alone"))
-    return spec
-
-
-def _check_seat(text: str) -> str:
-    return text if text in (ME, OPEN) else check_agent(text)
 
 
 def _check_name(text: str) -> str:
@@ -52,12 +33,16 @@ def _check_name(text: str) -> str:
 
 
 Name = Annotated[str, Field(max_length=24), AfterValidator(_check_name)]
-SeatSpec = Annotated[str, Field(max_length=40), AfterValidator(_check_seat)]
+SeatSpec = Annotated[str, Field(max_length=40)]
 Seats = Annotated[list[SeatSpec], Field(min_length=2, max_length=4)]
+GameName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,24}$")]
+Engine = Annotated[str, Field(pattern=r"^[a-z]{1,12}$")]
+OptionName = Annotated[str, Field(pattern=r"^[a-z_]{1,24}$")]
+OptionValue = bool | int | float | Annotated[str, Field(pattern=r"^[a-z]{1,24}$")]
 TableId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16}$")]
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
 Ply = Annotated[int, Field(ge=0, le=MAX_PLY)]
-Text = Annotated[str, Field(max_length=8_000)]
+Text = Annotated[str, Field(max_length=60_000)]
 
 
 class Message(BaseModel):
@@ -79,18 +64,28 @@ class Create(Message):
     """Make a table and sit down where `seats` says `"me"`; `"open"` seats wait for others, the rest are agents."""
 
     type: Literal["create"]
+    game: GameName = DEFAULT
     seats: Seats
-    neutral_placement: Literal["players", "random"] = "players"
-    turn_order: Literal["restart", "continue"] = "restart"
+    options: Annotated[dict[OptionName, OptionValue], Field(max_length=12)] = Field(default_factory=dict)
+    """Of those that the game offers at tables."""
     name: Name = ""
     keep: bool = False
     """Whether the person agrees that the finished game is kept for the statistics."""
     position: Text | None = None
-    """Begin with this position, as `Game` writes it, instead of an empty board."""
+    """Begin with this position of the game, as `Game` writes it, instead of the start; it tells the options."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Take no agent and no option but those that the game offers."""
+        adapter = adapter_of(self.game)
+        for spec in set(self.seats) - {ME, OPEN}:
+            adapter.player(spec)
+        adapter.variant(self.options, len(self.seats))
+        return self
 
 
 class Upload(Message):
-    """Make a table that shows a finished game: a game record as `ninetka_env.api.records` describes it."""
+    """Make a table that shows a game: a record as `ninetka_env.api.records` describes it, or an SGF file."""
 
     type: Literal["upload"]
     text: Text
@@ -130,7 +125,7 @@ class Play(Message):
 
     type: Literal["play"]
     ply: Ply
-    action: Annotated[int, Field(ge=0, lt=NUM_ACTIONS)]
+    action: Annotated[int, Field(ge=0, lt=MAX_ACTION)]
 
 
 class Undo(Message):
@@ -146,8 +141,20 @@ class Answer(Message):
     accept: bool
 
 
+class Accept(Message):
+    """Agree to how the finished game is counted, as the page proposes it."""
+
+    type: Literal["accept"]
+
+
+class PlayOn(Message):
+    """Do not agree: what ended the game is taken back."""
+
+    type: Literal["play_on"]
+
+
 class Resign(Message):
-    """Give the game up; with others of three or four at the table MaxN plays on."""
+    """Give the game up; with others of three or four at the table an agent plays on."""
 
     type: Literal["resign"]
 
@@ -171,7 +178,7 @@ class Analyse(Message):
 
     type: Literal["analyse"]
     ply: Ply
-    engine: Literal["mcts", "net"]
+    engine: Engine
 
 
 class Rest(Message):
@@ -184,6 +191,8 @@ class AskRecord(Message):
     """Ask for the record of the finished game."""
 
     type: Literal["record"]
+    sgf: bool = False
+    """As SGF, where the game has that."""
 
 
 class AskPosition(Message):
@@ -194,8 +203,8 @@ class AskPosition(Message):
 
 
 AnyMessage = (
-    Hello | Create | Upload | Join | Leave | Discard | Sit | Play | Undo | Answer | Resign | Rematch | Pace
-    | Analyse | Rest | AskRecord | AskPosition
+    Hello | Create | Upload | Join | Leave | Discard | Sit | Play | Undo | Answer | Accept | PlayOn | Resign | Rematch
+    | Pace | Analyse | Rest | AskRecord | AskPosition
 )  # fmt: skip
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="type")])
 
@@ -214,11 +223,6 @@ def read_message(text: str) -> AnyMessage:
         first: Any = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part)[:40] for part in first["loc"])
         raise RefusedError(f"{where}: {first['msg'][:200]}" if where else str(first["msg"])[:200]) from None
-
-
-def told_winner(winner: int) -> int | None:
-    """Return a winner as browsers are told: the seat, `DRAWN`, or None for `UNFINISHED`."""
-    return None if winner == UNFINISHED else winner
 
 
 def id_of(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The counterpart of the paper's Table 1: games and wins of people, by number of players and agent."""
+"""The counterpart of the paper's Table 1: games and wins of people, by game, number of players and agent."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
+from ninetka_env.core.registry import DEFAULT, get_definition
+from ninetka_web.adapter import adapter_of
 from ninetka_web.store import Tally
 
 
-def tallies_table(tallies: list[Tally]) -> Table:
-    """Return a row per lineup of agents, a column per number of players: wins, draws, games, share of wins."""
-    table = Table(title="Games of one person against agents: won / drawn / played (share, a draw counted as half)")
+def tallies_table(tallies: list[Tally], game: str = DEFAULT) -> Table:
+    """Return a row per lineup of agents in a game, a column per number of players: won, drawn, played, share."""
+    what = f"{get_definition(game).title}: games of one person against agents"
+    table = Table(title=f"{what}: won / drawn / played (share, a draw counted as half)")
     table.add_column("agents in the other seats")
-    for players in range(2, MAX_PLAYERS + 1):
+    seats = adapter_of(game).seats
+    for players in seats:
         table.add_column(f"{players} players", justify="right")
-    for agents in dict.fromkeys(tally.agents for tally in tallies):
-        row = {tally.players: tally for tally in tallies if tally.agents == agents}
-        table.add_row(agents, *(_cell(row.get(players)) for players in range(2, MAX_PLAYERS + 1)))
+    for agents in dict.fromkeys(tally.agents for tally in tallies if tally.game == game):
+        row = {tally.players: tally for tally in tallies if (tally.game, tally.agents) == (game, agents)}
+        table.add_row(agents, *(_cell(row.get(players)) for players in seats))
     table.add_section()
-    table.add_row("even share", *(f"{100 / players:.1f} %" for players in range(2, MAX_PLAYERS + 1)))
+    table.add_row("even share", *(f"{100 / players:.1f} %" for players in seats))
     return table
 
 
@@ -30,11 +33,11 @@ def _cell(tally: Tally | None) -> str:
 
 
 def print_tallies(tallies: list[Tally], left_out: int, path: Path) -> None:
-    """Print the table, or how to fill it."""
+    """Print a table for each game, or how to fill them."""
     console = Console()
-    if tallies:
-        console.print(tallies_table(tallies))
-    else:
+    for game in dict.fromkeys(tally.game for tally in tallies):
+        console.print(tallies_table(tallies, game))
+    if not tallies:
         console.print(f"no finished games yet in {path}: play some with `ninetka play`, and agree that they are kept")
     if left_out:
         console.print(f"not counted: {left_out} of several people, with moves taken back, or with analysis")

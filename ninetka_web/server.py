@@ -25,11 +25,11 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from starlette.datastructures import Headers
 
-from ninetka_env.core.registry import DEFAULT
-from ninetka_web.hub import Guest, Hub
+from ninetka_web.guest import Guest
+from ninetka_web.hub import Hub
 from ninetka_web.protocol import MAX_MESSAGE
 from ninetka_web.store import Store
-from ninetka_web.warm import WarmUp
+from ninetka_web.warm import WarmUp, usual_jobs
 
 MAX_GUESTS = 1_000
 RATE, BURST = 50.0, 100.0
@@ -60,7 +60,7 @@ def make_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        warm_up = WarmUp(DEFAULT, tell)
+        warm_up = WarmUp(usual_jobs(), tell)
         app.state.hub = Hub(store, warm_up)
         app.state.guests = 0
         opening = asyncio.create_task(app.state.hub.open())
@@ -102,7 +102,9 @@ def make_app(
 
 def _add_page(app: FastAPI) -> None:
     """Serve the page and its parts, all read once: no path of a request ever reaches the file system."""
-    parts = {part.name: part.read_bytes() for part in files("ninetka_web").joinpath("static").iterdir()}
+    folder = files("ninetka_web").joinpath("static")
+    parts = {part.name: part.read_bytes() for part in folder.iterdir() if part.is_file()}
+    parts |= {f"games/{part.name}": part.read_bytes() for part in folder.joinpath("games").iterdir()}
     page = parts.pop("index.html")
 
     @app.get("/")
@@ -110,7 +112,7 @@ def _add_page(app: FastAPI) -> None:
     def index() -> Response:
         return Response(page, media_type="text/html")
 
-    @app.get("/static/{name}")
+    @app.get("/static/{name:path}")
     def part(name: str) -> Response:
         if name not in parts:
             return Response("not found", 404)
@@ -206,7 +208,7 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
         store = Store(path)
         listener.listen(128)
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
-        print(f"9tka is at {url} (Ctrl+C stops it)", flush=True)
+        print(f"9tka, Go and Kropki are at {url} (Ctrl+C stops it)", flush=True)
         config = uvicorn.Config(
             make_app(store, host, tell=_tell),
             ws="websockets-sansio",

@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from ninetka_env.api.records import format_record
 from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.registry import DEFAULT
 from ninetka_web.tables import Table
 
-VERSION = 2
+VERSION = 3
 TABLES = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
 """
@@ -35,19 +35,28 @@ CREATE TABLE games (
     result TEXT NOT NULL,      -- 'won' if a person won, else 'drawn' or 'lost'
     helped INTEGER NOT NULL,   -- 1 if moves were taken back or an analysis was looked at
     record TEXT NOT NULL,      -- as text, empty if the last person gave the game up
+    game TEXT NOT NULL,        -- its name
     UNIQUE (table_id, round)
 );
 """
-RESULTS = {1: "CASE WHEN won THEN 'won' ELSE 'lost' END", VERSION: "result"}
-"""What tells the result in the table `games` of each version: version 1 knew no draws."""
-MIGRATION = f"""
-ALTER TABLE games RENAME TO old_games;
-{GAMES}
-INSERT INTO games
-SELECT id, table_id, round, ended, players, people, agents, {RESULTS[1]}, helped, record FROM old_games;
-DROP TABLE old_games;
-"""
-"""From version 1."""
+FORMER = {
+    1: ("CASE WHEN won THEN 'won' ELSE 'lost' END", "'ninetka'"),
+    2: ("result", "'ninetka'"),
+    VERSION: ("result", "game"),
+}
+"""What tells result and game in the table `games` of each version: version 1 knew no draws, version 2 one game."""
+
+
+def _migration(version: int) -> str:
+    """Return what brings the games of an older version up to date."""
+    result, game = FORMER[version]
+    return f"""
+    ALTER TABLE games RENAME TO old_games;
+    {GAMES}
+    INSERT INTO games
+    SELECT id, table_id, round, ended, players, people, agents, {result}, helped, record, {game} FROM old_games;
+    DROP TABLE old_games;
+    """
 
 
 def default_path() -> Path:
@@ -68,6 +77,7 @@ class Tally:
     games: int
     wins: int
     draws: int = 0
+    game: str = DEFAULT
 
     @property
     def share(self) -> float:
@@ -91,10 +101,10 @@ class Store:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
             version = _version(self._database)
-            if version not in (0, *RESULTS):
+            if version not in (0, *FORMER):
                 raise _foreign(path)
             if version != VERSION:
-                script = MIGRATION if version else TABLES + GAMES
+                script = _migration(version) if version else TABLES + GAMES
                 self._database.executescript(f"BEGIN; {script} PRAGMA user_version = {VERSION}; COMMIT;")
         except sqlite3.Error as error:
             raise OSError(f"{path}: {error}") from error
@@ -115,9 +125,19 @@ class Store:
         stayed = people - set(table.resigned)
         result = "won" if table.winner in stayed else "drawn" if stayed and table.winner == DRAWN else "lost"
         self._database.execute(
-            "INSERT OR IGNORE INTO games (table_id, round, players, people, agents, result, helped, record) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (table.id, table.round, len(table.seats), len(people), agents, result, table.helped, record),
+            "INSERT OR IGNORE INTO games (table_id, round, players, people, agents, result, helped, record, game) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                table.id,
+                table.round,
+                len(table.seats),
+                len(people),
+                agents,
+                result,
+                table.helped,
+                record,
+                table.setup.game,
+            ),
         )
 
     def remove(self, table_id: str) -> None:
@@ -130,10 +150,9 @@ class Store:
         row = self._database.execute("SELECT state FROM tables WHERE id = ?", (table_id,)).fetchone()
         return Table.from_json(row[0]) if row else None
 
-    def tables(self) -> Iterator[Table]:
-        """Yield all tables, the one touched longest ago first."""
-        for (state,) in self._database.execute("SELECT state FROM tables ORDER BY touched").fetchall():
-            yield Table.from_json(state)
+    def states(self) -> list[str]:
+        """Return all tables as `Table.to_json` wrote them, the one touched longest ago first."""
+        return [state for (state,) in self._database.execute("SELECT state FROM tables ORDER BY touched")]
 
     def close(self) -> None:
         """Close the file."""
@@ -149,7 +168,7 @@ def may_keep(table: Table) -> bool:
 
 
 def read_tallies(path: Path) -> tuple[list[Tally], int]:
-    """Return how one person against agents has fared, by agents and number of players, and how many games are left out.
+    """Return how one person against agents has fared, by game, agents and players, and how many games are left out.
 
     Left out are games of several people and games in which a person took back a move or looked at an analysis.
 
@@ -161,12 +180,14 @@ def read_tallies(path: Path) -> tuple[list[Tally], int]:
     try:
         with closing(_connect(path)) as database:
             version = _version(database)
-            if version not in RESULTS:
+            if version not in FORMER:
                 raise _foreign(path)
-            counted = f"SELECT agents, players, {RESULTS[version]} AS result FROM games WHERE people = 1 AND NOT helped"
+            result, game = FORMER[version]
+            counted = f"SELECT {game} AS game, agents, players, {result} AS result FROM games"
             rows = database.execute(
-                f"SELECT agents, players, COUNT(*), SUM(result = 'won'), SUM(result = 'drawn') FROM ({counted}) "
-                "GROUP BY agents, players ORDER BY agents, players"
+                "SELECT agents, players, COUNT(*), SUM(result = 'won'), SUM(result = 'drawn'), game "
+                f"FROM ({counted} WHERE people = 1 AND NOT helped) "
+                "GROUP BY game, agents, players ORDER BY game, agents, players"
             ).fetchall()
             (left_out,) = database.execute("SELECT COUNT(*) FROM games WHERE people > 1 OR helped").fetchone()
     except sqlite3.Error as error:

@@ -1,12 +1,15 @@
 """Compiled code at hand before anybody waits for it, and a page that is alive meanwhile.
 
 The event loop calls nothing compiled but the rules, and only once they are ready: whoever calls a compiled function for
-the first time waits for numba's lock, which a compilation holds for seconds. The first start ever compiles everything
-in another process; what that leaves on the disk a thread of the server then loads in a moment. Where no such process
-can run, or leave anything on the disk, the thread compiles instead: all comes later, the page lives on.
+the first time waits for numba's lock, which a compilation holds for seconds. What is not on the disk is compiled in
+another process; what that leaves there a thread of the server then loads in a moment. Where no such process can run, or
+leave anything on the disk, the thread compiles instead: all comes later, the page lives on.
 
-`python -m ninetka_web.warm GAME JOB...` is that other process. It tells of each job that is done in a line, and ends
-with its parent.
+There is a job for the rules of each kind of game (see `Adapter.kind`), for each of its agents and for each analysis.
+Those of the kinds that are usual are done unasked, those on the disk first; what somebody waits for comes before all.
+
+`python -m ninetka_web.warm` is that other process. It reads jobs line by line, tells of each that is done in a line,
+and ends with its parent.
 """
 
 from __future__ import annotations
@@ -19,65 +22,109 @@ import importlib.util
 import io
 import logging
 import os
+import queue
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import format_record
 from ninetka_env.core.cache import cache_folder
+from ninetka_env.core.registry import load_variant
+from ninetka_env.core.sgf import read_sgf
 from ninetka_web import analysis
-from ninetka_web.players import known_agents, play_once
-from ninetka_web.protocol import Create
+from ninetka_web.adapter import adapter_of, usual_kinds
+from ninetka_web.players import play_once
+from ninetka_web.setup import Seat, Setup
 from ninetka_web.tables import Table
 
 RULES = "rules"
-"""The job that comes first: all that the event loop calls."""
+"""What comes first: all that the event loop calls."""
 ANALYSIS = "analysis by "
-"""How the jobs of analyses begin; the engine follows. All other jobs are agents."""
+"""How analyses begin; the engine follows. All others are agents."""
+COUNTING = "counting"
+"""What is proposed when people settle how a game is counted."""
+WARM_PLIES = 4
+"""By agents that search, which is enough to have all of them compiled."""
 
 log = logging.getLogger("ninetka")
 
 
-def known_jobs() -> list[str]:
-    """Return what there is to compile, in the order in which it is asked for."""
-    agents = known_agents()
-    engines = {agent: [f"{ANALYSIS}{agent}"] for agent in analysis.BUDGETS}
-    return [RULES, *(job for agent in agents for job in (agent, *engines.get(agent, ())))]
+class Job(NamedTuple):
+    """Something to be compiled and loaded."""
+
+    kind: str
+    """Of the game, a spec."""
+    what: str
+
+    def __str__(self) -> str:
+        """Name it for people."""
+        title = load_variant(self.kind).definition.title
+        return f"{title}, {self.what}"
 
 
-def warm(game: str, job: str) -> None:
+def usual_jobs() -> list[Job]:
+    """Return what there is to compile unasked, in this order: all rules, then game by game the rest."""
+    kinds = list(usual_kinds())
+    return [Job(kind, RULES) for kind in kinds] + [job for kind in kinds for job in _further_jobs(kind)]
+
+
+def _further_jobs(kind: str) -> list[Job]:
+    adapter = adapter_of(kind.partition(":")[0])
+    whats = [player.name for player in adapter.agents()]
+    for engine in adapter.engines():
+        whats.insert(whats.index(engine) + 1, f"{ANALYSIS}{engine}")
+    return [Job(kind, what) for what in [*whats, *[COUNTING] * adapter.settles]]
+
+
+def warm(job: Job) -> None:
     """Load all that a job needs, or compile it."""
-    if job == RULES:
-        rehearse()
-    elif job.startswith(ANALYSIS):
-        analysis.warm_up([job.removeprefix(ANALYSIS)])
+    variant = load_variant(job.kind)
+    adapter = adapter_of(variant.definition.name)
+    start = variant.game_class.start(variant)
+    if job.what == RULES:
+        rehearse(job.kind)
+    elif job.what == COUNTING:
+        adapter.settle(start)
+    elif job.what.startswith(ANALYSIS):
+        analysis.warm_up(start, job.what.removeprefix(ANALYSIS))
     else:
-        if job == "net":
+        if job.what == "net":
             _open_torch()
-        play_once(f"{job}:simulations=2" if job in ("mcts", "net") else job, game)
-    mark = _mark(game, job)
-    if mark and not _is_kept(game, job):
+        searches = job.what in ("mcts", "net")
+        play_once(f"{job.what}:simulations=2" if searches else job.what, job.kind, *[WARM_PLIES] * searches)
+    mark = _mark(job)
+    if mark and not _is_kept(job):
         with contextlib.suppress(OSError):
             mark.write_text("compiled\n")
 
 
-def rehearse() -> None:
+def rehearse(kind: str) -> None:
     """Do with a table all that the event loop does: play, show, save, record, begin in the middle of a game."""
-    table = Table.create(Create(type="create", seats=["me", "me"], neutral_placement="random"), "nobody")
-    while not table.is_over:
+    options, moves = adapter_of(kind.partition(":")[0]).rehearsal
+    setup, names = Setup.of(load_variant(kind).replaced(**options)), moves.split()
+    table = Table("rehearsal", setup, [Seat(holder="nobody") for _ in range(setup.variant.num_players)])
+    while table.is_running:
         table.view()
-        analysis.is_solvable(table.game)
-        table.play("nobody", len(table.actions), int(table.game.legal_actions()[0]))
+        table.adapter.solvable(table.game)
+        action = table.game.action_index(names.pop(0)) if names else int(table.game.legal_actions()[0])
+        table.play("nobody", len(table.actions), action)
+    table.adapter.rehearse(table.position(len(moves.split())))
+    table.view()
+    if table.is_settling:
+        table.agreed = True
     table = Table.from_json(table.to_json())
     for record in read_records(io.StringIO(format_record(table.record()))):
         Table.of_record(record).view()
+    if table.game.definition().sgf is not None:
+        Table.of_record(*read_sgf(table.sgf().encode())).view()
     for ply in (0, len(table.actions) - 1):
         position = str(table.position(ply))
-        Table.create(Create(type="create", seats=["me", "me"], position=position), "nobody").resign("nobody")
+        Table("rehearsal", Setup(setup.game, setup.options, position=position), table.seats).resign("nobody")
     table.game.describe_illegal(0)
 
 
@@ -90,83 +137,125 @@ def _open_torch() -> None:
             ctypes.CDLL(None).dlopen(os.fsencode(library), os.RTLD_NOW)
 
 
-def _mark(game: str, job: str) -> Path | None:
+def _mark(job: Job) -> Path | None:
     """Return the file whose presence says that a job's code is on the disk; None if none can be written."""
     folder = cache_folder(Path(__file__).absolute().parent)
-    return folder / f"{game}, {job}" if folder else None
+    return folder / f"{job.kind.replace(':', ' ')}, {job.what}" if folder else None
 
 
-def _is_kept(game: str, job: str) -> bool:
-    mark = _mark(game, job)
+def _is_kept(job: Job) -> bool:
+    mark = _mark(job)
     return mark is not None and mark.exists()
 
 
 class WarmUp:
     """What is ready in a server; made and asked on its event loop."""
 
-    def __init__(self, game: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, jobs: Sequence[Job], tell: Callable[[str], None]) -> None:
         """Begin at once; `tell` hears, on a thread, what is being compiled, and at last that all is."""
-        self._game, self._tell = game, tell
+        self._tell = tell
         self._loop = asyncio.get_running_loop()
-        self._ready = {job: asyncio.Event() for job in known_jobs()}
-        self._missing = [job for job in self._ready if not _is_kept(game, job)]
-        self._process: subprocess.Popen[str] | None = None
+        self._ready: dict[Job, asyncio.Event] = {}
+        self._missing: set[Job] = set()
+        self._waiting: list[Job] = []
+        self._change = threading.Condition()
+        self._compiler: subprocess.Popen[str] | None = None
         self._ended = False
+        for job in jobs:
+            self._add(job)
+        self._waiting.sort(key=lambda job: job in self._missing)
         threading.Thread(target=self._run, daemon=True).start()
 
-    def is_compiling(self, job: str) -> bool:
-        """Tell whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
-        return job in self._missing and not self._ready[job].is_set()
+    def _add(self, job: Job) -> None:
+        self._ready[job] = asyncio.Event()
+        if not _is_kept(job):
+            self._missing.add(job)
+        self._waiting.append(job)
 
-    async def wait(self, job: str) -> None:
-        """Wait until a job is done; there is none for an agent that lacks a package, which says so when it is asked."""
-        if job in self._ready:
-            await self._ready[job].wait()
+    def is_ready(self, job: Job) -> bool:
+        """Tell whether a job is done."""
+        return job in self._ready and self._ready[job].is_set()
+
+    def is_compiling(self, job: Job) -> bool:
+        """Tell whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
+        return not self.is_ready(job) and (job in self._missing if job in self._ready else not _is_kept(job))
+
+    async def wait(self, job: Job) -> None:
+        """Wait until a job is done, before all that nobody waits for."""
+        if self.is_ready(job):
+            return
+        with self._change:
+            if job not in self._ready:
+                self._add(job)
+            if job in self._waiting:
+                self._waiting.remove(job)
+                self._waiting.insert(0, job)
+            self._change.notify()
+        await self._ready[job].wait()
 
     def close(self) -> None:
         """End what still compiles."""
-        self._ended = True
-        if self._process:
-            self._process.kill()
+        with self._change:
+            self._ended = True
+            self._change.notify()
+        if self._compiler:
+            self._compiler.kill()
 
     def _run(self) -> None:
+        """Get jobs ready until the end, and leave nothing running."""
+        self._work()
+        if self._compiler:
+            self._compiler.kill()
+            with contextlib.suppress(OSError):
+                self._compiler.communicate()
+
+    def _work(self) -> None:
         """Get one job after the other ready."""
-        begin = time.monotonic()
-        done = self._compile_elsewhere([job for job in self._missing if _mark(self._game, job)])
-        for number, job in enumerate(self._ready, 1):
+        begin, compiled, done = time.monotonic(), 0, 0
+        while (job := self._next()) is not None:
+            done += 1
             if job in self._missing:
-                self._tell(f"compiling, once: {job} ({number} of {len(self._ready)})")
-                next(done, None)
+                self._tell(f"compiling, once: {job} ({done} of {len(self._ready)})")
+                compiled += 1
+                self._compile_elsewhere(job)
             if self._ended:
                 return
             self._load(job)
-        if self._missing:
-            self._tell(f"all is compiled, after {time.monotonic() - begin:.0f} s")
+            if compiled and not self._waiting:
+                self._tell(f"all is compiled, after {time.monotonic() - begin:.0f} s")
+                compiled = 0
 
-    def _compile_elsewhere(self, jobs: list[str]) -> Iterator[str]:
-        """Yield each job when another process has done it, for as long as that lives."""
-        if not jobs:
-            return
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "ninetka_web.warm", self._game, *jobs],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                start_new_session=True,  # where Ctrl+C does not reach it: it ends with the server
-            )
-        except OSError:
-            return
-        with self._process:
-            assert self._process.stdout is not None
-            yield from self._process.stdout
+    def _next(self) -> Job | None:
+        """Wait for a job; None at the end."""
+        with self._change:
+            self._change.wait_for(lambda: self._waiting or self._ended)
+            return None if self._ended else self._waiting.pop(0)
 
-    def _load(self, job: str) -> None:
-        if _is_kept(self._game, job):  # quick: what piles up is little, but to search it would hold everybody up
+    def _compile_elsewhere(self, job: Job) -> None:
+        """Wait until another process has done a job, or has died; one that died once is not asked again."""
+        if _mark(job) is None:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            if self._compiler is None:
+                self._compiler = subprocess.Popen(
+                    [sys.executable, "-m", "ninetka_web.warm"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    start_new_session=True,  # where Ctrl+C does not reach it: it ends with the server
+                )
+            assert self._compiler.stdin is not None
+            assert self._compiler.stdout is not None
+            self._compiler.stdin.write(f"{job.kind}\t{job.what}\n")
+            self._compiler.stdin.flush()
+            self._compiler.stdout.readline()
+
+    def _load(self, job: Job) -> None:
+        if _is_kept(job):  # quick: what piles up is little, but to search it would hold everybody up
             gc.disable()
         try:
-            warm(self._game, job)
+            warm(job)
         except Exception:  # whoever asks for it hears why it fails; the rest works
             log.exception("%s could not be made ready", job)
         finally:
@@ -177,18 +266,20 @@ class WarmUp:
 
 
 def main() -> None:
-    """Compile what the command line names."""
-    game, *jobs = sys.argv[1:]
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    for job in jobs:
+    """Compile what is asked for."""
+    jobs: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
+    while True:
+        line = jobs.get()
         with contextlib.suppress(Exception):  # the server tries itself, and tells
-            warm(game, job)
-        print(job, flush=True)
+            warm(Job(*line.split("\t")))
+        print(line, flush=True)
 
 
-def _end_with_parent() -> None:
-    """End this process, whatever it does, when the one that began it has closed the pipe or died."""
-    sys.stdin.read()
+def _listen(jobs: queue.Queue[str]) -> None:
+    """Take jobs in; end this process, whatever it does, when the one that began it has closed the pipe or died."""
+    for line in sys.stdin:
+        jobs.put(line.rstrip("\n"))
     os._exit(1)
 
 

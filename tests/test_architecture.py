@@ -259,6 +259,17 @@ def test_the_table_does_not_train_and_starts_without_torch(name: str) -> None:
     assert "torch" not in top_names(run_by(name))
 
 
+@pytest.mark.parametrize("name", names_in("ninetka_web"))
+def test_the_table_knows_games_by_their_adapters_and_these_one_each(name: str) -> None:
+    rooms = {game: [f"ninetka_env.games.{game}", f"ninetka_agents.{game}"] for game in GAMES}
+    own = name.rpartition(".")[2] if name.startswith("ninetka_web.games.") else ""
+    for game in GAMES:
+        known = inside(everywhere(name), *rooms[game], f"ninetka_web.games.{game}")
+        assert game == own or not known, name
+    serving = {"hub", "analysts", "guest", "server", "tables", "setup", "store", "players", "warm", "protocol"}
+    assert not own or not inside(everywhere(name), *(f"ninetka_web.{one}" for one in serving))
+
+
 # No circles
 
 

@@ -1,8 +1,7 @@
 // What the agents think of the position that is looked at. The server thinks only while this panel is in sight.
 
-import { h } from "./dom.js";
-import { stoneIcon } from "./board.js";
-import { COLOURS, PASS, capital, squareName } from "./rules.js";
+import { capital, h } from "./dom.js";
+import { seatIcon } from "./board.js";
 
 const ENGINES = { mcts: "Tree search", net: "Network" };
 const percent = (share) => `${Math.round(100 * share)} %`;
@@ -11,7 +10,7 @@ export class Analysis {
   constructor(app, view) {
     this.app = app;
     this.view = view;
-    this.engine = app.welcome.agents.includes("net") && localStorage.getItem("ninetka-engine") === "net" ? "net" : "mcts";
+    this.wish = localStorage.getItem("ninetka-engine") ?? "mcts";
     this.found = null;
     this.shares = null;
     this.exact = null;
@@ -19,6 +18,12 @@ export class Analysis {
     this.wanted = "";
     this.problem = "";
     this.compiling = false;
+  }
+
+  /** Who analyses: what was chosen last, if the game has it. */
+  get engine() {
+    const { engines } = this.view.game;
+    return engines.includes(this.wish) ? this.wish : engines[0];
   }
 
   /** Ask for what is in sight, or let the server rest. */
@@ -77,13 +82,13 @@ export class Analysis {
   /** What perfect play makes of the moves of this position, if that is known. */
   get perfect() {
     const { state, ply, tab } = this.view;
-    return tab === "analysis" && this.exact?.ply === ply && state.seats.length === 2 && this.current ? this.exact : null;
+    return tab === "analysis" && this.exact?.ply === ply && state.seats.length === 2 ? this.exact : null;
   }
 
   /** The moves that would throw a win away. */
   get thrown() {
     const { perfect } = this;
-    return perfect?.winner === this.view.position.toMove ? perfect.lost : [];
+    return perfect?.winner === this.view.position.toMove ? perfect.lost.map(([cell]) => cell).filter((cell) => cell !== null) : [];
   }
 
   /** Tell whether the move after `ply` plies threw a win away. */
@@ -91,6 +96,11 @@ export class Analysis {
     const { moves } = this.view.state;
     const [before, after] = [this.winners[ply], this.winners[ply + 1]];
     return this.winners.length === moves.length + 1 && before === moves[ply].seat && after === 1 - before;
+  }
+
+  /** What else is known of the position that is looked at. */
+  get insight() {
+    return this.view.tab === "analysis" ? this.current?.insight : null;
   }
 
   heat(ply) {
@@ -104,19 +114,29 @@ export class Analysis {
 
   element() {
     if (this.problem) return h("p", { class: "faint" }, `${capital(this.problem)}.`);
-    const engines = h("fieldset", { class: "row" }, h("legend", { class: "unseen" }, "Who analyses"), Object.entries(ENGINES).map(([engine, label]) => h("label", { class: "choice" },
-      h("input", { type: "radio", name: "engine", value: engine, checked: engine === this.engine, disabled: !this.app.welcome.agents.includes(engine), change: () => this.choose(engine) }), h("span", {}, label))));
+    const { engines } = this.view.game;
+    const choice = engines.length > 1 && h("fieldset", { class: "row" }, h("legend", { class: "unseen" }, "Who analyses"), engines.map((engine) => h("label", { class: "choice" },
+      h("input", { type: "radio", name: "engine", value: engine, checked: engine === this.engine, change: () => this.choose(engine) }), h("span", {}, ENGINES[engine]))));
     const { current } = this;
-    if (!current) return h("div", { class: "analysis" }, engines, h("p", { class: "faint" }, this.compiling ? "Compiling, once: this can take a minute or two …" : "Thinking …"));
-    const seats = this.view.state.seats.length;
-    return h("div", { class: "analysis" }, engines,
-      h("h3", {}, "Chance to win"), chances(current.shares),
-      this.verdict(), current.candidates.length > 0 && this.candidates(current),
-      h("h3", {}, "MaxN's view"), this.maxn(current.maxn, seats));
+    if (!current) return h("div", { class: "analysis" }, choice, this.verdict(), h("p", { class: "faint" }, this.compiling ? "Compiling, once: this can take a minute or two …" : "Thinking …"));
+    return h("div", { class: "analysis" }, choice, this.verdict(),
+      h("h3", {}, "Chance to win"), this.chances(current.shares),
+      current.candidates.length > 0 && this.candidates(current), this.more(current.insight));
+  }
+
+  /** The chances of all seats as one bar. */
+  chances(shares) {
+    const { colours } = this.view.game;
+    return h("div", { class: "chances", role: "img", "aria-label": shares.map((share, seat) => `${colours[seat]} ${percent(share)}`).join(", ") },
+      shares.map((share, seat) => {
+        const part = h("span", { class: `c${seat + 1}` }, share >= 0.12 ? percent(share) : "");
+        part.style.flexGrow = Math.max(share, 0.001);
+        return part;
+      }));
   }
 
   choose(engine) {
-    this.engine = engine;
+    this.wish = engine;
     localStorage.setItem("ninetka-engine", engine);
     this.found = this.shares = null;
     this.view.draw();
@@ -128,48 +148,34 @@ export class Analysis {
   verdict() {
     const { perfect } = this;
     if (!perfect || perfect.winner === null) return null;
-    const { toMove } = this.view.position;
-    const colour = COLOURS[perfect.winner];
-    if (perfect.winner !== toMove) return h("p", { class: "verdict" }, stoneIcon(perfect.winner), ` With perfect play ${colour} wins, whatever ${COLOURS[toMove]} does.`);
-    const lost = perfect.lost.map(squareName).join(", ");
-    return h("p", { class: "verdict" }, stoneIcon(perfect.winner), ` With perfect play ${colour} wins. `, lost ? `These moves throw the win away: ${lost}.` : "Every move keeps the win.");
+    const { view } = this, { colours } = view.game, { toMove } = view.position;
+    const words = (text) => h("p", { class: "verdict" }, seatIcon(view.state.game, perfect.winner), ` With perfect play ${colours[perfect.winner]} wins${text}`);
+    if (perfect.winner !== toMove) return words(`, whatever ${colours[toMove]} does.`);
+    const lost = perfect.lost.map(([, name]) => name).join(", ");
+    return words(lost ? `. These moves throw the win away: ${lost}.` : ". Every move keeps the win.");
   }
 
   candidates(current) {
-    const { toMove } = this.view.position;
+    const { view } = this, { toMove } = view.position, colour = view.game.colours[toMove];
     const most = Math.max(1, ...current.candidates.map((candidate) => candidate.visits));
-    const rows = current.candidates.slice(0, 6).map(({ action, visits, shares }) => h("li", {
-      tabindex: 0, pointerenter: () => this.point(action), pointerleave: () => this.view.board.point(null), focus: () => this.point(action), blur: () => this.view.board.point(null),
-    }, h("b", {}, squareName(action)), meter(visits / most), h("span", {}, visits ? percent(shares[toMove]) : "–")));
-    return h("div", {}, h("h3", {}, `Best moves for ${COLOURS[toMove]}`), h("ol", { class: "candidates" }, rows),
-      h("p", { class: "faint" }, `The warmer a square, the more of ${current.simulations.toLocaleString("en")} simulations chose it; the number is ${COLOURS[toMove]}'s chance to win, in per cent.`));
+    const rows = current.candidates.slice(0, 6).map(({ cell, to, name, visits, shares }) => {
+      const point = () => view.board.point(cell, to), rest = () => view.board.point(null);
+      return h("li", { tabindex: 0, pointerenter: point, pointerleave: rest, focus: point, blur: rest }, h("b", {}, name), meter(visits / most), h("span", {}, visits ? percent(shares[toMove]) : "–"));
+    });
+    return h("div", {}, h("h3", {}, `Best moves for ${colour}`), h("ol", { class: "candidates" }, rows),
+      h("p", { class: "faint" }, `The warmer a place, the more of ${current.simulations.toLocaleString("en")} simulations chose it; the number is ${colour}'s chance to win, in per cent.`));
   }
 
-  point(action) {
-    const { state, board, ply } = this.view;
-    const legal = new Map(ply === state.moves.length ? state.legal : []);
-    board.point(action, legal.get(action) ?? (state.moves[ply]?.action === action ? state.moves[ply].to : action));
+  /** What only this game knows of a position: words, numbers by seat, a line of play. */
+  more({ title, words, rows, line, note }) {
+    if (!title) return null;
+    const { game, seats } = this.view.state;
+    const numbers = rows && h("table", { class: "numbers" },
+      h("thead", {}, h("tr", {}, h("td", {}), seats.map((_, seat) => h("th", { scope: "col" }, seatIcon(game, seat))))),
+      h("tbody", {}, rows.map(([name, values]) => h("tr", {}, h("th", { scope: "row" }, name), values.map((value) => h("td", {}, String(value)))))));
+    return h("div", {}, h("h3", {}, title), words && h("p", { class: "verdict" }, words), numbers,
+      line?.length > 0 && h("p", { class: "line" }, line.map(([seat, name]) => h("span", { class: `move c${seat + 1}` }, name))), h("p", { class: "faint" }, note));
   }
-
-  /** MaxN's numbers by seat: as the board stands, and where its line leads. */
-  maxn({ now, values, line }, seats) {
-    const row = (name, numbers) => h("tr", {}, h("th", { scope: "row" }, name), numbers.map((number) => h("td", {}, String(number))));
-    return h("div", {}, h("table", { class: "numbers" },
-      h("thead", {}, h("tr", {}, h("th", {}), Array.from({ length: seats }, (_, seat) => h("th", { scope: "col" }, stoneIcon(seat))))),
-      h("tbody", {}, row("now", now), values.length > 0 && row("after its line", values))),
-    line.length > 0 && h("p", { class: "line" }, line.map(({ seat, action }) => h("span", { class: `move c${seat + 1}` }, action === PASS ? "pass" : squareName(action)))),
-    h("p", { class: "faint" }, "Its count of sections, stones and blocked stones, higher is better", line.length > 0 ? "; the line is the play that it expects." : "."));
-  }
-}
-
-/** The chances of all seats as one bar. */
-function chances(shares) {
-  return h("div", { class: "chances", role: "img", "aria-label": shares.map((share, seat) => `${COLOURS[seat]} ${percent(share)}`).join(", ") },
-    shares.map((share, seat) => {
-      const part = h("span", { class: `c${seat + 1}` }, share >= 0.12 ? percent(share) : "");
-      part.style.flexGrow = Math.max(share, 0.001);
-      return part;
-    }));
 }
 
 function meter(share) {

@@ -1,282 +1,254 @@
-// The board, drawn as SVG: ten units a square. It shows a position and asks for moves; it decides nothing.
+// The board, whatever the game: what can be touched, by hand or by key, previews, heat, zoom. A drawing file of the
+// game, games/NAME.js, says where the cells are and what they look like. Nothing is decided here.
 
 import { h, svg } from "./dom.js";
-import { COLOURS, NEUTRAL, PASS, SHAPES, SIZE, capital, columnOf, isBlocked, isEdge, rowOf, squareName } from "./rules.js";
 
-const UNIT = 10;
-const centre = (square) => [columnOf(square) * UNIT + 5, rowOf(square) * UNIT + 5];
+const LAYERS = ["under", "heat", "trace", "stones", "over", "hints", "percents", "preview", "hits"];
+const SMALL = 26; // pixels a square, below which a finger sees first where it would play
+const LARGE = 44;
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const faces = new Map();
 
-/** The mark that tells stones apart without colour. */
-function mark(code, attributes = { class: "mark" }) {
-  const shapes = {
-    1: () => svg("circle", { ...attributes, r: 1.25 }),
-    2: () => svg("path", { ...attributes, d: "M0 -1.7 L1.65 1.15 L-1.65 1.15 Z" }),
-    3: () => svg("path", { ...attributes, d: "M-1.2 -1.2 H1.2 V1.2 H-1.2 Z" }),
-    4: () => svg("path", { ...attributes, d: "M0 -1.85 L1.5 0 L0 1.85 L-1.5 0 Z" }),
-    5: () => svg("path", { ...attributes, d: "M-1.3 -1.3 L1.3 1.3 M1.3 -1.3 L-1.3 1.3" }),
-  };
-  return shapes[code]();
+/** Load a game's drawing file. */
+export async function loadFace(game) {
+  if (!faces.has(game)) faces.set(game, await import(`./games/${game}.js`));
+  return faces.get(game);
 }
 
-/** A stone around the origin. */
-function stone(code) {
-  return svg("g", { class: `figure s${code}` },
-    svg("circle", { class: "shadow", cx: 0.25, cy: 0.5, r: 4 }), svg("circle", { class: "body", r: 4 }),
-    svg("ellipse", { class: "gleam", cx: -1.2, cy: -1.7, rx: 1.7, ry: 1.1 }), mark(code));
-}
+/** A small picture of a seat of a game that was loaded. */
+export const seatIcon = (game, seat) => faces.get(game).icon(seat);
 
-/** The same as a copy of the one that the board defines, which is quicker to make. */
-const copyOf = (code, classes = "") => svg("use", { class: `stone ${classes}`, href: `#stone-${code}` });
-
-/** A small picture of a seat's stone. */
-export function stoneIcon(seat) {
-  return svg("svg", { class: "icon", viewBox: "-4.6 -4.4 9.2 9.4", role: "img", "aria-label": `${COLOURS[seat]} (${SHAPES[seat]})` }, stone(seat + 1));
-}
-
-const at = (square, ...children) => {
-  const [x, y] = centre(square);
-  return svg("g", { transform: `translate(${x} ${y})` }, ...children);
-};
+/** What can be clicked as [cell, action, landing]. */
+const hitOf = (hit) => (typeof hit === "number" ? [hit, hit] : hit);
 
 export class Board {
-  /** @param {(action: number) => void} play is called with the action that a person chooses. */
-  constructor(play) {
+  /** @param {(action: number) => void} play is called with the action that a person chooses, be it legal or not. */
+  constructor(game, config, play) {
+    this.face = faces.get(game).make(config);
     this.play = play;
-    this.layers = Object.fromEntries(["owners", "heat", "trace", "stones", "hints", "percents", "preview", "hits"].map((name) => [name, svg("g", { class: name })]));
-    const { owners, ...others } = this.layers;
-    this.element = svg("svg", { class: "board", viewBox: "-6 -6 122 122", role: "group", "aria-label": "Board", "aria-describedby": "board-text" },
-      svg("defs", {}, [1, 2, 3, 4, 5].map((code) => svg("g", { id: `stone-${code}` }, stone(code)))),
-      svg("rect", { class: "frame", x: -5.6, y: -5.6, width: 121.2, height: 121.2, rx: 4 }), ...names(), ...wells(),
-      svg("rect", { class: "well", x: 9.3, y: 9.3, width: 91.4, height: 91.4, rx: 1.5 }), owners, ...gridLines(), ...Object.values(others));
+    this.zoom = 1;
+    this.layers = Object.fromEntries(LAYERS.map((name) => [name, svg("g", { class: name })]));
+    const { face } = this;
+    this.svg = svg("svg", { class: "board", viewBox: face.box.join(" "), role: "group", "aria-label": "Board", "aria-describedby": "board-text", tabindex: -1 },
+      svg("defs", {}, ...face.defs()), ...face.ground(), ...Object.values(this.layers));
     this.text = h("ul", { class: "unseen", id: "board-text" });
-    this.element.addEventListener("keydown", (event) => this.key(event));
-    const { hits } = this.layers;
-    const on = (names, act) => names.forEach((name) => hits.addEventListener(name, (event) => act(Number(event.target.dataset.square), event)));
-    on(["pointerover", "focusin"], (square) => this.showPreview(square));
-    on(["pointerout", "focusout"], () => this.showPreview(null));
-    on(["click"], (square, event) => this.choose(square, event.pointerType === "touch"));
+    this.holder = h("div", { class: "holder" }, this.svg);
+    const button = (id, label, title, change) => h("button", { type: "button", class: "quiet", id, title, "aria-label": title, click: () => this.setZoom(change()) }, label);
+    this.zooms = h("div", { class: "zooms", hidden: true }, button("zoom-out", "−", "Smaller", () => this.zoom / 1.4), button("zoom-in", "+", "Larger", () => this.zoom * 1.4));
+    this.element = h("div", { class: "board-box" }, this.holder, this.zooms);
+    this.listen();
     this.chosen = null;
+    this.at = null; // the cell that was played or focused last
+    this.byKey = true; // whether the keyboard was used last
+  }
+
+  listen() {
+    const { hits } = this.layers;
+    const on = (names, act) => names.forEach((name) => hits.addEventListener(name, (event) => act(Number(event.target.dataset.cell), event)));
+    on(["pointerover"], (cell) => this.showPreview(cell));
+    on(["pointerout", "focusout"], () => this.showPreview(null));
+    on(["focusin"], (cell) => {
+      this.at = cell;
+      if (this.byKey) this.showPreview(cell);
+    });
+    this.svg.addEventListener("click", (event) => this.click(event));
+    this.svg.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => this.fit()).observe(this.holder);
+  }
+
+  /** How many pixels a square has. */
+  get pixels() {
+    return (this.svg.getBoundingClientRect().width / this.face.box[2]) * this.face.unit;
+  }
+
+  /** Offer to zoom where squares are small. */
+  fit() {
+    const whole = (this.holder.clientWidth / this.face.box[2]) * this.face.unit;
+    this.zooms.hidden = whole >= 32 || !whole;
+    if (this.zooms.hidden && this.zoom !== 1) this.setZoom(1);
+    this.most = Math.max(1, LARGE / whole);
+  }
+
+  setZoom(zoom) {
+    const { holder } = this;
+    const middle = [(holder.scrollLeft + holder.clientWidth / 2) / holder.scrollWidth, (holder.scrollTop + holder.clientHeight / 2) / holder.scrollHeight];
+    this.zoom = Math.max(1, Math.min(this.most ?? 1, zoom));
+    this.svg.style.width = `${100 * this.zoom}%`;
+    holder.classList.toggle("zoomed", this.zoom > 1);
+    holder.scrollTo(middle[0] * holder.scrollWidth - holder.clientWidth / 2, middle[1] * holder.scrollHeight - holder.clientHeight / 2);
   }
 
   /**
    * Draw a position.
-   * @param {object} position as `positionAt` gives it.
-   * @param {object} options legal: [[action, landing]] that the person may play; heat: candidates; lost: moves that throw a win
-   *   away; animate: show the last move.
+   * @param {object} position cells, the last move, and so on; see `TableView.position`.
+   * @param {object} choices what the person may do: hits, ghost, verb, previews; null for nothing.
+   * @param {object} more heat: candidates; lost: cells that throw a win away; animate: show the last move.
    */
-  draw(position, { legal = [], heat = [], lost = [], animate = false } = {}) {
-    const focused = this.layers.hits.contains(document.activeElement) ? Number(document.activeElement.dataset.square) : null;
+  draw(position, choices, { heat = [], lost = [], animate = false } = {}) {
+    const { face, layers } = this;
+    const focused = this.svg.contains(document.activeElement);
     this.position = position;
-    this.legal = new Map(legal.filter(([action]) => action !== PASS));
+    this.choices = choices;
+    this.hits = new Map((choices?.hits ?? []).map(hitOf).map((hit) => [hit[0], hit]));
     this.chosen = null;
-    const { owners, heat: heatLayer, percents, trace, stones, hints, preview } = this.layers;
-    owners.replaceChildren(...position.owners.map(drawSection));
-    heatLayer.replaceChildren(...drawHeat(heat));
-    percents.replaceChildren(...drawChances(heat, position), ...lost.map(drawLost));
-    trace.replaceChildren(...drawTrace(position));
-    stones.replaceChildren(...this.drawStones(position));
-    hints.replaceChildren(...[...this.legal].map(([square]) => this.drawHint(square)));
-    preview.replaceChildren();
+    layers.under.replaceChildren(...face.under(position));
+    layers.heat.replaceChildren(...this.drawHeat(heat));
+    layers.trace.replaceChildren(...face.trace(position));
+    layers.stones.replaceChildren(...face.stones(position));
+    layers.over.replaceChildren(...(face.over?.(position) ?? []));
+    layers.hints.replaceChildren(...[...this.hits.values()].map((hit) => face.hint(hit, choices)).filter(Boolean));
+    layers.percents.replaceChildren(...this.drawChances(heat), ...lost.map((cell) => this.place(cell, svg("path", { class: "thrown", d: "M-4.6 4.6 L4.6 -4.6" }))));
+    layers.preview.replaceChildren();
     this.drawHits(focused);
-    this.text.replaceChildren(...describe(position));
+    this.text.replaceChildren(...face.describe(position).map((line) => h("li", {}, line)));
     if (animate && position.last) this.animate(position.last);
   }
 
-  drawStones({ board, phase, over }) {
-    return [...board.keys()].filter((square) => board[square]).map((square) => {
-      const shut = phase === "movement" && isEdge(square) && isBlocked(board, square);
-      const group = at(square, copyOf(board[square], shut ? "shut" : ""), shut && !over && bar(square));
-      group.dataset.square = square;
-      return group;
-    });
+  place(cell, ...children) {
+    const [x, y] = this.face.centre(cell);
+    return svg("g", { transform: `translate(${x} ${y})` }, ...children);
   }
 
-  drawHint(square) {
-    const movement = this.position.phase === "movement";
-    const code = this.position.phase === "neutral" ? NEUTRAL : this.position.toMove + 1;
-    if (!movement) return at(square, svg("circle", { class: `dot c${code}`, r: 1.1 }));
-    return at(square, svg("circle", { class: "ring", r: 4.5 }), arrow(square));
-  }
-
-  /** Draw what can be touched; one of them is in the tab order, the arrows go to the others. */
+  /** Draw what can be touched; one of them is in the tab order, the arrows go to the others. The focus stays on the board. */
   drawHits(focused) {
-    const squares = [...this.legal.keys()];
-    const entry = squares.includes(focused) ? focused : squares[0];
-    this.layers.hits.replaceChildren(...squares.map((square) => {
-      const [x, y] = centre(square);
+    const { unit } = this.face;
+    const entry = this.entry();
+    this.layers.hits.replaceChildren(...[...this.hits.values()].map((hit) => {
+      const [x, y] = this.face.centre(hit[0]);
       return svg("rect", {
-        class: "hit", x: x - 5, y: y - 5, width: UNIT, height: UNIT, rx: 1.5, role: "button", tabindex: square === entry ? 0 : -1,
-        "aria-label": this.label(square), "data-square": square,
+        class: "hit", x: x - unit / 2, y: y - unit / 2, width: unit, height: unit, rx: 1.5, role: "button", tabindex: hit[0] === entry ? 0 : -1,
+        "aria-label": this.label(hit), "data-cell": hit[0],
       });
     }));
+    if (!focused) return;
+    this.svg.focus({ preventScroll: true });
     // Later, because the browser lays everything out before it moves the focus.
-    if (focused !== null && entry !== undefined) requestAnimationFrame(() => this.focus(entry));
+    if (entry !== null && this.byKey) requestAnimationFrame(() => document.activeElement === this.svg && this.focus(this.entry()));
   }
 
-  label(square) {
-    const landing = this.legal.get(square);
-    if (this.position.phase === "movement") return `${squareName(square)}: slide to ${squareName(landing)}`;
-    return `${squareName(square)}: place ${this.position.phase === "neutral" ? "a neutral stone" : "your stone"}`;
+  /** The cell where the keyboard comes to the board: where it was last, or next to there. */
+  entry() {
+    if (this.hits.size === 0) return null;
+    if (this.at === null || this.hits.has(this.at)) return this.at ?? this.hits.keys().next().value;
+    const [x, y] = this.face.centre(this.at);
+    const away = (cell) => Math.hypot(this.face.centre(cell)[0] - x, this.face.centre(cell)[1] - y);
+    return [...this.hits.keys()].reduce((best, cell) => (away(cell) < away(best) ? cell : best));
   }
 
-  /** Play a square; a finger sees first where a slide would end, and plays with a second tap. */
-  choose(square, byFinger) {
-    if (byFinger && this.position.phase === "movement" && this.chosen !== square) {
-      this.chosen = square;
-      this.showPreview(square);
+  label([cell, , landing]) {
+    const { name } = this.face;
+    return landing === undefined ? `${name(cell)}: ${this.choices.verb}` : `${name(cell)}: ${this.choices.verb} to ${name(landing)}`;
+  }
+
+  /** Play a cell; a finger sees first where what it plays would end, or where it is if that is small. */
+  click(event) {
+    this.byKey = false;
+    const cell = event.target.dataset.cell;
+    const hit = this.hits.get(Number(cell));
+    if (cell === undefined || !hit) {
+      if (this.choices) this.miss(event);
       return;
     }
-    this.play(square);
+    const unsure = event.pointerType === "touch" && (hit[2] !== undefined || this.pixels < SMALL);
+    if (unsure && this.chosen !== hit[0]) {
+      this.chosen = hit[0];
+      this.showPreview(hit[0]);
+    } else this.play(hit[1]);
   }
 
-  showPreview(square) {
+  /** A click where nothing can be played: the server says why. */
+  miss(event) {
+    const { face } = this;
+    const box = this.svg.getBoundingClientRect(), scale = face.box[2] / box.width;
+    const x = (event.clientX - box.left) * scale + face.box[0], y = (event.clientY - box.top) * scale + face.box[1];
+    for (let cell = 0; cell < this.position.cells.length; cell++) {
+      const [cx, cy] = face.centre(cell);
+      if (Math.abs(x - cx) < face.unit / 2 && Math.abs(y - cy) < face.unit / 2) return this.play(cell);
+    }
+    return undefined;
+  }
+
+  showPreview(cell) {
     const { preview } = this.layers;
     preview.replaceChildren();
-    if (square === null || !this.legal.has(square)) return;
-    const landing = this.legal.get(square);
-    const code = this.position.phase === "neutral" ? NEUTRAL : this.position.toMove + 1;
-    if (landing !== square) {
-      const [[x1, y1], [x2, y2]] = [centre(square), centre(landing)];
-      preview.append(svg("line", { class: "path", x1, y1, x2, y2 }));
-    }
-    preview.append(at(landing, copyOf(code, "ghost")));
+    const hit = this.hits.get(cell);
+    if (!hit) return;
+    if (hit[2] !== undefined) preview.append(this.path(hit[0], hit[2]));
+    preview.append(this.face.ghost(hit, this.choices));
   }
 
-  focus(square) {
-    for (const hit of this.layers.hits.children) hit.setAttribute("tabindex", Number(hit.dataset.square) === square ? 0 : -1);
-    this.layers.hits.querySelector(`[data-square="${square}"]`)?.focus({ preventScroll: true });
+  path(from, to) {
+    const [[x1, y1], [x2, y2]] = [this.face.centre(from), this.face.centre(to)];
+    return svg("line", { class: "path", x1, y1, x2, y2 });
+  }
+
+  focus(cell) {
+    for (const hit of this.layers.hits.children) hit.setAttribute("tabindex", Number(hit.dataset.cell) === cell ? 0 : -1);
+    this.layers.hits.querySelector(`[data-cell="${cell}"]`)?.focus({ preventScroll: this.zoom === 1 });
   }
 
   key(event) {
-    const from = Number(event.target.dataset?.square);
-    if (Number.isNaN(from)) return;
+    const from = event.target.dataset?.cell;
     const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
-    if (event.key === "Enter" || event.key === " ") this.play(from);
+    if (this.hits.size === 0) return;
+    this.byKey = true;
+    if (from === undefined) {
+      if (!steps[event.key]) return;
+      this.focus(this.entry());
+    } else if (event.key === "Enter" || event.key === " ") this.play(this.hits.get(Number(from))[1]);
     else if (steps[event.key]) {
-      const to = nearest(from, steps[event.key], [...this.legal.keys()]);
+      const to = this.nearest(Number(from), steps[event.key]);
       if (to !== null) this.focus(to);
     } else return;
     event.preventDefault();
     event.stopPropagation();
   }
 
-  /** Let the last stone slide to where it is, or appear. */
-  animate({ action, to }) {
-    const figure = this.layers.stones.querySelector(`[data-square="${to}"] .stone`);
-    if (!figure || still()) return;
-    const [[x1, y1], [x2, y2]] = [centre(action), centre(to)];
-    const way = Math.abs(x1 - x2) + Math.abs(y1 - y2);
-    figure.parentNode.parentNode.append(figure.parentNode); // above the others while it moves
-    if (way) figure.animate([{ transform: `translate(${x1 - x2}px, ${y1 - y2}px)` }, { transform: "none" }], { duration: 180 + 3 * way, easing: "cubic-bezier(.3,.1,.2,1)" });
-    else figure.animate([{ transform: "scale(.4)", opacity: 0 }, { transform: "none", opacity: 1 }], { duration: 180, easing: "ease-out" });
+  /** Return what can be touched nearest in a direction, counting what lies aside twice. */
+  nearest(from, [dx, dy]) {
+    const [fx, fy] = this.face.centre(from);
+    let best = null, least = Infinity;
+    for (const cell of this.hits.keys()) {
+      const [cx, cy] = this.face.centre(cell);
+      const x = cx - fx, y = cy - fy;
+      const ahead = x * dx + y * dy, aside = Math.abs(x * dy) + Math.abs(y * dx);
+      if (ahead > 0 && ahead + 2 * aside < least) [best, least] = [cell, ahead + 2 * aside];
+    }
+    return best;
   }
 
-  /** Point at a square from elsewhere on the page, null for none. */
-  point(action, landing) {
+  /** Let what was played last slide to where it is, or appear. */
+  animate({ from, to }) {
+    const figure = to !== null && this.layers.stones.querySelector(`[data-cell="${to}"] .stone`);
+    if (!figure || still()) return;
+    const [[x1, y1], [x2, y2]] = [this.face.centre(from), this.face.centre(to)];
+    const way = Math.abs(x1 - x2) + Math.abs(y1 - y2);
+    if (way) {
+      figure.parentNode.parentNode.append(figure.parentNode); // above the others while it moves
+      figure.animate([{ transform: `translate(${x1 - x2}px, ${y1 - y2}px)` }, { transform: "none" }], { duration: 180 + 3 * way, easing: "cubic-bezier(.3,.1,.2,1)" });
+    } else figure.animate([{ transform: "scale(.4)", opacity: 0 }, { transform: "none", opacity: 1 }], { duration: 180, easing: "ease-out" });
+  }
+
+  /** Colour the candidates by visits. */
+  drawHeat(candidates) {
+    const most = Math.max(1, ...candidates.map((candidate) => candidate.visits)), { unit } = this.face;
+    return candidates.filter(({ cell }) => cell !== null).map(({ cell, visits }) => this.place(cell,
+      svg("rect", { class: "warm", x: -unit / 2, y: -unit / 2, width: unit, height: unit, rx: 1.5, opacity: visits ? (0.08 + 0.85 * Math.sqrt(visits / most)).toFixed(3) : 0 })));
+  }
+
+  /** Write the mover's chance to win on the candidates, in per cent; not where it rests on next to nothing. */
+  drawChances(candidates) {
+    const most = Math.max(1, ...candidates.map((candidate) => candidate.visits));
+    return candidates.filter(({ cell, visits }) => cell !== null && 100 * visits >= most).map(({ cell, shares }) => this.place(cell,
+      svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * shares[this.position.toMove])))));
+  }
+
+  /** Point at a cell from elsewhere on the page, null for none. */
+  point(cell, landing) {
     const { preview } = this.layers;
     preview.replaceChildren();
-    if (action === null || action === PASS) return;
-    const [x1, y1] = centre(action);
-    const [x2, y2] = centre(landing);
-    if (landing !== action) preview.append(svg("line", { class: "path", x1, y1, x2, y2 }), at(landing, svg("circle", { class: "aim", r: 3 })));
-    preview.append(at(action, svg("circle", { class: "aim", r: 4.7 })));
+    if (cell === null || cell === undefined) return;
+    if (landing != null && landing !== cell) preview.append(this.path(cell, landing), this.place(landing, svg("circle", { class: "aim", r: 3 })));
+    preview.append(this.place(cell, svg("circle", { class: "aim", r: 4.7 })));
   }
-}
-
-/** Return the square of a list that is nearest in a direction, counting what lies aside twice. */
-function nearest(from, [dx, dy], squares) {
-  let best = null, least = Infinity;
-  for (const square of squares) {
-    const x = columnOf(square) - columnOf(from), y = rowOf(square) - rowOf(from);
-    const ahead = x * dx + y * dy, aside = Math.abs(x * dy) + Math.abs(y * dx);
-    if (ahead > 0 && ahead + 2 * aside < least) [best, least] = [square, ahead + 2 * aside];
-  }
-  return best;
-}
-
-function* names() {
-  for (let place = 0; place < SIZE; place++) {
-    const middle = place * UNIT + 5;
-    for (const far of [-2.4, 112.6]) {
-      yield svg("text", { class: "name", x: middle, y: far + 1 }, "ABCDEFGHIJK"[place]);
-      yield svg("text", { class: "name", x: far, y: middle + 1 }, String(SIZE - place));
-    }
-  }
-}
-
-function* wells() {
-  for (let square = 0; square < SIZE * SIZE; square++) {
-    const [cx, cy] = centre(square);
-    if (isEdge(square)) yield svg("circle", { class: "well", cx, cy, r: 4.3 });
-  }
-}
-
-function* gridLines() {
-  for (const from of [10.35, 40.35, 70.35]) {
-    for (let place = 2; place < 10; place++) {
-      if (place % 3 !== 1) yield svg("path", { class: "grid", d: `M${place * UNIT} ${from} v29.3 M${from} ${place * UNIT} h29.3` });
-    }
-  }
-}
-
-function drawSection(owner, section) {
-  const x = (1 + 3 * (section % 3)) * UNIT, y = (1 + 3 * Math.floor(section / 3)) * UNIT;
-  const sign = owner >= 0 && svg("g", { transform: `translate(${x + 15} ${y + 15}) scale(5.5)` }, mark(owner + 1, { class: `sign c${owner + 1}` }));
-  return svg("g", { class: owner < 0 ? "section" : `section owned c${owner + 1}` }, svg("rect", { x: x + 0.35, y: y + 0.35, width: 29.3, height: 29.3, rx: 1 }), sign);
-}
-
-/** Colour the candidates by visits. */
-function drawHeat(candidates) {
-  const most = Math.max(1, ...candidates.map((candidate) => candidate.visits));
-  return candidates.filter(({ action }) => action !== PASS).map(({ action, visits }) =>
-    at(action, svg("rect", { class: "warm", x: -5, y: -5, width: UNIT, height: UNIT, rx: 1.5, opacity: (0.08 + 0.85 * Math.sqrt(visits / most)).toFixed(3) })));
-}
-
-/** Write the mover's chance to win on the candidates, in per cent. */
-function drawChances(candidates, { toMove }) {
-  return candidates.filter(({ action, visits }) => action !== PASS && visits).map(({ action, shares }) =>
-    at(action, svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * shares[toMove])))));
-}
-
-/** Cross a move out that throws a win away. */
-const drawLost = (square) => at(square, svg("path", { class: "thrown", d: "M-4.6 4.6 L4.6 -4.6" }));
-
-function outward(square) {
-  const row = rowOf(square), column = columnOf(square);
-  return [(column === 10) - (column === 0), (row === 10) - (row === 0)];
-}
-
-function drawTrace({ last, board }) {
-  if (!last || last.action === PASS || !board[last.to]) return [];
-  const [[x1, y1], [x2, y2]] = [centre(last.action), centre(last.to)];
-  const ring = at(last.to, svg("circle", { class: "latest", r: 4.6 }));
-  if (last.action === last.to) return [ring];
-  return [svg("line", { class: `trace c${last.seat + 1}`, x1, y1, x2, y2 }), ring];
-}
-
-/** The bar between a blocked stone and the board. */
-function bar(square) {
-  const [dx, dy] = outward(square);
-  return svg("line", { class: "bar", x1: -dx * 4.9 - dy * 2.6, y1: -dy * 4.9 - dx * 2.6, x2: -dx * 4.9 + dy * 2.6, y2: -dy * 4.9 + dx * 2.6 });
-}
-
-/** The arrow from a stone that can slide. */
-function arrow(square) {
-  const [dx, dy] = outward(square);
-  const angle = (Math.atan2(-dy, -dx) * 180) / Math.PI;
-  return svg("path", { class: "arrow", transform: `rotate(${angle}) translate(6 0)`, d: "M-0.9 -1.4 L1 0 L-0.9 1.4" });
-}
-
-/** Say what stands where, for who does not see it. */
-function describe({ board, owners }) {
-  const list = (code, test) => [...board.keys()].filter((s) => board[s] === code && test(s)).map((s) => squareName(s) + (isEdge(s) && isBlocked(board, s) ? " blocked" : "")).join(", ");
-  const lines = COLOURS.map((colour, seat) => {
-    const [edge, inside] = [list(seat + 1, isEdge), list(seat + 1, (s) => !isEdge(s))];
-    const sections = owners.flatMap((owner, section) => (owner === seat ? [section + 1] : [])).join(", ");
-    const parts = [edge && `on the edge ${edge}`, inside && `inside ${inside}`, sections && `owns sections ${sections}`].filter(Boolean);
-    return parts.length ? `${capital(colour)}: ${parts.join("; ")}.` : null;
-  });
-  const neutral = list(NEUTRAL, () => true);
-  return [...lines, neutral && `Neutral: ${neutral}.`].filter(Boolean).map((line) => h("li", {}, line));
 }

@@ -28,6 +28,7 @@ export function announce(text) {
 export function toast(text) {
   const note = h("div", { class: "toast" }, text);
   const box = document.getElementById("toasts");
+  for (const other of [...box.children]) if (other.textContent === text) other.remove();
   box.append(note);
   while (box.children.length > 3) box.firstChild.remove();
   setTimeout(() => note.remove(), 6000);
@@ -41,4 +42,20 @@ export async function copy(text, what) {
   } catch {
     window.prompt(`Copy the ${what.toLowerCase()}:`, text);
   }
+}
+
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+/** Name several things. */
+export const list = (words) => (words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words[0]);
+
+/** The winner of a drawn game; null while nobody has won. */
+export const DRAWN = -1;
+
+/** The name of an agent as people say it: what the game calls it, and its number. */
+export function agentName(game, spec) {
+  const [name, option] = spec.split(":");
+  const agent = game.agents.find((one) => one.name === name);
+  const number = Number(option?.split("=")[1] ?? agent?.usual ?? 0);
+  return `${agent ? agent.title.split(" (")[0] : capital(name)}${number ? `, ${number.toLocaleString("en")}` : ""}`;
 }

@@ -4,10 +4,12 @@ import { h, toast } from "./dom.js";
 import { Link } from "./link.js";
 import { showHome } from "./home.js";
 import { TableView } from "./table.js";
+import { loadFace } from "./board.js";
 
 const main = document.getElementById("main");
 let view = null;
 let welcome = null;
+const states = []; // that came while a drawing file was loaded
 let opening = false; // whether a new table has been asked for, which is to be shown when it comes
 
 /** Everything that pages need from here. */
@@ -23,6 +25,13 @@ const app = {
   },
   get welcome() {
     return welcome;
+  },
+  /** What the server told of a game. */
+  game: (name) => welcome.games.find((one) => one.name === name),
+  /** Let the page be about a game: its name, and how it is played. */
+  about(game) {
+    document.getElementById("rules-title").textContent = `How to play ${game.title}`;
+    document.getElementById("rules-text").replaceChildren(...game.rules.map(([what, text]) => h("p", {}, h("b", {}, what), " ", text)));
   },
   go(path) {
     history.pushState(null, "", path);
@@ -61,22 +70,32 @@ function hear(message) {
     welcome = message;
     if (tableInPath()) route();
     else showHome(main, app);
-  } else if (message.type === "state") {
-    if (message.table !== tableInPath()) {
-      if (!opening) return; // of a table that was left just now
-      history.pushState(null, "", `/t/${message.table}`);
-    }
-    opening = false;
-    if (view?.id !== message.table) {
-      view?.close();
-      view = new TableView(main, app, message.table);
-    }
-    view.update(message);
-  } else if (message.type === "notice") toast(message.text);
+  } else if (message.type === "state") showState(message);
+  else if (message.type === "notice") toast(message.text);
   else if (message.type === "compiling" && !view) {
-    if (!welcome) main.replaceChildren(h("p", { class: "loading" }, "Compiling the rules, once: this takes some seconds …"));
+    if (welcome) toast(`Compiling ${message.what}, once: the board comes in some seconds …`);
+    else main.replaceChildren(h("p", { class: "loading" }, `Compiling ${message.what}, once: this takes some seconds …`));
+  } else view?.hear(message);
+}
+
+/** Show a table as it is now. */
+async function showState(message) {
+  if (message.table !== tableInPath()) {
+    if (!opening) return; // of a table that was left just now
+    history.pushState(null, "", `/t/${message.table}`);
   }
-  else view?.hear(message);
+  opening = false;
+  states.push(message);
+  await loadFace(message.game);
+  while (states.length) { // in the order in which they came: each holds only what is new
+    const state = states.shift();
+    if (state.table !== tableInPath()) continue;
+    if (view?.id !== state.table) {
+      view?.close();
+      view = new TableView(main, app, state.table);
+    }
+    view.update(state);
+  }
 }
 
 /** Follow links inside the page without loading it again. */

@@ -1,9 +1,8 @@
 // A table: the board in the middle, who plays, what can be done, how the game went.
 
-import { announce, copy, h, toast } from "./dom.js";
+import { DRAWN, agentName, announce, capital, copy, h, list, toast } from "./dom.js";
 import { Analysis } from "./analysis.js";
-import { Board, stoneIcon } from "./board.js";
-import { COLOURS, DRAWN, PASS, agentName, capital, moveName, phaseOf, positionAt, scoresOf, squareName, stonesLeft } from "./rules.js";
+import { Board, seatIcon } from "./board.js";
 import { Timeline } from "./timeline.js";
 
 const TABS = { moves: "Moves", analysis: "Analysis", share: "Share" };
@@ -16,19 +15,29 @@ export class TableView {
     this.state = null;
     this.shown = null; // the ply that is looked at; null: the newest
     this.tab = "moves";
-    this.board = new Board((action) => this.play(action));
+    this.main = main;
     this.timeline = new Timeline((ply) => this.show(ply));
     this.analysis = new Analysis(app, this);
     this.parts = Object.fromEntries(["status", "seats", "controls", "panel"].map((name) => [name, h("div", { class: name })]));
+    this.acts = h("div", { class: "acts" });
     this.tabs = h("div", { class: "tabs", role: "tablist" });
-    this.element = h("div", { class: "table" },
-      h("section", { class: "stage", "aria-label": "Game" }, this.parts.status, h("div", { class: "holder" }, this.board.element), this.board.text, this.timeline.element),
-      h("aside", { class: "side" }, this.parts.seats, this.parts.controls, this.tabs, this.parts.panel));
-    main.replaceChildren(this.element);
     this.onKey = (event) => this.key(event);
     this.onSight = () => this.analysis.look();
     document.addEventListener("keydown", this.onKey);
     document.addEventListener("visibilitychange", this.onSight);
+  }
+
+  /** Lay the table out, once it is known what is played. */
+  lay(state) {
+    this.game = this.app.game(state.game);
+    this.app.about(this.game);
+    this.board = new Board(state.game, state.config, (action) => this.play(action));
+    scrollTo(0, 0);
+    const [, , width, height] = this.board.face.box;
+    document.documentElement.style.setProperty("--aspect", (width / height).toFixed(3));
+    this.main.replaceChildren(h("div", { class: "table", "data-game": state.game },
+      h("section", { class: "stage", "aria-label": "Game" }, this.parts.status, this.board.element, this.board.text, this.acts, this.timeline.element),
+      h("aside", { class: "side" }, this.parts.seats, this.parts.controls, this.tabs, this.parts.panel)));
   }
 
   close() {
@@ -42,10 +51,18 @@ export class TableView {
     this.shown = null;
   }
 
-  /** Take in a new state of the table. */
+  /** Take in a new state of the table: it holds the moves from number `from` on. */
   update(state) {
     const before = this.state;
+    if (!state.start && !this.start) return; // meant for a page that was left meanwhile; the whole comes soon
+    if (state.start) {
+      this.start = state.start;
+      this.moves = [];
+    }
+    this.moves = [...this.moves.slice(0, state.from), ...state.moves];
+    state.moves = this.moves;
     this.state = state;
+    if (!this.board) this.lay(state);
     const goesOn = before && before.round === state.round;
     const isNew = goesOn && state.moves.length === before.moves.length + 1;
     if (!goesOn || (this.shown !== null && this.shown > state.moves.length)) this.shown = state.shown && !before ? 0 : null;
@@ -63,13 +80,22 @@ export class TableView {
     return this.shown ?? this.state.moves.length;
   }
 
+  /** The position that is looked at: the cells of the start with the changes of the moves up to it, and what is known. */
   get position() {
-    return positionAt(this.state, this.ply);
+    const { state, ply, start } = this;
+    const cells = [...start.cells], last = ply > 0 ? state.moves[ply - 1] : null, live = ply === state.moves.length;
+    for (const move of state.moves.slice(0, ply)) for (const [cell, code] of move.cells) cells[cell] = code;
+    const { scores, notes } = last ?? start;
+    return {
+      cells, last, live, ply, over: live && state.over, toMove: live ? state.to_move : state.moves[ply].seat,
+      scores: live && state.over && state.proposal ? state.proposal.scores : scores, notes,
+      proposal: live ? state.proposal : null, insight: this.analysis.insight,
+    };
   }
 
   get isMyTurn() {
     const { state } = this;
-    return !state.over && state.you.includes(state.to_move);
+    return !state.over && !state.settling && !state.shown && state.you.includes(state.to_move);
   }
 
   /** Look at the position after some plies; the newest one stays in view as the game goes on. */
@@ -89,22 +115,49 @@ export class TableView {
   draw(animate = false) {
     const { state, position } = this;
     const names = state.seats.map((_, seat) => this.nameOf(seat));
-    document.title = this.isMyTurn ? "● Your turn – 9tka" : "9tka";
-    const legal = this.isMyTurn && this.shown === null ? state.legal : [];
-    this.board.draw(position, { legal, animate, heat: this.analysis.heat(this.ply), lost: this.analysis.thrown });
+    document.title = this.isMyTurn ? `● Your turn – ${this.game.title}` : this.game.title;
+    const mine = this.isMyTurn && this.shown === null;
+    this.board.draw(position, mine ? state : null, { animate, heat: this.analysis.heat(this.ply), lost: this.analysis.thrown });
     this.timeline.draw(state, this.ply, this.analysis.band());
     this.parts.status.replaceChildren(...this.status(position, names));
+    this.drawActs(mine);
     this.parts.seats.replaceChildren(...state.seats.map((_, seat) => this.seatCard(position, seat, names)), ...this.question());
     this.parts.controls.replaceChildren(...this.controls());
     this.drawTabs();
     this.drawPanel();
   }
 
+  /** What can be played that has no place on the board; and the question how a finished game is counted. */
+  drawActs(mine) {
+    const { state } = this;
+    const act = ({ action, label, key }) => h("button", { type: "button", class: "act", id: `act-${key}`, title: `${label} (${key})`, click: () => this.play(action) }, label, " ", h("kbd", { "aria-hidden": "true" }, key));
+    const focused = document.activeElement?.id;
+    this.acts.replaceChildren(...(mine ? state.buttons.map(act) : []), ...this.settling());
+    if (focused && this.acts.querySelector(`#${CSS.escape(focused)}`)) document.getElementById(focused).focus();
+  }
+
+  settling() {
+    const { state } = this;
+    if (!state.settling || this.shown !== null) return [];
+    if (!state.proposal || !state.you.length) return [];
+    const answer = (id, type, label, classes = "") => h("button", { type: "button", id, class: classes, click: () => this.app.ask({ type }) }, label);
+    return [h("div", { class: "question", role: "group", "aria-label": "How the game is counted" }, h("span", {}, state.proposal.say),
+      state.accepted ? h("span", { class: "faint" }, "Waiting for the other side to agree.") : answer("accept", "accept", "Agree", "primary"), answer("play-on", "play_on", "Play on"))];
+  }
+
   nameOf(seat) {
     const { kind, agent, name } = this.state.seats[seat];
     if (this.state.you.includes(seat)) return name || "You";
-    if (kind === "agent") return name ? `${agentName(agent)} for ${name}` : agentName(agent);
-    return kind === "open" ? "Open seat" : this.state.shown ? agentOrName(name) : name || "Guest";
+    if (kind === "agent") return name ? `${agentName(this.game, agent)} for ${name}` : agentName(this.game, agent);
+    return kind === "open" ? "Open seat" : this.state.shown ? this.agentOrName(name) : name || "Guest";
+  }
+
+  agentOrName(name) {
+    return this.game.agents.some((agent) => agent.name === name.split(":")[0]) ? agentName(this.game, name) : name;
+  }
+
+  colour(seat) {
+    return capital(this.game.colours[seat]);
   }
 
   // What is said above the board
@@ -112,45 +165,39 @@ export class TableView {
   status(position, names) {
     const { state } = this;
     const [headline, hint] = this.words(position, names);
-    const seat = position.over ? state.winner : position.toMove;
+    const seat = position.over ? state.winner : state.settling && position.live ? null : position.toMove;
     const past = !position.live;
     return [
-      h("p", { class: `headline${this.isMyTurn && !past ? " mine" : ""}` }, seat !== null && seat !== DRAWN && stoneIcon(seat), h("span", {}, headline)),
+      h("p", { class: `headline${this.isMyTurn && !past ? " mine" : ""}` }, seat !== null && seat !== DRAWN && seatIcon(state.game, seat), h("span", {}, headline)),
       h("p", { class: "hint" }, hint),
     ];
   }
 
   words(position, names) {
     const { state } = this;
-    const passed = position.last?.passed.length ? `${list(position.last.passed.map((seat) => capital(COLOURS[seat])))} cannot slide and ${position.last.passed.length > 1 ? "are" : "is"} passed over. ` : "";
+    const gone = position.last?.passed ?? [];
+    const passed = gone.length ? `${list(gone.map((seat) => this.colour(seat)))} cannot move and ${gone.length > 1 ? "are" : "is"} passed over. ` : "";
     if (position.over) return this.ending(passed);
-    const colour = capital(COLOURS[position.toMove]);
-    if (!position.live) return [`After ${position.ply} of ${state.moves.length} plies`, `${position.last ? `${mover(position.last)}. ` : ""}${passed}${colour} to move.`];
-    const left = stonesLeft(position, position.toMove, state.seats.length);
-    const mine = this.isMyTurn;
-    const hints = {
-      neutral: mine ? "Put a neutral stone on a marked square: one in each section." : "Neutral stones are being placed, one in each section.",
-      placement: mine ? `Put one of your stones on the edge; ${left.toPlace} to go.` : `${left.toPlace} stones to go.`,
-      movement: mine ? "Slide a stone with an arrow: it runs until something stops it, and stays there." : `${left.movable} ${left.movable === 1 ? "stone" : "stones"} can slide.`,
-    };
-    const open = state.seats[position.toMove].kind === "open";
-    const whose = mine ? (state.you.length > 1 ? `Your turn, ${COLOURS[position.toMove]}` : "Your turn")
-      : open ? `Waiting for somebody to play ${COLOURS[position.toMove]}`
-        : state.seats[position.toMove].agent ? (state.paused ? "Paused" : state.compiling ? `Compiling ${names[position.toMove]}, once …` : `${colour} is thinking …`) : `${names[position.toMove]}'s turn`;
-    return [whose, passed + (open ? "Send them the address of this page, or sit down yourself." : hints[position.phase])];
+    const { toMove } = position, colour = this.colour(toMove);
+    if (!position.live) return [`After ${position.ply} of ${state.moves.length} plies`, `${position.last ? `${this.mover(position.last)}. ` : ""}${passed}${colour} to move.`];
+    if (state.shown) return ["The record ends here", state.told ? `The file says: ${state.told}.` : "The game is not over."];
+    if (state.settling) return ["The game is counted", state.proposal ? "Agree on the dead stones, or play on." : "Looking for dead stones …"];
+    const open = state.seats[toMove].kind === "open", mine = this.isMyTurn;
+    const whose = mine ? (state.you.length > 1 ? `Your turn, ${this.game.colours[toMove]}` : "Your turn")
+      : open ? `Waiting for somebody to play ${this.game.colours[toMove]}`
+        : state.seats[toMove].agent ? (state.paused ? "Paused" : state.compiling ? `Compiling ${names[toMove]}, once …` : `${colour} is thinking …`) : `${names[toMove]}'s turn`;
+    const invite = state.you.length ? "Send them the address of this page, or sit down yourself." : "Sit down to play.";
+    return [whose, passed + (open ? invite : state.prompt[mine ? 0 : 1])];
   }
 
   ending(passed) {
     const { state } = this;
+    const told = state.told ? ` The file says: ${state.told}.` : "";
     if (state.winner === null) return ["Given up", "The game ended before anybody won."];
-    if (state.event) return [`${capital(COLOURS[state.winner])} wins`, `${capital(COLOURS[state.event.seat])} ${EVENTS[state.event.kind]}.`];
-    const scores = scoresOf(this.position.owners, state.seats.length);
-    const told = scores.map((score, seat) => `${capital(COLOURS[seat])} ${score}`).join(", ");
-    if (state.winner === DRAWN) return ["Drawn", `${passed}${told}.`];
-    const best = scores[state.winner];
-    const tied = scores.filter((score) => score === best).length > 1;
-    const who = state.you.includes(state.winner) ? "You win" : `${capital(COLOURS[state.winner])} wins`;
-    return [who, `${passed}${told}.${tied ? " Among equals the last in the order of play wins." : ""}`];
+    if (state.event) return [`${this.colour(state.winner)} wins`, `${this.colour(state.event.seat)} ${EVENTS[state.event.kind]}.`];
+    if (state.winner === DRAWN) return ["Drawn", passed + state.outcome + told];
+    const who = state.you.includes(state.winner) && state.you.length === 1 ? "You win" : `${this.colour(state.winner)} wins`;
+    return [who, passed + state.outcome + told];
   }
 
   /** Tell screen readers what has happened. */
@@ -159,10 +206,11 @@ export class TableView {
     const last = state.moves.at(-1);
     const told = [];
     if (isNew && last) {
-      told.push(`${mover(last)}.`);
-      if (last.passed.length) told.push(`${list(last.passed.map((seat) => capital(COLOURS[seat])))} passed over.`);
+      told.push(`${this.mover(last)}.`);
+      if (last.passed.length) told.push(`${list(last.passed.map((seat) => this.colour(seat)))} passed over.`);
     } else if (state.moves.length < before.moves.length && state.round === before.round) told.push("Moves were taken back.");
     if (state.over && !before.over) told.push(this.ending("")[0] + ".");
+    else if (state.settling && state.proposal && !before.proposal) told.push(state.proposal.say);
     else if (this.isMyTurn && (isNew || !before.you.includes(before.to_move))) told.push("Your turn.");
     if (told.length) announce(told.join(" "));
   }
@@ -171,30 +219,27 @@ export class TableView {
 
   seatCard(position, seat, names) {
     const { state } = this;
-    const scores = scoresOf(position.owners, state.seats.length);
-    const active = position.over ? state.winner === seat : position.toMove === seat;
+    const active = position.over ? state.winner === seat : position.toMove === seat && !state.settling;
     const open = state.seats[seat].kind === "open" && !state.over;
-    return h("div", { class: `seat c${seat + 1}${active ? " active" : ""}` }, stoneIcon(seat),
+    const word = position.over && state.proposal ? "points" : state.score_word, score = String(position.scores[seat]);
+    return h("div", { class: `seat c${seat + 1}${active ? " active" : ""}` }, seatIcon(state.game, seat),
       h("div", { class: "person" }, h("b", {}, names[seat]), h("span", { class: "faint" }, this.seatNote(position, seat))),
       open ? h("button", { type: "button", class: "sit", click: () => this.sit(seat) }, "Sit here")
-        : h("span", { class: "score", "aria-label": `${scores[seat]} sections`, title: "sections owned" }, String(scores[seat])));
+        : h("span", { class: "tally" }, h("span", { class: "score" }, score), " ", h("span", { class: "word" }, word)));
   }
 
   seatNote(position, seat) {
     const { state } = this;
-    const colour = capital(COLOURS[seat]) + (state.you.includes(seat) && state.seats[seat].name ? ", you" : "");
+    const colour = this.colour(seat) + (state.you.includes(seat) && state.seats[seat].name ? ", you" : "");
     if (state.resigned.includes(seat)) return `${colour} · gave up`;
     if (position.over) return state.winner === seat ? `${colour} · wins` : colour;
-    if (position.phase === "neutral") return colour;
-    const left = stonesLeft(position, seat, state.seats.length);
-    if (position.phase === "placement") return `${colour} · ${left.toPlace} to place`;
-    return `${colour} · ${left.movable ? `${left.movable} can slide` : "cannot slide"}`;
+    return position.notes[seat] ? `${colour} · ${position.notes[seat]}` : colour;
   }
 
   sit(seat) {
     const keeps = this.state.seats.some((each) => each.keep);
     const form = h("form", { method: "dialog" },
-      h("h2", {}, `Play ${COLOURS[seat]}`),
+      h("h2", {}, `Play ${this.game.colours[seat]}`),
       h("label", { class: "field" }, "Your name", h("input", { type: "text", name: "name", maxlength: 24, value: JSON.parse(localStorage.getItem("ninetka-form") ?? "{}").name ?? "", autocomplete: "nickname" })),
       keeps && h("label", { class: "agree" }, h("input", { type: "checkbox", name: "keep" }), h("span", {}, "The finished game may be kept in this server's statistics")),
       h("div", { class: "buttons" }, h("button", { class: "primary", value: "sit" }, "Sit down"), h("button", { value: "" }, "Just watch")));
@@ -227,7 +272,7 @@ export class TableView {
     const row = [];
     if (seated && !state.over) {
       row.push(button("undo", "Take back", "Take back your last move (U)", () => this.app.ask({ type: "undo" }), !moved));
-      row.push(button("resign", "Give up", "End the game as a loss", () => confirm("Give this game up?") && this.app.ask({ type: "resign" })));
+      if (!state.settling) row.push(button("resign", "Give up", "End the game as a loss", () => confirm("Give this game up?") && this.app.ask({ type: "resign" })));
     }
     if (state.over && !state.shown && (seated || !people)) row.push(h("button", { type: "button", id: "rematch", class: "primary", title: "Everybody moves up a seat", click: () => this.app.ask({ type: "rematch" }) }, "Rematch, seats rotated"));
     if (hasAgent && !state.over && (seated || !people)) row.push(this.pace());
@@ -247,10 +292,11 @@ export class TableView {
 
   key(event) {
     if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey || !this.state) return;
-    const newest = this.state.moves.length;
+    const { state } = this, newest = state.moves.length;
     const to = { ",": this.ply - 1, ".": this.ply + 1, ArrowLeft: this.ply - 1, ArrowRight: this.ply + 1, Home: 0, End: newest }[event.key];
     if (to !== undefined) this.show(to);
     else if (event.key === "u" || event.key === "U") this.app.ask({ type: "undo" });
+    else if (this.isMyTurn && this.shown === null && state.buttons.some((one) => one.key === event.key.toUpperCase())) this.play(state.buttons.find((one) => one.key === event.key.toUpperCase()).action);
     else return;
     event.preventDefault();
   }
@@ -296,29 +342,34 @@ export class TableView {
   }
 
   drawMoves(panel) {
-    const list = h("div", { class: "moves" });
-    let phase = "";
-    this.state.moves.forEach((move, number) => {
-      if (phaseOf(move) !== phase) {
-        phase = phaseOf(move);
-        list.append(h("h3", {}, { neutral: "Neutral stones", placement: "Placement", movement: "Slides" }[phase]));
+    const { state } = this, moves = h("div", { class: "moves" });
+    let stage = "";
+    state.moves.forEach((move, number) => {
+      if (move.stage !== stage) {
+        stage = move.stage;
+        moves.append(h("h3", {}, this.game.stages[stage]));
       }
       const ply = number + 1;
-      list.append(h("button", {
-        type: "button", class: `move c${move.seat + 1}`, "aria-current": ply === this.ply ? "step" : null, "aria-label": `Ply ${ply}: ${mover(move)}`, click: () => this.show(ply),
-      }, moveName(move), this.analysis.isBlunder(number) && h("b", { class: "blunder", title: "This move threw a win away", "aria-label": ", threw a win away" }, "?")));
-      for (const seat of move.passed) list.append(h("span", { class: `pass c${seat + 1}`, title: `${COLOURS[seat]} cannot slide` }, "(pass)"));
+      moves.append(h("button", {
+        type: "button", class: `move c${move.seat + 1}`, "aria-current": ply === this.ply ? "step" : null, "aria-label": `Ply ${ply}: ${this.mover(move)}`, click: () => this.show(ply),
+      }, move.name, this.analysis.isBlunder(number) && h("b", { class: "blunder", title: "This move threw a win away", "aria-label": ", threw a win away" }, "?")));
+      for (const seat of move.passed) moves.append(h("span", { class: `pass c${seat + 1}`, title: `${this.game.colours[seat]} cannot move` }, "(pass)"));
     });
-    if (!this.state.moves.length) list.append(h("p", { class: "faint" }, "The moves will be listed here."));
-    panel.replaceChildren(list);
-    const current = list.querySelector("[aria-current]");
+    if (!state.moves.length) moves.append(h("p", { class: "faint" }, "The moves will be listed here."));
+    panel.replaceChildren(moves);
+    const current = moves.querySelector("[aria-current]");
     // Asking for the layout now would hold the board up.
     if (current) requestAnimationFrame(() => { panel.scrollTop = current.offsetTop - panel.clientHeight / 2; });
   }
 
+  /** Say a move: who, and what. */
+  mover(move) {
+    return `${this.colour(move.seat)} ${move.says}`;
+  }
+
   sharing() {
     const { state } = this;
-    const record = () => this.app.link.say({ type: "record" }).then((text) => download(text), (error) => toast(error.message));
+    const record = (sgf) => this.app.link.say({ type: "record", sgf }).then((text) => download(text, `${state.game}.${sgf ? "sgf" : "txt"}`), (error) => toast(error.message));
     const position = () => this.app.link.say({ type: "position", ply: this.ply }).then((text) => copy(text, "Position"), (error) => toast(error.message));
     const canRecord = state.winner !== null && !state.from_position;
     return h("div", { class: "sharing" },
@@ -328,25 +379,13 @@ export class TableView {
       h("p", {}, "The position on the board as text, to be opened on the first page:"),
       h("button", { type: "button", id: "copy-position", click: position }, "Copy position"),
       h("p", {}, canRecord ? "The whole game as a record, which ninetka replay reads too:" : "When the game is over, its record can be downloaded here."),
-      h("button", { type: "button", id: "download", disabled: !canRecord, click: record }, "Download record"));
+      h("button", { type: "button", id: "download", disabled: !canRecord, click: () => record(false) }, "Download record"),
+      this.game.sgf && h("button", { type: "button", id: "download-sgf", disabled: !state.moves.length, click: () => record(true) }, "Download SGF"));
   }
 }
 
-function download(text) {
+function download(text, name) {
   const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  h("a", { href: url, download: "9tka.txt" }).click();
+  h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
-
-/** Say a move: who, from where to where. */
-function mover(move) {
-  const who = capital(COLOURS[move.seat]);
-  if (move.action === PASS) return `${who} passes`;
-  const phase = phaseOf(move);
-  if (phase === "neutral") return `${who} puts a neutral stone on ${squareName(move.to)}`;
-  if (phase === "placement") return `${who} puts a stone on ${squareName(move.to)}`;
-  return `${who} slides ${squareName(move.action)} to ${squareName(move.to)}`;
-}
-
-const list = (words) => (words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words[0]);
-const agentOrName = (name) => (/^(random|maxn|mcts|net)\b/.test(name) ? agentName(name) : name);

@@ -1,7 +1,6 @@
 // The whole game in a band: chances to win by seat where they are known, and a slider through the plies.
 
 import { h, svg } from "./dom.js";
-import { phaseOf } from "./rules.js";
 
 export class Timeline {
   /** @param {(ply: number) => void} show is called with the ply that a person wants to see. */
@@ -29,7 +28,7 @@ export class Timeline {
     const width = Math.max(1, plies);
     this.band.setAttribute("viewBox", `0 0 ${width} 100`);
     this.band.classList.toggle("known", Boolean(shares));
-    const marks = state.moves.flatMap((move, i) => (i > 0 && phaseOf(move) !== phaseOf(state.moves[i - 1]) ? [svg("line", { class: "phase", x1: i, x2: i, y1: 0, y2: 100 })] : []));
+    const marks = state.moves.flatMap((move, i) => (i > 0 && move.stage !== state.moves[i - 1].stage ? [svg("line", { class: "phase", x1: i, x2: i, y1: 0, y2: 100 })] : []));
     const now = svg("line", { class: "now", x1: ply, x2: ply, y1: 0, y2: 100 });
     this.band.replaceChildren(...(shares ? stack(shares, state.seats.length) : []), ...marks, ...(plies ? [now] : []));
   }

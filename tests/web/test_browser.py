@@ -68,10 +68,25 @@ class Person:
         assert self.errors == []
 
     def start(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
-        """Fill the form in and start."""
+        """Fill the form of 9tka in and start."""
+        self.page.locator("#game-ninetka").check(force=True)
+        self.page.locator(f"#players-{len(seats)}").check(force=True)
+        self.choose("placed in turn" if neutrals == "players" else "at random")
+        self.begin(*seats, fast=fast)
+
+    def start_game(self, game: str, board: str, *seats: str) -> None:
+        """Fill the form of another game in and start."""
+        self.page.locator(f"#game-{game}").check(force=True)
+        self.page.wait_for_selector(f".home[data-game={game}]")
+        self.choose(board)
+        self.begin(*seats)
+
+    def choose(self, words: str) -> None:
+        label = self.page.locator("label.choice", has=self.page.get_by_text(words, exact=True))
+        label.locator("input").check(force=True)
+
+    def begin(self, *seats: str, fast: bool = True) -> None:
         page = self.page
-        page.locator(f"#players-{len(seats)}").check(force=True)
-        page.locator(f"#neutrals-{neutrals}").check(force=True)
         for number, seat in enumerate(seats):
             page.select_option(f"#seat-{number}", seat)
         page.click("#start")
@@ -150,8 +165,7 @@ def test_a_whole_game_by_keys(ann: Person, players: int) -> None:
     assert ann.page.locator(".hit[tabindex='0']").count() == 1
     turns = 0
     while ann.wait_for_turn():
-        if ann.page.evaluate("!document.activeElement.classList.contains('hit')"):
-            ann.page.locator(".hit[tabindex='0']").focus()
+        ann.page.wait_for_function("() => document.activeElement.matches('.hit')")  # the board keeps the focus
         assert re.match(
             r"[A-K]\d+: (place|slide)", ann.page.evaluate("document.activeElement.getAttribute('aria-label')")
         )
@@ -301,7 +315,7 @@ def test_a_drawn_game_is_no_given_up_one(browser: Browser, server: Server) -> No
         ann.click()
     expect(page.locator(".headline")).to_have_text("Drawn")
     expect(page.locator(".headline .icon")).to_have_count(0)
-    expect(page.locator(".hint")).to_contain_text(re.compile(r"Yellow \d, Blue \d\.$"))
+    expect(page.locator(".hint")).to_contain_text(re.compile(r"Yellow \d, Blue \d\."))
     assert not any("wins" in seat for seat in page.locator(".seat").all_inner_texts())
     expect(page.locator(".seat.active")).to_have_count(0)
     assert saved_record(ann)
@@ -373,4 +387,162 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
     assert phone.plies == before
     with phone.moving():
         phone.page.locator(".hit").first.tap()
+    phone.leave()
+
+
+# The other games
+
+
+def saved(person: Person, button: str) -> Path:
+    """Download a record or an SGF file."""
+    person.page.click("#tab-share")
+    with person.page.expect_download() as download:
+        person.page.click(button)
+    person.page.click("#tab-moves")
+    return Path(download.value.path())
+
+
+def click_on(person: Person, name: str) -> None:
+    """Click on a cell of the board, by its name."""
+    with person.moving():
+        person.page.locator(f".hit[aria-label^='{name}:']").click(force=True)
+
+
+def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
+    page = ann.page
+    ann.start_game("go", "5 x 5", "me", "me")
+    moves = ["C1", "D1", "C2", "D2", "C3", "D3", "C4", "D4", "C5", "D5", "B3", "A1"]
+    for name in moves:
+        click_on(ann, name)
+    expect(page.locator(".stones .stone")).to_have_count(12)
+    page.mouse.click(
+        *page.evaluate("""() => { const box = document.querySelector(".board").getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2]; }""")
+    )
+    expect(page.locator(".toast").last).to_have_text("the point is occupied")
+    with ann.moving():
+        page.click("#act-P")
+    expect(page.locator(".hint")).to_contain_text("passed")
+    with ann.moving():
+        page.keyboard.press("p")
+    expect(page.locator(".question")).to_contain_text("1 dead stone")
+    expect(page.locator(".dead")).to_have_count(1)
+    page.click("#play-on")
+    expect(page.locator(".count")).to_have_text("12 / 12")
+    for key in ("p", "p"):
+        ann.press(key)
+    page.click("#accept")
+    expect(page.locator(".headline")).to_have_text("White wins")  # by komi
+    assert page.locator(".score").all_inner_texts() == ["15", "17"]
+    file = saved(ann, "#download-sgf")
+    page.click(".brand")
+    page.set_input_files("#file", {"name": "game.sgf", "mimeType": "text/plain", "buffer": file.read_bytes()})
+    expect(page.locator(".count")).to_have_text("0 / 14")
+    page.keyboard.press("End")
+    expect(page.locator(".stones .stone")).to_have_count(12)
+    assert page.locator(".move").all_inner_texts()[:12] == moves
+
+
+def test_a_whole_game_of_go_by_keys(ann: Person) -> None:
+    page = ann.page
+    ann.start_game("go", "5 x 5", "me", "random")
+    ann.wait_for_turn()
+    page.locator(".hit[tabindex='0']").focus()
+    keys = [("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " "), ("ArrowLeft", "ArrowUp", "Enter")]
+    for turn in range(6):
+        ann.wait_for_turn()
+        page.wait_for_function("() => document.activeElement.matches('.hit')")
+        assert re.match(r"[A-E][1-5]: place your stone", page.evaluate("document.activeElement.ariaLabel"))
+        ann.press(*keys[turn % 4])
+    while not page.locator("#accept").count():  # pass whenever it is our turn, until the other has nothing else to do
+        page.wait_for_selector("#act-P, #accept")
+        if page.locator("#act-P").count():
+            page.keyboard.press("p")
+    page.locator("#accept").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#live")).to_contain_text("win")
+
+
+def test_a_whole_game_of_kropki_by_clicks(ann: Person) -> None:
+    page = ann.page
+    ann.start_game("kropki", "6 x 6", "me", "me")
+    for name in ("B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4"):
+        click_on(ann, name)
+    page.locator(".hit[aria-label^='C2:']").hover(force=True)
+    expect(page.locator(".preview .planned.chain")).to_have_count(1)  # what it would enclose
+    click_on(ann, "C2")
+    expect(page.locator(".may")).to_have_count(2)
+    click_on(ann, "C3")  # any node of the core draws it
+    expect(page.locator(".under .chain")).to_have_count(1)
+    assert page.locator(".score").all_inner_texts() == ["1", "0"]
+    while ann.wait_for_turn():
+        if page.locator("#act-E").count():
+            with ann.moving():
+                page.click("#act-E")
+        else:
+            ann.click(3)
+    expect(page.locator(".headline")).to_contain_text(re.compile("wins|Drawn"))
+    plies, moves = ann.plies, page.locator(".move").all_inner_texts()
+    file = saved(ann, "#download-sgf")
+    page.click(".brand")
+    page.fill("#record", file.read_text())
+    page.click("#open-record")
+    expect(page.locator(".count")).to_have_text(f"0 / {plies}")
+    page.locator("#slider").fill("12")
+    expect(page.locator(".under .chain")).to_have_count(1)
+    assert page.locator(".move").all_inner_texts() == moves
+
+
+def test_a_whole_game_of_kropki_by_keys(ann: Person) -> None:
+    page = ann.page
+    ann.start_game("kropki", "6 x 6", "me", "greedy")
+    ann.wait_for_turn()
+    page.locator(".hit[tabindex='0']").focus()
+    turns = 0
+    while ann.wait_for_turn():
+        page.wait_for_function("() => document.activeElement.matches('.hit')")
+        ann.press(*[("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " ")][turns % 3])
+        turns += 1
+    assert turns >= 12
+    expect(page.locator("#live")).to_contain_text(re.compile("wins?|Drawn"))
+
+
+@pytest.mark.parametrize("game", ["go", "kropki"])
+def test_the_analysis_of_the_other_games(ann: Person, game: str) -> None:
+    page = ann.page
+    ann.start_game(game, "9 x 9" if game == "go" else "10 x 10", "me", "me")
+    for number in (30, 40, 50):
+        ann.click(number)
+    page.click("#tab-analysis")
+    page.wait_for_selector(".candidates li")
+    page.wait_for_selector(".band.known polygon")
+    assert page.locator(".chance").count() > 1
+    assert page.locator(".over rect").count() > 0 or game == "kropki"
+    expect(page.locator(".analysis")).to_contain_text("Score estimate" if game == "go" else "simulations")
+
+
+def test_a_large_paper_scrolls_and_zooms_on_a_phone(browser: Browser, server: Server) -> None:
+    phone = Person(browser, server, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    page = phone.page
+    phone.start_game("kropki", "20 x 20", "me", "me")
+    phone.wait_for_turn()
+    for _ in range(6):
+        page.click("#zoom-in")
+    box = page.locator(".hit").nth(210).bounding_box()
+    assert box
+    assert box["width"] >= 32
+    assert page.evaluate("document.documentElement.scrollWidth") == 360  # the board scrolls, the page does not
+    assert page.evaluate(
+        "(({scrollWidth, clientWidth}) => scrollWidth > 2 * clientWidth)(document.querySelector('.holder'))"
+    )
+    with phone.moving():
+        page.locator(".hit").nth(210).tap()
+    page.click("#zoom-out")
+    for _ in range(6):
+        page.click("#zoom-out")
+    page.locator(".hit").nth(100).tap()  # so small that it shows first where it would play
+    expect(page.locator(".ghost")).to_have_count(1)
+    assert phone.plies == 1
+    with phone.moving():
+        page.locator(".hit").nth(100).tap()
     phone.leave()

@@ -7,33 +7,36 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from web_helpers import Client, Server
 
-from ninetka_env.core.registry import DEFAULT
 from ninetka_web import warm
-from ninetka_web.hub import Guest, Hub
+from ninetka_web.guest import Guest
+from ninetka_web.hub import Hub
+from ninetka_web.protocol import Create
 from ninetka_web.store import Store
-from ninetka_web.warm import RULES, WarmUp
+from ninetka_web.tables import Table
+from ninetka_web.warm import RULES, Job, WarmUp
 
-JOBS = [RULES, "random"]
+JOBS = [Job("ninetka", RULES), Job("ninetka", "random")]
 
 
 @pytest.mark.slow
 def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> None:
-    """Costs what it costs to compile the rules and one agent, about 15 s of the processor."""
+    """Costs what it costs to compile the rules of 9tka and one agent, about 15 s of the processor."""
     server = Server(tmp_path / "table.sqlite3", cache=tmp_path / "cache")
     with Client(server) as ann:
-        assert ann.heard[0] == {"type": "compiling", "what": "rules"}  # the page was there, and said why it waits
-        ann.create("me", "maxn")
-        assert not ann.state["compiling"]
+        ann.say("create", seats=["me", "maxn"])
+        assert ann.until("compiling")["what"] == "9tka, rules"  # the page was there, and said why it waits
+        ann.until("state")
         ann.play()
         assert ann.state["compiling"]
         with Client(server) as bob:  # plays meanwhile
@@ -41,8 +44,8 @@ def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> No
             for _ in range(20):
                 bob.play()
             assert bob.ask("analyse", ply=0, engine="mcts") == ""
-            assert bob.until("compiling")["what"] == "analysis by mcts"
-        assert not ann.until("state")["compiling"]
+            assert bob.until("compiling")["what"] == "9tka, analysis by mcts"
+            bob.ask("rest")
         while len(ann.state["moves"]) == 1:
             ann.hear()
         (child,) = children(server.process.pid)
@@ -50,9 +53,9 @@ def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> No
         assert server.process.wait(30) == 130
     told, said = server.process.communicate()
     assert said == "stopped\n"
-    assert [line.split(" (")[0] for line in told.splitlines()] == [
-        "compiling, once: rules", "compiling, once: random", "compiling, once: maxn", "compiling, once: mcts"
-    ]  # fmt: skip
+    first, *_ = lines = [line.split(" (")[0] for line in told.splitlines()]
+    assert first == "compiling, once: 9tka, rules"
+    assert "compiling, once: 9tka, maxn" in lines[1:4]  # who waits comes first
     wait_for_end_of(child)
 
 
@@ -73,11 +76,15 @@ def children(process: int) -> list[int]:
 
 LOOP = """
 from numba.core.dispatcher import Dispatcher
+import sys
+from ninetka_env.core.sgf import read_sgf
 from ninetka_web import warm
+from ninetka_web.adapter import adapter_of
 from ninetka_web.protocol import Create, RefusedError
 from ninetka_web.tables import Table
 
-warm.rehearse()
+game, options = sys.argv[1], eval(sys.argv[2])
+warm.rehearse(adapter_of(game).kind(options))
 
 
 def refuse(self, signature):
@@ -85,41 +92,56 @@ def refuse(self, signature):
 
 
 Dispatcher.compile = refuse
-for seats in (2, 3, 4):
-    for neutrals in ("players", "random"):
-        for order in ("restart", "continue"):
-            wish = {"type": "create", "seats": ["me"] * seats, "turn_order": order}
-            table = Table.create(Create(**wish, neutral_placement=neutrals), "ann")
-            while not table.is_over:
-                table.view()
-                table.play("ann", len(table.actions), int(table.game.legal_actions()[-1]))
-            table.record()
-            table = Table.from_json(table.to_json())
-            table = Table.create(Create(**wish, position=str(table.position(40))), "ann")
-            table.play("ann", 0, int(table.game.legal_actions()[-1]))
-            try:
-                table.play("ann", 1, 60)
-            except RefusedError:
-                table.undo("ann")
-            table.resign("ann")
-            table.view()
+for seats in adapter_of(game).seats:
+    wish = {"type": "create", "game": game, "seats": ["me"] * seats}
+    table = Table.create(Create(**wish, options=options), "ann")
+    while table.is_running:
+        table.view()
+        for action in (table.game.legal_mask() == 0).nonzero()[0][:3].tolist():
+            table.adapter.why_not(table.game, action)
+        table.play("ann", len(table.actions), int(table.game.legal_actions()[-1 if len(table.actions) % 3 else 0]))
+    if table.is_settling:
+        table.play_on("ann")
+    else:
+        table.record()
+    table = Table.from_json(table.to_json())
+    if game != "ninetka":
+        Table.of_record(*read_sgf(table.sgf().encode())).view()
+    table = Table.create(Create(**wish, position=str(table.position(20))), "ann")
+    table.play("ann", 0, int(table.game.legal_actions()[-1]))
+    try:
+        table.play("ann", 1, 0)
+    except RefusedError:
+        table.undo("ann")
+    table.resign("ann")
+    table.view()
 """
 
 
-def test_the_event_loop_calls_nothing_that_was_not_rehearsed() -> None:
-    subprocess.run([sys.executable, "-c", LOOP], check=True)
+@pytest.mark.parametrize(
+    ("game", "options"),
+    [
+        ("ninetka", {"neutral_placement": "players"}),
+        ("ninetka", {"neutral_placement": "random", "turn_order": "continue"}),
+        ("go", {"size": 9}),
+        ("go", {"handicap": 3, "size": 9, "scoring": "territory"}),
+        ("kropki", {"width": 6, "height": 6}),
+        ("kropki", {"width": 10, "height": 8, "territory": "immediate", "start": "cross"}),
+    ],
+)
+def test_the_event_loop_calls_nothing_that_was_not_rehearsed(game: str, options: dict[str, object]) -> None:
+    subprocess.run([sys.executable, "-c", LOOP, game, repr(options)], check=True)
 
 
 # Where another process cannot help
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Job]:
     """The jobs done in this process, of two that nobody has done before."""
-    done: list[str] = []
-    monkeypatch.setattr(warm, "known_jobs", lambda: JOBS)
-    monkeypatch.setattr(warm, "_mark", lambda game, job: tmp_path / job)
-    monkeypatch.setattr(warm, "warm", lambda game, job: done.append(job))
+    done: list[Job] = []
+    monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / job.what)
+    monkeypatch.setattr(warm, "warm", done.append)
     monkeypatch.setattr("gc.freeze", lambda: None)
     return done
 
@@ -137,7 +159,7 @@ def run(check: Callable[[WarmUp], Any]) -> list[str]:
     told: list[str] = []
 
     async def body() -> None:
-        warm_up = WarmUp(DEFAULT, told.append)
+        warm_up = WarmUp(JOBS, told.append)
         try:
             await asyncio.wait_for(check(warm_up), 60)
         finally:
@@ -154,7 +176,7 @@ async def all_ready(warm_up: WarmUp) -> None:
 
 @pytest.mark.parametrize("program", ["exit 1", "echo rules; kill -9 $$", "", None])
 def test_what_another_process_leaves_undone_is_done_here(
-    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None
 ) -> None:
     executable = str(tmp_path / "missing") if program is None else python(tmp_path, program)
     monkeypatch.setattr(sys, "executable", executable)
@@ -163,60 +185,80 @@ def test_what_another_process_leaves_undone_is_done_here(
 
 
 def test_each_job_waits_for_the_other_process_which_can_be_killed(
-    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", python(tmp_path, f"echo $$ > {tmp_path}/pid; echo rules; exec sleep 600"))
 
     async def check(warm_up: WarmUp) -> None:
-        await warm_up.wait(RULES)
-        assert warm_up.is_compiling("random")
+        await warm_up.wait(JOBS[0])
+        assert warm_up.is_compiling(JOBS[1])
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-        await warm_up.wait("random")
+        await warm_up.wait(JOBS[1])
 
     told = run(check)
-    assert told[:2] == ["compiling, once: rules (1 of 2)", "compiling, once: random (2 of 2)"]
+    assert told[:2] == ["compiling, once: 9tka, rules (1 of 2)", "compiling, once: 9tka, random (2 of 2)"]
     assert loaded == JOBS
 
 
 def test_a_server_that_ends_ends_what_compiles_for_it(
-    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", python(tmp_path, f"echo $$ > {tmp_path}/pid; echo rules; exec sleep 600"))
-    run(lambda warm_up: warm_up.wait(RULES))
+    run(lambda warm_up: warm_up.wait(JOBS[0]))
     wait_for_end_of(int((tmp_path / "pid").read_text()))
-    assert loaded == [RULES]
+    assert loaded == [JOBS[0]]
 
 
 def test_the_other_process_ends_with_its_parent() -> None:
-    command = [sys.executable, "-m", "ninetka_web.warm", DEFAULT]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # no jobs: it ends by itself
-        assert process.wait(60) == 0
-    with subprocess.Popen([*command, *100_000 * ["none"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout
+    command = [sys.executable, "-m", "ninetka_web.warm"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
-        assert process.stdout.readline() == b"none\n"
+        assert process.stdout
+        process.stdin.write(b"ninetka\tnone\n")  # there is no such job: it says so by doing nothing
+        process.stdin.flush()
+        assert process.stdout.readline() == b"ninetka\tnone\n"
         process.stdin.close()
         assert process.wait(60) == 1
 
 
+def test_who_waits_comes_first_also_with_what_nobody_thought_of(
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sys, "executable", python(tmp_path, "read job; sleep 1; echo done; exec cat")
+    )  # time to ask for something else
+    wanted = Job("go:size=5", RULES)
+    monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / f"{job.kind} {job.what}")
+
+    async def check(warm_up: WarmUp) -> None:
+        await asyncio.sleep(0.3)
+        assert warm_up.is_compiling(wanted)
+        await warm_up.wait(wanted)
+        assert warm_up.is_ready(wanted)
+        await all_ready(warm_up)
+
+    run(check)
+    assert loaded == [JOBS[0], wanted, JOBS[1]]
+
+
 def test_no_other_process_compiles_what_could_not_be_kept_or_is_there(
-    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", python(tmp_path, f"touch {tmp_path}/begun"))
-    monkeypatch.setattr(warm, "_mark", lambda game, job: None)
+    monkeypatch.setattr(warm, "_mark", lambda job: None)
     assert len(run(all_ready)) >= len(JOBS)
     for job in JOBS:
-        (tmp_path / job).touch()
-    monkeypatch.setattr(warm, "_mark", lambda game, job: tmp_path / job)
+        (tmp_path / job.what).touch()
+    monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / job.what)
     assert run(all_ready) == []
     assert loaded == 2 * JOBS
     assert not (tmp_path / "begun").exists()
 
 
 def test_a_job_that_fails_keeps_nobody_waiting(
-    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(game: str, job: str) -> None:
+    def fail(job: Job) -> None:
         raise OSError("no such network")
 
     monkeypatch.setattr(warm, "warm", fail)
@@ -234,27 +276,60 @@ def heard(guest: Guest) -> list[dict[str, Any]]:
 
 
 def test_what_is_said_too_early_is_answered_later(
-    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ninetka_web.hub.MAX_EARLY", 5)
     monkeypatch.setattr(sys, "executable", python(tmp_path, "exit 1"))
     ann, bob, eve = Guest(), Guest(), Guest()
 
     async def check(warm_up: WarmUp) -> None:
-        hub = Hub(Store(tmp_path / "table.sqlite3"), warm_up)
+        store = Store(tmp_path / "table.sqlite3")
+        store.save(Table.create(Create(type="create", seats=["me", "me"]), "nobody"))
+        hub = Hub(store, warm_up)
         for guest in (ann, bob):
             hub.receive(guest, '{"type": "hello", "id": 1}')
         hub.receive(ann, '{"type": "create", "id": 2, "seats": ["me", "me"]}')
-        assert heard(ann) == 2 * [{"type": "compiling", "what": "rules"}]
+        assert heard(ann) == 2 * [{"type": "compiling", "what": "the rules, for the tables of before"}]
         hub.leave(bob)
         for _ in range(3):
             hub.receive(eve, "{}")
         *early, late = heard(eve)
-        assert early == 2 * [{"type": "compiling", "what": "rules"}]
+        assert [told["type"] for told in early] == ["compiling"] * 2
         assert "being opened" in late["reason"]
         await hub.open()
+        assert len(hub.tables) == 2
         hub.close()
 
     run(check)
     assert [message["type"] for message in heard(ann)[2:]] == ["welcome", "done", "done"]
     assert [message["type"] for message in heard(bob)] == ["compiling"]
+
+
+def test_a_table_that_cannot_be_removed_stays(
+    loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", python(tmp_path, "exit 1"))
+    ann = Guest()
+
+    def fail(store: Store, table_id: str) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async def check(warm_up: WarmUp) -> None:
+        hub = Hub(Store(tmp_path / "table.sqlite3"), warm_up)
+        await hub.open()
+        await warm_up.wait(JOBS[0])
+        for text in ('{"type": "hello"}', '{"type": "create", "seats": ["me", "me"]}'):
+            hub.receive(ann, text)
+        (table,) = hub.tables
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "remove", fail)
+            hub.receive(ann, json.dumps({"type": "discard", "table": table, "id": 7}))
+        assert (list(hub.tables), ann.table) == ([table], table)
+        hub.receive(ann, json.dumps({"type": "discard", "table": table, "id": 8}))
+        assert (hub.tables, ann.table) == ({}, "")
+        hub.close()
+
+    run(check)
+    *_, refused, done = heard(ann)
+    assert (refused["type"], refused["id"], done["type"]) == ("refused", 7, "done")
+    assert "disk is full" in refused["reason"]

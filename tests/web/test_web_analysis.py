@@ -14,37 +14,39 @@ from ninetka_agents import make_agent
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_web.analysis import analyse, exact_moves, exact_winner, is_solvable, warm_up, win_shares
+from ninetka_web.analysis import analyse, exact_moves, win_shares
+from ninetka_web.games.ninetka import ADAPTER
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    warm_up([])  # so that no search's time is spent by the compiler
+    ADAPTER.warm_up_analysis(Game.new(2))  # so that no search's time is spent by the compiler
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_exact_moves_are_those_of_plain_search(seed: int) -> None:
     game = position_after(Options(2), seed, Phase.MOVEMENT, 26)
-    assert is_solvable(game)
+    assert ADAPTER.solvable(game)
     legal = game.legal_actions()
     winners = dict(zip(legal.tolist(), winners_of_moves(game.records, legal), strict=True))
     told = exact_moves(game)
-    assert told["winner"] == exact_winner(game) == winner_by_force(game.records, 0)
-    assert told["won"] == [action for action, winner in winners.items() if winner == game.to_move]
-    assert told["lost"] == [action for action, winner in winners.items() if winner != game.to_move]
+    assert told["winner"] == ADAPTER.exact_winner(game) == winner_by_force(game.records, 0)
+    named = [[action, game.action_name(action)] for action in winners]
+    assert told["won"] == [each for each in named if winners[each[0]] == game.to_move]
+    assert told["lost"] == [each for each in named if winners[each[0]] != game.to_move]
 
 
 @pytest.mark.parametrize(("players", "phase"), [(3, Phase.MOVEMENT), (2, Phase.PLACEMENT)])
 def test_what_cannot_be_solved_is_left_alone(players: int, phase: Phase) -> None:
     game = position_after(Options(players), 0, phase, 4)
-    assert not is_solvable(game)
-    assert exact_winner(game) == UNFINISHED
+    assert not ADAPTER.solvable(game)
+    assert ADAPTER.exact_winner(game) == UNFINISHED
 
 
 def test_what_is_not_found_out_in_time_is_told_as_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ninetka_web.analysis.EXACT_SECONDS", 1e-9)
+    monkeypatch.setattr("ninetka_web.games.ninetka.EXACT_SECONDS", 1e-9)
     game = position_after(Options(2), 0, Phase.MOVEMENT, 2)
-    assert exact_winner(game) == UNFINISHED
+    assert ADAPTER.exact_winner(game) == UNFINISHED
     assert exact_moves(game) == {"winner": None, "won": [], "lost": []}
 
 

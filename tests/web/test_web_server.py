@@ -21,7 +21,7 @@ from websockets.sync.client import connect
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import format_record
-from ninetka_web.analysis import BUDGETS
+from ninetka_web.adapter import adapter_of
 from ninetka_web.players import agent_of
 from ninetka_web.protocol import MAX_MESSAGE, RefusedError, read_message
 from ninetka_web.server import is_loopback, is_own_host, own_names
@@ -68,7 +68,7 @@ def test_a_person_plays_agents_to_the_end(ann: Client, seats: tuple[str, ...]) -
 def test_a_given_up_game_has_a_winner_and_a_record(server: Server, ann: Client) -> None:
     table = ann.create("me", "maxn", neutral_placement="random")["table"]
     assert ann.ask("pace", wait=0, paused=False) == ""
-    while ann.state["phase"] != "movement" or ann.state["to_move"] != 0:
+    while ann.state["stage"] != "movement" or ann.state["to_move"] != 0:
         if ann.state["to_move"] == 0:
             ann.play()
         else:
@@ -85,7 +85,14 @@ def test_a_given_up_game_has_a_winner_and_a_record(server: Server, ann: Client) 
     assert (shown["winner"], shown["event"], shown["moves"]) == (1, state["event"], moves)
     with Client(server, ann.token) as again:
         (told,) = again.heard[0]["tables"]
-        assert told == {"table": table, "who": ["person", "maxn"], "ply": len(moves), "over": True, "winner": 1}
+        assert told == {
+            "table": table,
+            "game": "ninetka",
+            "who": ["person", "maxn"],
+            "ply": len(moves),
+            "over": True,
+            "winner": 1,
+        }
 
 
 def test_a_game_that_the_last_person_gave_up_has_neither(server: Server, ann: Client) -> None:
@@ -102,7 +109,7 @@ def test_what_is_no_record_of_one_game_is_refused_with_the_line(ann: Client) -> 
     for text, reason in [
         ("", "one game, found 0"),
         ("game record, format 3", "line 1: expected 'game record, format 2'"),
-        (head.replace("ninetka", "ninetko"), "line 2: unknown game"),
+        (head.replace("ninetka", "ninetko"), "no game 'ninetko'"),
         (f"{head}players: 5", "line 3: players"),
         ("9tka record, format 1\nplayers: 5", "line 2: players"),
     ]:
@@ -113,7 +120,7 @@ def test_what_is_no_record_of_one_game_is_refused_with_the_line(ann: Client) -> 
 def test_every_agent_can_sit_down(ann: Client, spec: str) -> None:
     ann.create(spec, spec, neutral_placement="random")
     assert ann.ask("pace", wait=0, paused=False) == ""
-    ann.until("state", phase="movement")
+    ann.until("state", stage="movement")
 
 
 def test_seats_obey_only_who_holds_them(server: Server, ann: Client, bob: Client) -> None:
@@ -183,7 +190,7 @@ def test_the_analysis_grows_and_ends_when_told(ann: Client, engine: str) -> None
     assert ann.heard[-1]["simulations"] > 0
     assert {candidate["action"] for candidate in last["candidates"]} <= set(range(121))
     assert sum(candidate["visits"] for candidate in last["candidates"]) == last["simulations"]
-    assert last["simulations"] in BUDGETS[engine]
+    assert last["simulations"] in adapter_of("ninetka").budgets[engine]
     assert all(abs(sum(c["shares"]) - 1) < 0.01 for c in last["candidates"] if c["visits"])
     assert ann.ask("analyse", ply=1, engine=engine) == ""
     assert ann.ask("rest") == ""
@@ -224,10 +231,11 @@ def request(server: Server, path: str, host: str | None = None) -> tuple[http.cl
     return response, body
 
 
-def test_the_page_is_small_and_stands_alone(server: Server) -> None:
+@pytest.mark.parametrize("game", ["ninetka", "go", "kropki"])
+def test_the_page_is_small_and_stands_alone(server: Server, game: str) -> None:
     page = request(server, "/")[1].decode()
     parts = {name for name in page.split('"') if name.startswith("/static/")}
-    scripts = ["main", "home", "table", "board", "analysis", "timeline", "rules", "dom", "link"]
+    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "link", f"games/{game}"]
     parts |= {f"/static/{name}.js" for name in scripts}
     weight = len(page)
     for part in parts:
@@ -235,13 +243,23 @@ def test_the_page_is_small_and_stands_alone(server: Server) -> None:
         assert response.status == 200
         assert b"://" not in body.replace(b"http://www.w3.org/2000/svg", b"")  # nothing comes from elsewhere
         weight += len(body)
-    assert weight < 300_000
+    assert weight < 120_000
     policy = request(server, "/t/abcdefghijklmnop")[0].headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
 
 
-@pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e%2fserver.py", "/static/index.html", "/docs"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../server.py",
+        "/static/%2e%2e%2fserver.py",
+        "/static/index.html",
+        "/static/games/../../server.py",
+        "/static/games",
+        "/docs",
+    ],
+)
 def test_no_path_leads_elsewhere(server: Server, path: str) -> None:
     assert request(server, path)[0].status == 404
 
@@ -276,7 +294,9 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-VALUES = ANY_JSON | st.sampled_from(["me", "open", "maxn", "mcts:simulations=9999999", "net:/etc/passwd", "../x", -1])
+VALUES = ANY_JSON | st.sampled_from(
+    ["me", "open", "maxn", "go", "mcts:simulations=9999999", "net:/etc/passwd", "../x", -1]
+)
 KINDS = [
     "hello",
     "create",
@@ -288,6 +308,8 @@ KINDS = [
     "play",
     "undo",
     "answer",
+    "accept",
+    "play_on",
     "resign",
     "rematch",
     "pace",
@@ -310,6 +332,9 @@ FIELDS = [
     "position",
     "wait",
     "engine",
+    "game",
+    "options",
+    "sgf",
 ]
 HOSTILE = st.one_of(
     st.text(max_size=60),
@@ -336,10 +361,12 @@ def test_every_text_is_read_or_refused_with_a_reason(text: str) -> None:
 @pytest.mark.parametrize("spec", ["gtp:touch {}", "gtp:[touch {}]", "gtp:command=touch", "phases:movement=[gtp:ls]"])
 def test_no_browser_and_no_record_starts_a_program(spec: str, tmp_path: Path) -> None:
     program = spec.format(tmp_path / "started")
-    for message in ({"type": "create", "seats": ["me", program]}, {"type": "analyse", "ply": 0, "engine": program}):
+    creating = [{"type": "create", "seats": ["me", program], "game": game} for game in ("ninetka", "go", "kropki")]
+    options = [{"type": "create", "seats": ["me", "me"], "options": {"neutral_placement": program}}]
+    for message in (*creating, *options, {"type": "analyse", "ply": 0, "engine": program}):
         with pytest.raises(RefusedError):
             read_message(json.dumps(message))
-    for game in ("ninetka", "go"):
+    for game in ("ninetka", "go", "kropki"):
         with pytest.raises(ValueError, match=r"no agent '(gtp|phases)"):
             agent_of(program, game)
     record = next(read_records(Path(__file__).parents[1] / "ninetka" / "games.txt"))
@@ -391,10 +418,15 @@ def hostile_examples() -> list[str]:
     plays = [{"type": "play", "ply": p, "action": a} for p in (0, 1, 2, -1, 1e9, "1") for a in (0, 24, 121, -1, 10**30)]
     others = [
         {"type": "sit", "seat": 0}, {"type": "sit", "seat": 2}, {"type": "sit", "seat": 9}, {"type": "resign"},
-        {"type": "undo"}, {"type": "answer", "accept": True}, {"type": "rematch"}, {"type": "record"},
+        {"type": "undo"}, {"type": "answer", "accept": True}, {"type": "accept"},
+        {"type": "play_on"}, {"type": "rematch"}, {"type": "record"},
         {"type": "pace", "wait": 0, "paused": True}, {"type": "upload", "text": "9tka record, format 1\nplayers: 2"},
         {"type": "upload", "text": "game record, format 2\ngame: ninetka\nplayers: 2"},
-        {"type": "create", "seats": ["me"]}, {"type": "create", "seats": ["me", "me"], "position": "x"},
+        {"type": "create", "seats": ["me"]}, {"type": "upload", "text": "(;GM[1]SZ[9];B[zz])"},
+        {"type": "upload", "text": "(" * 3000}, {"type": "create", "seats": ["me", "me"], "game": "chess"},
+        {"type": "create", "seats": ["me", "me"], "game": "go", "options": {"size": 3}},
+        {"type": "create", "seats": ["me", "me"], "game": "kropki", "options": {"planes": "x", "width": 99}},
+        {"type": "create", "seats": ["me", "me"], "position": "x"},
         {"type": "join", "table": "../../etc/passwd"}, {"type": "join", "table": "A" * 16},
         {"type": "position", "ply": 500}, {"type": "play", "ply": 1, "action": 24, "seat": 0},
     ]  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
 from ninetka_web.report import tallies_table
+from ninetka_web.setup import kind_of_state
 from ninetka_web.store import Store, Tally, read_tallies
 from ninetka_web.tables import Table
 
@@ -37,7 +39,7 @@ def test_tables_come_back_as_they_were(store: Store) -> None:
         store.save(table)
     play_on(tables[0], 5, np.random.default_rng(0))
     store.save(tables[0])
-    assert {t.id: t.to_json() for t in store.tables()} == {t.id: t.to_json() for t in tables}
+    assert {t.id: t.to_json() for t in map(Table.from_json, store.states())} == {t.id: t.to_json() for t in tables}
     store.remove(tables[0].id)
     assert store.load(tables[0].id) is None
 
@@ -174,7 +176,7 @@ OLD_TALLIES = [Tally("maxn", 2, games=2, wins=1), Tally("maxn + mcts:simulations
 
 def old_file(path: Path) -> list[Table]:
     """Write a file of version 1, and return the tables that are in it."""
-    tables = [table_of("me", "maxn", keep=True), table_of("me", "open", neutral_placement="random")]
+    tables = [table_of("me", "maxn", keep=True), table_of("me", "open", options={"neutral_placement": "random"})]
     play_on(tables[1], 1, np.random.default_rng(0))
     tables[0].resign(ANN)
     with closing(sqlite3.connect(path)) as database:
@@ -191,10 +193,10 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "table.sqlite3"
     tables = old_file(path)
     with closing(Store(path)) as store:
-        assert [table.to_json() for table in store.tables()] == [table.to_json() for table in tables]
+        assert [Table.from_json(state).to_json() for state in store.states()] == [table.to_json() for table in tables]
         store.save(finished("me", "random"))
     with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (2,)
+        assert database.execute("PRAGMA user_version").fetchone() == (3,)
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         rows = database.execute("SELECT * FROM games ORDER BY id").fetchall()
         columns = [column for _, column, *_ in database.execute("PRAGMA table_info(games)")]
@@ -203,9 +205,11 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
             "games",
         ]
         with pytest.raises(sqlite3.IntegrityError):  # a game still counts once
-            database.execute("INSERT INTO games SELECT 99, table_id, round, 0, 2, 1, '', '', 0, '' FROM games LIMIT 1")
+            database.execute(
+                "INSERT INTO games SELECT 99, table_id, round, 0, 2, 1, '', '', 0, '', '' FROM games LIMIT 1"
+            )
     assert columns[7] == "result"
-    assert rows[:-1] == [(*row[:7], "won" if row[7] else "lost", *row[8:]) for row in OLD_GAMES]
+    assert rows[:-1] == [(*row[:7], "won" if row[7] else "lost", *row[8:], "ninetka") for row in OLD_GAMES]
     assert rows[-1][0] == 13
     Store(path).close()  # once is enough
     assert read_tallies(path)[0][:2] == OLD_TALLIES[0]
@@ -250,3 +254,56 @@ def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
     path.with_name("broken").write_text("no database, and long enough to be read as one" * 20)
     broken = CliRunner().invoke(app, ["table", "--data", str(path.with_name("broken"))])
     assert (broken.exit_code, "broken" in broken.output) == (2, True)
+
+
+def file_of_version_2(path: Path) -> dict[str, Any]:
+    """Write a file as the table wrote it when it knew 9tka only, and return what it showed of its tables."""
+    told = json.loads((Path(__file__).parent / "table_version_2.json").read_text())
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("\n".join([*told["sql"], "PRAGMA user_version = 2;"]))
+    tables: dict[str, Any] = told["tables"]
+    return tables
+
+
+def test_tables_of_version_2_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "table.sqlite3"
+    shown = file_of_version_2(path)
+    before, left_out = read_tallies(path)
+    with closing(Store(path)) as store:
+        tables = {table.id: table for table in map(Table.from_json, store.states())}
+        assert tables.keys() == shown.keys()
+        for name, table in tables.items():
+            told = shown[name]
+            who = [table.who(seat) for seat in range(len(table.seats))]
+            assert (table.game.board.ravel().tolist(), table.actions, who) == (
+                told["board"],
+                told["actions"],
+                told["who"],
+            )
+            assert (table.is_over, table.winner, table.seats_of(ANN)) == (told["over"], told["winner"], told["mine"])
+            assert kind_of_state(table.to_json()) == "ninetka"
+            play_on(table, 100, np.random.default_rng(0))
+            store.save(table)
+            assert store.load(name).to_json() == table.to_json()
+    assert [(tally.agents, tally.game) for tally in before] == [("maxn", "ninetka"), ("net", "ninetka")]
+    assert (read_tallies(path), left_out) == ((before, left_out), 0)
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (3,)
+        assert {game for (game,) in database.execute("SELECT game FROM games")} == {"ninetka"}
+
+
+def test_each_game_is_counted_by_itself(store: Store, tmp_path: Path) -> None:
+    for game, options in (("go", {"size": 5}), ("kropki", {"width": 6, "height": 6}), ("ninetka", {})):
+        table = table_of("me", "random", keep=True, game=game, options=options)
+        play_on(table, 100, np.random.default_rng(0))
+        if table.is_settling:
+            table.propose(table.adapter.settle(table.game))
+            table.accept(ANN)
+        assert table.is_over
+        store.save(table)
+    tallies, left_out = read_tallies(tmp_path / "deep" / "table.sqlite3")
+    assert [(tally.game, tally.agents, tally.games) for tally in tallies] == [
+        ("go", "random", 1), ("kropki", "random", 1), ("ninetka", "random", 1)
+    ]  # fmt: skip
+    assert left_out == 0
+    assert [len(tallies_table(tallies, game).columns) for game in ("go", "kropki", "ninetka")] == [2, 2, 4]

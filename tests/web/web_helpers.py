@@ -58,6 +58,11 @@ def running(data: Path) -> Iterator[Server]:
         server.stop()
 
 
+def action_of(hit: Any) -> int:
+    """Return the action of what can be clicked."""
+    return int(hit if isinstance(hit, int) else hit[1])
+
+
 class Client:
     """Someone with a browser: says something and hears the answer; everything else is kept in `heard`."""
 
@@ -81,7 +86,9 @@ class Client:
     def hear(self, timeout: float = WAIT) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(self.socket.recv(timeout=timeout))
         self.heard.append(message)
-        if message["type"] == "state":
+        if message["type"] == "state":  # it holds the moves from number `from` on
+            known = [] if "start" in message else self.state["moves"]
+            message["moves"] = known[: message["from"]] + message["moves"]
             self.state = message
         return message
 
@@ -118,13 +125,19 @@ class Client:
             if message["type"] in ("done", "refused") and message["id"] == number:
                 return str(message.get("reason", ""))
 
-    def create(self, *seats: str, **options: object) -> dict[str, Any]:
-        assert self.ask("create", seats=list(seats), **options) == ""
+    def create(self, *seats: str, game: str = "ninetka", name: str = "", **options: object) -> dict[str, Any]:
+        assert self.ask("create", seats=list(seats), game=game, name=name, options=options) == ""
         return self.until("state")
+
+    @property
+    def legal(self) -> list[int]:
+        """What may be played: on the board, then beside it."""
+        state = self.state
+        return [action_of(hit) for hit in state["hits"]] + [button["action"] for button in state["buttons"]]
 
     def play(self, action: int | None = None) -> None:
         """Play an action, or the first legal one, and wait until it is shown."""
         ply = len(self.state["moves"])
-        assert self.ask("play", ply=ply, action=self.state["legal"][0][0] if action is None else action) == ""
+        assert self.ask("play", ply=ply, action=self.legal[0] if action is None else action) == ""
         while len(self.state["moves"]) <= ply:
             self.hear()

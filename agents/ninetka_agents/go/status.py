@@ -77,9 +77,14 @@ def without(game: Game, dead: list[list[int]]) -> Game:
 
 def agreed_result(game: Game, seed: int = 0) -> str:
     """Return the result of a position, such as `B+2`, as if both had passed and its dead stones were taken off."""
-    cleared = without(game, find_statuses(game, seed).dead)
+    return settled(game, find_statuses(game, seed).dead).result()
+
+
+def settled(game: Game, dead: list[list[int]]) -> Game:
+    """Return the position with chains taken from the board, and over: its scores and winner are those agreed on."""
+    cleared = without(game, dead)
     cleared.records["plies"][0], cleared.records["passes"][0] = 2, 2
-    return cleared.result()
+    return cleared
 
 
 def _seat_at(game: Game, point: int) -> int:

@@ -1,8 +1,9 @@
 """Go in the Smart Game Format: records of games, and positions, as other programs write and read them.
 
 Options that SGF has no name for stand in a property of our own, `NK[ko=positional scoring=document max=100 planes=..]`.
-Games of other programs need not follow our rules to the end: where theirs is not over here, it is read as unfinished,
-and what their file says of the result is kept as the tag `told`.
+Games of other programs need not follow our rules to the end: where theirs is not over here, it is read as unfinished.
+What a file says of the result is kept as the tag `told` if our rules say otherwise, and written again: people agree on
+dead stones.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ninetka_env.core.game import Event
-from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.sgf import Node, new_root, read_tags, value_of
@@ -74,7 +74,7 @@ def write(record: GameRecord) -> list[Node]:
         raise ValueError(f"SGF holds boards of {SMALLEST} to {LARGEST}, not size {start.size}: give another name")
     root = new_root(GO, record)
     root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"], "RE": [final.result()], **_rules(record.variant)}
-    if record.winner == UNFINISHED and _is_result(told := record.tags.get("told", "")):
+    if _is_result(told := record.tags.get("told", "")):  # as people agreed, who took dead stones off
         root["RE"] = [told]
     root |= _setup(start)
     game, nodes = start, [root]

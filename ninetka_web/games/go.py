@@ -1,0 +1,205 @@
+"""Go at the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.go.status import find_statuses, owner_shares, settled
+from ninetka_agents.search import rave, uct
+from ninetka_env.core.game import Game as AnyGame
+from ninetka_env.games.go.game import Game
+from ninetka_env.games.go.geometry import star_points
+from ninetka_env.games.go.text import SEATS
+from ninetka_web.adapter import RANDOM, Adapter, Choices, Json, Number, Player
+
+KO = 3
+"""The cell of a point that the ko rule forbids now."""
+PLAYOUTS = 200
+"""Of the score estimate."""
+SIZES = (5, 7, 9, 13, 19)
+
+
+def as_go(game: AnyGame) -> Game:
+    """Return the same game, known to be one of Go."""
+    assert isinstance(game, Game)
+    return game
+
+
+class Go(Adapter):
+    """Two passes end the game; then people agree on the dead stones."""
+
+    name = "go"
+    slogan = "Surround more than the other"
+    steps = (
+        ("Place.", "Black begins. One stone a turn, on a crossing, and there it stays."),
+        ("Capture.", "Stones without a free crossing next to them are taken off the board."),
+        ("Surround.", "When both pass, the dead stones are agreed on. Who holds more of the board wins."),
+    )
+    rules = (
+        ("A turn.", "Put one stone of your colour on a free crossing, or pass. Black begins; with handicap stones on "
+         "the board White does."),
+        ("Capture.", "Stones of one colour that are joined along the lines are a chain. A chain without a free "
+         "crossing next to it is taken off. You may not take your own last free crossing unless that captures."),
+        ("Ko.", "A stone that has just captured a single stone may not be taken back at once: a square marks the "
+         "crossing. With superko, no board of before may come again."),
+        ("The end.", "Two passes in a row. The page proposes which stones are dead, from games played on at random; "
+         "both agree, or play goes on and the passes are taken back. Your stones and the empty crossings that only you "
+         "surround count; White gets komi for moving second."),
+    )  # fmt: skip
+    form = (
+        Choices("Board", tuple(({"size": size, **({} if size == 9 else {"handicap": 0})}, f"{size} x {size}")
+                               for size in SIZES)),
+        Choices("Handicap", (({"handicap": 0}, "none"), *(({"handicap": n, "size": 9}, f"{n}") for n in (2, 3, 4, 5)))),
+        Number("Komi", "komi", -81, 81, 0.5, hidden=False),
+        Choices("Ko", (({"ko": "simple"}, "simple"), ({"ko": "positional"}, "positional superko"),
+                       ({"ko": "situational"}, "situational superko")), hidden=True),
+        Choices("Counted are", (({"scoring": "area"}, "stones and territory"),
+                                ({"scoring": "territory"}, "territory and captures"),
+                                ({"scoring": "document"}, "all three")), hidden=True),
+    )  # fmt: skip
+    players = (
+        RANDOM,
+        Player("mcts", "Tree search", ((50, "50 playouts: easy"), (400, "400 playouts"), (2000, "2,000 playouts"),
+                                       (10000, "10,000 playouts: hard"), (20000, "20,000 playouts: hardest")),
+               "simulations", 20_000, 400, "rave,playouts=heavy"),
+    )  # fmt: skip
+    opponent = "mcts:simulations=400"
+    settles = True
+    score_word = "stones taken"
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (500, 4_000, 20_000), "net": (16, 64, 256)}
+    share_simulations = 250
+
+    def kind(self, options: Json) -> str:
+        """Return one for each size, with superko or without."""
+        superko = options.get("ko", "simple") != "simple"
+        return f"go:size={options.get('size', 9)}" + ",ko=positional" * superko
+
+    def kind_in(self, text: str) -> str:
+        """Look for the size, and a rule of ko, where records, files and positions tell them."""
+        size = re.search(r"SZ\s*\[\s*([0-9]+)|^size: ([0-9]+)|^\s*go([0-9]+) ", text, re.MULTILINE)
+        superko = re.search(r"NK\[[^\]]*ko=(?!simple)|^ko: (?!simple)|rules=(?!simple)", text, re.MULTILINE)
+        told = int(next(filter(None, size.groups())) if size else "19" if text.lstrip().startswith("(") else "9")
+        return self.kind({"size": min(max(told, 2), 19), "ko": "positional" if superko else "simple"})
+
+    def rehearse(self, game: AnyGame) -> None:
+        """Also leave a turn out, and set up a position, as files of other programs do."""
+        super().rehearse(game)
+        game = as_go(game)
+        Game.from_board(game.board, ko=game.ko).hand_turn(1)
+
+    def config(self, game: AnyGame) -> Json:
+        """Return size and star points."""
+        return {"size": as_go(game).size, "stars": list(star_points(as_go(game).size))}
+
+    # What is drawn
+
+    def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
+        """Return the points, rank 1 first: 0 empty, seat + 1 a stone, `KO`."""
+        cells = as_go(game).board.ravel().copy()
+        cells[as_go(game).ko_points()] = KO
+        return cells
+
+    def scores(self, game: AnyGame) -> list[float]:
+        """Return the stones that each seat took."""
+        taken: list[float] = as_go(game).captured().tolist()
+        return taken
+
+    def cell_of(self, game: AnyGame, action: int) -> int | None:
+        """Return the point."""
+        return action if action < as_go(game).size ** 2 else None
+
+    def says(self, game: AnyGame, action: int, after: AnyGame) -> str:
+        """Say a move, and what it took."""
+        if self.cell_of(game, action) is None:
+            return "passes" if action == as_go(game).size ** 2 else "gives up"
+        taken = int((as_go(after).captured() - as_go(game).captured()).sum())
+        told = f", taking {taken} {'stone' if taken == 1 else 'stones'}" if taken else ""
+        return f"plays {game.action_name(action)}{told}"
+
+    # What can be done
+
+    def buttons(self, game: AnyGame) -> list[Json]:
+        """Return the pass."""
+        return [] if game.is_over else [{"action": as_go(game).size ** 2, "label": "Pass", "key": "P"}]
+
+    def verb(self, game: AnyGame) -> str:
+        """Say what a click does."""
+        return "place your stone"
+
+    def prompt(self, game: AnyGame) -> tuple[str, str]:
+        """Say what is to be done."""
+        passed = as_go(game).passes == 1
+        mine = (
+            "The other side passed: pass too, and the game is counted."
+            if passed
+            else "Put a stone on a crossing, or pass."
+        )
+        return mine, f"{SEATS[1 - game.to_move]} passed." if passed else f"{SEATS[game.to_move]} to play."
+
+    def outcome(self, game: AnyGame) -> str:
+        """Tell the scores, and by how much the game was won."""
+        return f"{super().outcome(game)[:-1]} with komi: {_result(as_go(game).result())}."
+
+    def may_settle(self, game: AnyGame) -> bool:
+        """Tell whether the game has ended by two passes."""
+        return game.event is None and as_go(game).passes >= 2
+
+    def settle(self, game: AnyGame) -> Json:
+        """Propose which stones are dead, and count without them."""
+        game = as_go(game)
+        dead = find_statuses(game).dead
+        final = settled(game, dead)
+        stones = sum(map(len, dead))
+        scores = final.scores().tolist()
+        told = f"{stones} dead {'stone' if stones == 1 else 'stones'}" if stones else "no dead stones"
+        owners = np.where(final.board > 0, 0, final.owners() + 1).ravel()
+        return {
+            "dead": sorted(point for chain in dead for point in chain),
+            "owners": owners.tolist(),
+            "scores": scores,
+            "winner": final.winner(),
+            "result": final.result(),
+            "say": f"With {told}: Black {scores[0]:g}, White {scores[1]:g} with komi: {_result(final.result())}.",
+        }
+
+    # Analysis
+
+    def search(self, game: AnyGame, simulations: int) -> uct.SearchResult:
+        """Search by RAVE with playouts that know some Go."""
+        return rave.search(game, simulations, np.random.default_rng(0), heavy=True)
+
+    def insight(self, game: AnyGame) -> Json:
+        """Return whose the points are in the end, as games played on at random see it, and the score of that."""
+        game = as_go(game)
+        shares = owner_shares(game, 0, PLAYOUTS)
+        owned = shares[0] - shares[1]
+        black, white = int((owned > 0).sum()), int((owned < 0).sum())
+        lead = black - white - game.komi
+        return {
+            "title": "Score estimate",
+            "ownership": np.round(owned, 2).tolist(),
+            "words": f"{_lead(lead)}: Black holds {black} points, White {white} and {game.komi:g} of komi.",
+            "note": f"From {PLAYOUTS} games played on at random; the squares show whose each point is then.",
+        }
+
+
+def _result(result: str) -> str:
+    """Say a result as people do."""
+    if result in ("0", "?"):
+        return "even" if result == "0" else "open"
+    winner = SEATS["BW".index(result[0])]
+    return f"{winner} wins by {result[2:]}" if result[2:3].isdigit() else f"{winner} wins"
+
+
+def _lead(lead: float) -> str:
+    if lead == 0:
+        return "Even"
+    return f"{SEATS[lead < 0]} is about {abs(lead):g} ahead"
+
+
+ADAPTER = Go()

@@ -1,0 +1,163 @@
+"""Kropki at the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.search import rave, uct
+from ninetka_env.core.game import Game as AnyGame
+from ninetka_env.games.kropki.describe import find_enclosures
+from ninetka_env.games.kropki.game import Game
+from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
+from ninetka_env.games.kropki.rules import SIDES
+from ninetka_env.games.kropki.text import SEATS
+from ninetka_web.adapter import RANDOM, Adapter, Choices, Json, Number, Player
+
+
+def as_kropki(game: AnyGame) -> Game:
+    """Return the same game, known to be one of Kropki."""
+    assert isinstance(game, Game)
+    return game
+
+
+class Kropki(Adapter):
+    """A seat moves several times in a row: it places a point, then it may draw."""
+
+    name = "kropki"
+    slogan = "Points on squared paper"
+    steps = (
+        ("Put a point", "on any free crossing of the paper, in turn."),
+        (
+            "Enclose.",
+            "Your points side by side or corner to corner make a chain. Close it round points of the other side.",
+        ),
+        ("Draw the line.", "Whoever has more of the other's points in drawn regions when the paper is full wins."),
+    )
+    rules = (
+        ("A turn.", "Put a point on a free crossing. Black, with dark ink and filled points, begins; White has red ink "
+         "and open points."),
+        ("Enclosing.", "A closed chain of your points, each next to the last also corner to corner, encloses what is "
+         "inside. The edge of the paper closes nothing."),
+        ("Drawing.", "After your point you may draw every chain that has points of the other side inside: click on an "
+         "enclosed crossing, or end your turn. What is inside is yours then, out of play, and counts a point for each "
+         "point of the other side. If the rules draw at once, all this happens by itself."),
+        ("The end.", "When no crossing is free, all that can be drawn is drawn. More points win; equal ones are a "
+         "draw. A region that is enclosed itself gives back what it held."),
+    )  # fmt: skip
+    form = (
+        Choices("Paper", tuple(({"width": w, "height": h}, f"{w} x {h}")
+                               for w, h in ((6, 6), (10, 10), (15, 15), (20, 20), (39, 32)))),
+        Choices("Regions are drawn", (({"territory": "declared"}, "by the players"),
+                                      ({"territory": "immediate"}, "at once"))),
+        Choices("The paper begins", (({"start": "empty"}, "empty"), ({"start": "cross"}, "with a cross"))),
+        Number("Columns", "width", LEAST_SIDE, MOST_WIDTH),
+        Number("Rows", "height", LEAST_SIDE, MOST_HEIGHT),
+    )  # fmt: skip
+    players = (
+        RANDOM,
+        Player("greedy", "Greedy", ((0, "takes what it can"),)),
+        Player("mcts", "Tree search", ((50, "50 playouts: easy"), (400, "400 playouts"), (2000, "2,000 playouts"),
+                                       (10000, "10,000 playouts: hard"), (20000, "20,000 playouts: hardest")),
+               "simulations", 20_000, 400, "rave"),
+    )  # fmt: skip
+    opponent = "mcts:simulations=400"
+    rehearsal = ({}, "A2 B2 B1 D1 C2 E1 B3 *B2")
+    score_word = "points enclosed"
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (500, 4_000, 20_000), "net": (16, 64, 256)}
+    share_simulations = 250
+
+    def options_of(self, game: AnyGame) -> Json:
+        """Return the options of a position."""
+        return super().options_of(game) | {"start": as_kropki(game).start_option}
+
+    def kind(self, options: Json) -> str:
+        """Return the largest board of the record type."""
+        width, height = options.get("width", 10), options.get("height", 10)
+        side = next(sides for sides in SIDES if width <= sides[0] and height <= sides[1])
+        return f"kropki:width={side[0]},height={side[1]}"
+
+    def kind_in(self, text: str) -> str:
+        """Look for the sides where records, files and positions tell them."""
+        sides = re.search(r"SZ\s*\[\s*([0-9]+)(?:\s*:\s*([0-9]+))?", text)
+        told = dict(re.findall(r"\b(width|height)[=:] ?([0-9]+)", text))
+        width = int(sides[1] if sides else told.get("width", "10"))
+        height = int((sides[2] or sides[1]) if sides else told.get("height", "10"))
+        return self.kind({"width": min(width, MOST_WIDTH), "height": min(height, MOST_HEIGHT)})
+
+    def config(self, game: AnyGame) -> Json:
+        """Return the sides."""
+        return {"width": as_kropki(game).width, "height": as_kropki(game).height}
+
+    # What is drawn
+
+    def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
+        """Return the nodes, row by row from the top: point + 4 * region, each 0 nobody's or seat + 1."""
+        game = as_kropki(game)
+        cells: npt.NDArray[np.integer[Any]] = (game.board + 4 * game.region).ravel()
+        return cells
+
+    def cell_of(self, game: AnyGame, action: int) -> int | None:
+        """Return the node of a point, or of the core that is drawn."""
+        nodes = as_kropki(game).width * as_kropki(game).height
+        return action % nodes if action < 2 * nodes else None
+
+    def move_name(self, game: AnyGame, action: int) -> str:
+        """Name a move: `C4`, `○C4` for a drawing, `end`."""
+        return game.action_name(action).replace("*", "○")
+
+    def says(self, game: AnyGame, action: int, after: AnyGame) -> str:
+        """Say a move, and what it took."""
+        name, gained = game.action_name(action), int((after.scores() - game.scores())[game.to_move])
+        took = f" and takes {gained} {'point' if gained == 1 else 'points'}" if gained else ""
+        if self.cell_of(game, action) is None:
+            return f"ends the turn{took}"
+        return f"draws round {name[1:]}{took}" if name.startswith("*") else f"puts a point on {name}{took}"
+
+    # What can be done
+
+    def hits(self, game: AnyGame) -> list[Any]:
+        """Return the free nodes, or every node of what may be drawn."""
+        game = as_kropki(game)
+        if not game.drawing:
+            return super().hits(game)
+        drawable = game.drawable().ravel()
+        return [[int(node), int(drawable[node])] for node in np.flatnonzero(drawable >= 0)]
+
+    def buttons(self, game: AnyGame) -> list[Json]:
+        """Return the end of the turn."""
+        game = as_kropki(game)
+        if not game.drawing or game.is_over:
+            return []
+        return [{"action": 2 * game.width * game.height, "label": "End the turn", "key": "E"}]
+
+    def previews(self, game: AnyGame) -> Mapping[int, list[int]]:
+        """Return what a point on each node would enclose."""
+        return find_enclosures(as_kropki(game))
+
+    def verb(self, game: AnyGame) -> str:
+        """Say what a click does."""
+        return "draw the region" if as_kropki(game).drawing else "put your point"
+
+    def prompt(self, game: AnyGame) -> tuple[str, str]:
+        """Say what is to be done."""
+        colour = SEATS[game.to_move].capitalize()
+        if as_kropki(game).drawing:
+            return "Click on what you enclose to draw it, or end your turn.", f"{colour} may draw."
+        return "Put a point on a free crossing.", f"{colour} to place a point."
+
+    # Analysis
+
+    def search(self, game: AnyGame, simulations: int) -> uct.SearchResult:
+        """Search by RAVE."""
+        return rave.search(game, simulations, np.random.default_rng(0))
+
+    def warm_up_analysis(self, game: AnyGame) -> None:
+        """There is nothing but the search."""
+
+
+ADAPTER = Kropki()

@@ -1,0 +1,249 @@
+"""9tka at the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.ninetka import maxn
+from ninetka_agents.ninetka.solver.solver import Budget, Solution, is_solvable, solve
+from ninetka_env.core.game import Game as AnyGame
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.registry import Variant
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import EDGE, NEUTRAL_STONE, NUM_SLOTS, PASS, square_name
+from ninetka_env.games.ninetka.rules import Phase
+from ninetka_web.adapter import NET, RANDOM, Adapter, Choices, Json, Player, told_winner
+
+BLOCKED = 8
+"""Added to the code of an edge stone that can never slide."""
+EXACT_SECONDS = 2.0
+"""Of the exact solver for one position; what it does not know by then stays unknown."""
+
+
+def as_9tka(game: AnyGame) -> Game:
+    """Return the same game, known to be one of 9tka."""
+    assert isinstance(game, Game)
+    return game
+
+
+class Ninetka(Adapter):
+    """Two to four seats; three stages; perfect play is known late in games of two."""
+
+    name = "ninetka"
+    slogan = "Nine sections, one slide at a time"
+    steps = (
+        ("Set the obstacles.", "One neutral stone in every section."),
+        ("Line up.", "Your stones go on the edge of the board."),
+        ("Slide in.", "A stone runs until something stops it. Whoever has most stones in a section owns it; most "
+         "sections win."),
+    )  # fmt: skip
+    rules = (
+        ("Neutral stones.", "In turn, everybody puts neutral stones, the dark ones, on the board: one in each of the "
+         "nine sections, none next to the edge."),
+        ("Own stones.", "In turn, everybody puts their stones on the edge until it is full."),
+        ("Slides.", "In turn, everybody slides one of their stones from the edge straight in. It runs until another "
+         "stone or the far edge stops it, and stays there. A stone with something right before it is blocked for good. "
+         "Who cannot slide is passed over."),
+        ("The end.", "A section belongs to whoever has strictly most stones in it. When nobody can slide, most "
+         "sections win; of those who are equal, the last in the order of play wins."),
+    )  # fmt: skip
+    seats = (2, 3, 4)
+    form = (
+        Choices("Neutral stones", (({"neutral_placement": "players"}, "placed in turn"),
+                                   ({"neutral_placement": "random"}, "at random"))),
+        Choices("Each phase is opened by", (({"turn_order": "restart"}, "the first seat"),
+                                            ({"turn_order": "continue"}, "whoever is next")), hidden=True),
+    )  # fmt: skip
+    players = (
+        RANDOM,
+        Player("maxn", "MaxN (the classic)", ((0, "as in the paper"), (1, "1 ply: easy"), (3, "3 plies"),
+                                              (5, "5 plies"), (7, "7 plies")), "depth", 7),
+        Player("mcts", "Tree search", ((100, "100 playouts: easy"), (1000, "1,000 playouts"), (5000, "5,000 playouts"),
+                                       (20000, "20,000 playouts: hard"), (50000, "50,000 playouts: hardest")),
+               "simulations", 50_000, 1000),
+        NET,
+    )  # fmt: skip
+    opponent = "maxn"
+    stand_in = "maxn"
+    stages: ClassVar[Mapping[str, str]] = {"neutral": "Neutral stones", "placement": "Placement", "movement": "Slides"}
+    rehearsal = ({"neutral_placement": "random"}, "")
+    score_word = "sections owned"
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (2_000, 20_000, 100_000), "net": (16, 64, 256)}
+    share_simulations = 4_000  # half a per cent of the game's time, two of chance
+
+    def variant(self, options: Json, seats: int) -> Variant:
+        """Return the game for so many."""
+        return super().variant(options, seats).replaced(num_players=seats)
+
+    # What is drawn: the squares, then the owners of the sections
+
+    def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
+        """Return (130,): 121 squares, 0 empty, seat + 1 or 5 a stone, + 8 blocked; 9 sections, 0 nobody's, seat + 1."""
+        game = as_9tka(game)
+        board = game.board.ravel().astype(np.int64)
+        if game.phase == Phase.MOVEMENT:
+            board[EDGE & (board > 0) & ~game.movable().ravel()] += BLOCKED
+        return np.concatenate([board, game.section_owners() + 1])
+
+    def notes(self, game: AnyGame) -> list[str]:
+        """Say how many stones each seat has still to place, or can slide."""
+        game = as_9tka(game)
+        if game.phase == Phase.NEUTRAL or game.is_over:
+            return [""] * game.num_players
+        edge = game.board.ravel() * EDGE
+        if game.phase == Phase.PLACEMENT:
+            return [f"{self._to_place(game, seat)} to place" for seat in range(game.num_players)]
+        can = [int(((edge == seat + 1) & game.movable().ravel()).sum()) for seat in range(game.num_players)]
+        return [f"{count} can slide" if count else "cannot slide" for count in can]
+
+    def _to_place(self, game: Game, seat: int) -> int:
+        return NUM_SLOTS // game.num_players - int((game.board.ravel()[EDGE] == seat + 1).sum())
+
+    def cell_of(self, game: AnyGame, action: int) -> int | None:
+        """Return the square that is touched."""
+        return None if action == PASS else action
+
+    def landing(self, game: AnyGame, action: int) -> int | None:
+        """Return the square where a slide ends."""
+        game = as_9tka(game)
+        return None if game.phase != Phase.MOVEMENT or action == PASS else game.landing(action)
+
+    def move_name(self, game: AnyGame, action: int) -> str:
+        """Name a move: `C9`, or `A5-D5` for a slide."""
+        landing = self.landing(game, action)
+        return (
+            game.action_name(action) if landing is None else f"{square_name(action)}\N{EN DASH}{square_name(landing)}"
+        )
+
+    def says(self, game: AnyGame, action: int, after: AnyGame) -> str:
+        """Say a move: from where to where."""
+        game, landing = as_9tka(game), self.landing(game, action)
+        if action == PASS:
+            return "passes"
+        if landing is not None:
+            return f"slides {square_name(action)} to {square_name(landing)}"
+        return f"puts a {'neutral ' if game.phase == Phase.NEUTRAL else ''}stone on {square_name(action)}"
+
+    # What can be done
+
+    def hits(self, game: AnyGame) -> list[Any]:
+        """Return the squares, each with where a slide from there ends."""
+        actions = [action for action in game.legal_actions().tolist() if action != PASS]
+        if as_9tka(game).phase != Phase.MOVEMENT:
+            return actions
+        return [[action, action, self.landing(game, action)] for action in actions]
+
+    def buttons(self, game: AnyGame) -> list[Json]:
+        """Return the pass, where the players must pass themselves."""
+        return [{"action": PASS, "label": "Pass", "key": "P"}] if game.legal_mask()[PASS] else []
+
+    def ghost(self, game: AnyGame) -> int:
+        """Return the code of a neutral stone, or of one of the seat."""
+        return NEUTRAL_STONE if as_9tka(game).phase == Phase.NEUTRAL else game.to_move + 1
+
+    def verb(self, game: AnyGame) -> str:
+        """Say what a click does."""
+        return ("place a neutral stone", "place your stone", "slide")[as_9tka(game).phase]
+
+    def prompt(self, game: AnyGame) -> tuple[str, str]:
+        """Say what is to be done in the phase."""
+        game = as_9tka(game)
+        if game.phase == Phase.NEUTRAL:
+            return (
+                "Put a neutral stone on a marked square: one in each section.",
+                "Neutral stones are being placed, one in each section.",
+            )
+        if game.phase == Phase.PLACEMENT:
+            left = self._to_place(game, game.to_move)
+            return f"Put one of your stones on the edge; {left} to go.", f"{left} stones to go."
+        can = self.notes(game)[game.to_move].removesuffix(" can slide")
+        return (
+            "Slide a stone with an arrow: it runs until something stops it, and stays there.",
+            f"{can} {'stone' if can == '1' else 'stones'} can slide.",
+        )
+
+    def why_not(self, game: AnyGame, action: int) -> str:
+        """Say what squares are for in the phase."""
+        phase = as_9tka(game).phase
+        if phase == Phase.NEUTRAL:
+            return "a neutral stone goes into a section that has none yet, and not next to the edge"
+        if phase == Phase.PLACEMENT:
+            return "your stones go on free squares of the edge"
+        return "no stone of yours that can slide stands there"
+
+    def outcome(self, game: AnyGame) -> str:
+        """Tell the scores, and the rule that parts those who are equal."""
+        scores = game.scores().tolist()
+        tied = scores.count(scores[game.winner()]) > 1
+        return super().outcome(game) + " Among equals the last in the order of play wins." * tied
+
+    # Analysis
+
+    def insight(self, game: AnyGame) -> Json:
+        """Return what MaxN makes of a position: its count by seat and, in the movement phase, its line."""
+        view = maxn_view(as_9tka(game))
+        rows = [["now", view["now"]], *([["after its line", view["values"]]] if view["values"] else [])]
+        more = "; the line is the play that it expects." if view["line"] else "."
+        return {"title": "MaxN's view", "rows": rows, "line": view["line"],
+                "note": f"Its count of sections, stones and blocked stones, higher is better{more}"}  # fmt: skip
+
+    def solvable(self, game: AnyGame) -> bool:
+        """Tell whether it is a movement phase of two."""
+        return is_solvable(as_9tka(game))
+
+    def exact_winner(self, game: AnyGame) -> int:
+        """Return the winner under perfect play, `UNFINISHED` if it is not known."""
+        return _known(_solve(as_9tka(game), moves=False)) if self.solvable(game) else UNFINISHED
+
+    def exact_moves(self, game: AnyGame) -> Json:
+        """Return the winner under perfect play and which actions win and lose."""
+        found = _solve(as_9tka(game), moves=True)
+        values = {action: int(found.moves[action]) for action in game.legal_actions().tolist()}
+        return {
+            "winner": told_winner(_known(found)),
+            "won": [action for action, value in values.items() if value > 0],
+            "lost": [action for action, value in values.items() if value < 0],
+        }
+
+    def warm_up_analysis(self, game: AnyGame) -> None:
+        """Look at a position of the movement phase, which is what needs compiled code."""
+        game, rng = Game.new(2, neutral_placement="random", seed=0), np.random.default_rng(0)
+        while game.ply < 70 and not game.is_over:
+            game.play(int(rng.choice(game.legal_actions())))
+        maxn_view(game)
+        self.exact_winner(game)
+
+
+def maxn_view(game: Game, depth: int | None = None) -> Json:
+    """Return MaxN's evaluation of a position by seat and, in the movement phase, its line with the values there.
+
+    The line is what the search of n + 3 plies expects: after each slide the rest of the depth is searched again, which
+    finds the same values.
+    """
+    view: Json = {"now": maxn.evaluate(game).tolist(), "line": [], "values": []}
+    if game.phase != Phase.MOVEMENT or game.is_over:
+        return view
+    game, left = game.copy(), depth or game.num_players + maxn.EXTRA_DEPTH
+    while left and not game.is_over:
+        action, values = maxn.search(game, left)
+        view["values"] = view["values"] or values.tolist()
+        view["line"].append([game.to_move, game.action_name(action)])
+        game.play(action)
+        left -= game.auto_pass or action != PASS
+    return view
+
+
+def _solve(game: Game, *, moves: bool) -> Solution:
+    return solve(game, Budget(seconds=EXACT_SECONDS, memory_mb=128), moves=moves)
+
+
+def _known(found: Solution) -> int:
+    """Return the winner that was found; the solver's games have no draws."""
+    return found.winner if found.winner >= 0 else UNFINISHED
+
+
+ADAPTER = Ninetka()

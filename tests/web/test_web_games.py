@@ -1,0 +1,355 @@
+"""Each game at the table: what is drawn, what a click means, how games end and are told, whom the form offers."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from copy import deepcopy
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+
+from go.reference import ReferenceGame as ReferenceGo
+from kropki.reference import ReferenceGame as ReferenceKropki
+from test_tables import ANN, BOB
+from web_helpers import action_of
+
+from ninetka_env.api.record_files import read_records
+from ninetka_env.api.records import format_record
+from ninetka_env.core.registry import known_games, load_variant
+from ninetka_env.core.sgf import read_sgf
+from ninetka_env.games.go.game import Game as Go
+from ninetka_env.games.kropki.describe import find_enclosures
+from ninetka_env.games.kropki.game import Game as Kropki
+from ninetka_web import adapter
+from ninetka_web.adapter import adapter_in, adapter_of, games_at_tables, kind_of
+from ninetka_web.players import choose
+from ninetka_web.protocol import Create, RefusedError, read_message
+from ninetka_web.tables import Table
+
+GAMES = {"ninetka": {}, "go": {"size": 5}, "kropki": {"width": 6, "height": 6}}
+
+
+def table_of(game: str, *seats: str, **options: object) -> Table:
+    seats = seats or ("me", "me")
+    return Table.create(Create(type="create", game=game, seats=list(seats), options={**GAMES[game], **options}), ANN)
+
+
+def play(table: Table, *names: str) -> None:
+    for name in names:
+        seat = table.seats[table.game.to_move]
+        table.play(seat.holder, len(table.actions), table.game.action_index(name))
+
+
+def play_randomly(table: Table, seed: int, plies: int = 1000) -> None:
+    rng = random.Random(seed)
+    for _ in range(plies):
+        if not table.is_running:
+            return
+        hits = [action_of(hit) for hit in table.view()["hits"]]
+        table.play(ANN, len(table.actions), rng.choice(hits or table.game.legal_actions().tolist()))
+
+
+def cells_of(table: Table) -> list[int]:
+    """Return what a browser draws after the last move."""
+    cells = list(table.start["cells"])
+    for move in table.moves:
+        for cell, code in move["cells"]:
+            cells[cell] = code
+    return cells
+
+
+def test_every_game_has_a_place_at_the_table() -> None:
+    assert set(games_at_tables()) == set(known_games())
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_changes_add_up_to_the_position(game: str, seed: int) -> None:
+    table = table_of(game)
+    play_randomly(table, seed)
+    assert cells_of(table) == table.adapter.cells(table.game).tolist()
+    assert len(table.moves) == len(table.actions) == len(table.told_moves)
+    assert json.loads(table.told_moves[-1]) == table.moves[-1]
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_clicks_and_buttons_are_the_legal_actions(game: str) -> None:
+    table, rng = table_of(game), random.Random(5)
+    while table.is_running:
+        view = table.view()
+        told = {action_of(hit) for hit in view["hits"]} | {button["action"] for button in view["buttons"]}
+        assert told == set(table.game.legal_actions().tolist())
+        table.play(ANN, len(table.actions), rng.choice(sorted(told)))
+    assert table.view()["hits"] == table.view()["buttons"] == []
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_the_journal_brings_every_game_back(game: str) -> None:
+    table = table_of(game)
+    for seed in range(4):
+        play_randomly(table, seed, 11)
+        again = Table.from_json(table.to_json())
+        assert (again.view(), again.moves, again.to_json()) == (table.view(), table.moves, table.to_json())
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_positions_are_told_and_played_on_from(game: str) -> None:
+    table = table_of(game)
+    play_randomly(table, 1, 9)
+    text = str(table.position(7))
+    assert adapter_in(text).name == game
+    assert adapter_in(text).kind_in(text) == table.setup.kind
+    twin = Table.create(Create(type="create", game=game, seats=["me", "me"], position=text), ANN)
+    assert (twin.game, twin.setup.kind) == (table.position(7), table.setup.kind)
+    again = Table.from_json(twin.to_json())
+    assert again.game == twin.game
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_records_go_out_and_come_back_in_every_form(game: str) -> None:
+    table = table_of(game)
+    play_randomly(table, 2)
+    if table.is_settling:
+        table.propose(table.adapter.settle(table.game))
+        table.accept(ANN)
+    texts = [format_record(table.record())] + ([table.sgf()] if game != "ninetka" else [])
+    for text in texts:
+        assert adapter_in(text).kind_in(text) == table.setup.kind
+        records = list(read_sgf(text.encode()) if text.startswith("(") else read_records(io.StringIO(text)))
+        shown = Table.of_record(*records)
+        assert (shown.actions, shown.setup.kind) == (table.actions, table.setup.kind)
+        assert cells_of(shown) == cells_of(table)
+
+
+@pytest.mark.parametrize(
+    ("game", "options"),
+    [
+        ("go", {"size": 19}), ("go", {"ko": "positional"}), ("go", {"handicap": 4, "size": 9}), ("go", {"komi": -3.5}),
+        ("kropki", {"width": 39, "height": 32}), ("kropki", {"start": "cross", "territory": "immediate"}),
+        ("ninetka", {"neutral_placement": "random", "turn_order": "continue"}),
+    ],
+)  # fmt: skip
+def test_a_kind_serves_all_games_of_a_record_type(game: str, options: dict[str, object]) -> None:
+    variant = adapter_of(game).variant(options, 2)
+    assert load_variant(kind_of(variant)).dtype == variant.dtype
+    assert load_variant(adapter_of(game).kind(options)).dtype == variant.dtype
+
+
+@pytest.mark.parametrize(
+    ("game", "options", "reason"),
+    [
+        ("go", {"size": 3}, "not offered"), ("go", {"komi": 99}, "not offered"), ("go", {"komi": 0.3}, "multiple"),
+        ("go", {"planes": "alphazero"}, "unknown option"), ("go", {"allow_resign": True}, "unknown option"),
+        ("go", {"handicap": 2, "size": 13}, "handicap"), ("go", {"ko": "none"}, "not offered"),
+        ("kropki", {"width": 40}, "not offered"), ("kropki", {"width": 6.5}, "integer"),
+        ("kropki", {"width": True}, "not offered"), ("ninetka", {"auto_pass": False}, "unknown option"),
+        ("chess", {}, "no game"),
+    ],
+)  # fmt: skip
+def test_options_are_those_of_the_form(game: str, options: dict[str, object], reason: str) -> None:
+    with pytest.raises(RefusedError, match=reason):
+        read_message(json.dumps({"type": "create", "game": game, "seats": ["me", "me"], "options": options}))
+
+
+@pytest.mark.parametrize("seats", [["me"] * 3, ["me", "maxn"], ["me", "exact"], ["me", "gtp"]])
+def test_seats_are_those_of_the_game(seats: list[str]) -> None:
+    with pytest.raises(RefusedError):
+        read_message(json.dumps({"type": "create", "game": "kropki", "seats": seats}))
+
+
+# Agents
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_every_agent_of_the_form_plays(game: str) -> None:
+    variant = load_variant(game)
+    start = variant.game_class.start(variant)
+    for player in adapter_of(game).agents():
+        assert (start.legal_mask()[choose(player.name if player.name != "mcts" else "mcts:simulations=9", start)]) == 1
+
+
+def test_search_in_other_games_is_rave_whatever_browsers_say() -> None:
+    assert adapter_of("go").spec("mcts:simulations=7") == "mcts:simulations=7,rave,playouts=heavy,threads=1"
+    assert adapter_of("kropki").spec("mcts") == "mcts:simulations=400,rave,threads=1"
+    assert adapter_of("ninetka").spec("mcts") == "mcts:threads=1"
+    for text in ("mcts:simulations=7,rave", "mcts:exact=9", "net:path=x", "mcts:simulations=20001", "exact", "gtp:x"):
+        with pytest.raises(ValueError, match=r"no agent|expected"):
+            adapter_of("kropki").spec(text)
+
+
+def test_a_game_with_a_shipped_network_offers_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [player.name for player in adapter_of("go").agents()] == ["random", "mcts"]
+    monkeypatch.setattr(adapter, "has_torch", lambda: True)
+    monkeypatch.setattr(adapter, "has_network", lambda game: True)
+    monkeypatch.setattr(adapter, "agents_of", lambda game: {"net": "..."})
+    assert [player.name for player in adapter_of("go").agents()] == ["random", "mcts", "net"]
+    assert adapter_of("go").engines() == ["mcts", "net"]
+    assert "net" in [agent["name"] for agent in adapter_of("kropki").told()["agents"]]
+    monkeypatch.setattr(adapter, "has_torch", lambda: False)
+    assert "net" not in [player.name for player in adapter_of("ninetka").agents()]
+
+
+# Go
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_go_shows_what_the_slow_reference_says(seed: int) -> None:
+    table, reference = table_of("go"), ReferenceGo(5)
+    rng = random.Random(seed)
+    while table.is_running:
+        points = [action_of(hit) for hit in table.view()["hits"]]
+        assert [*points, 25] == reference.legal_actions()
+        kos = [point for point, code in enumerate(cells_of(table)) if code == 3]
+        assert kos == sorted(reference.ko_points())
+        action = rng.choice(points or [25])
+        table.play(ANN, len(table.actions), action)
+        reference.play(action)
+        assert [code % 3 for code in cells_of(table)] == np.ravel(reference.board).tolist()
+    assert table.game.captured().tolist() == table.moves[-1]["scores"]
+
+
+def dead_stone_game(*seats: str) -> Table:
+    """A wall on the third file of 5 x 5; behind it, in Black's half, stands a white stone that cannot live."""
+    table = table_of("go", *seats, komi=0.5)
+    table.sit(BOB, 1, "Bob", False) if "open" in seats else None
+    play(table, "C1", "D1", "C2", "D2", "C3", "D3", "C4", "D4", "C5", "D5", "B3", "A1", "pass", "pass")
+    return table
+
+
+def test_people_agree_on_dead_stones() -> None:
+    table = dead_stone_game("me", "open")
+    assert (table.game.is_over, table.is_settling, table.is_over) == (True, True, False)
+    assert table.agent_to_move == ""
+    with pytest.raises(RefusedError, match="nothing to agree"):
+        table.accept(ANN)  # nothing is proposed yet
+    proposal = table.adapter.settle(table.game)
+    assert proposal["dead"] == [0]
+    assert (proposal["scores"], proposal["result"], proposal["winner"]) == ([15.0, 10.5], "B+4.5", 0)
+    table.propose(proposal)
+    for refused in (lambda: table.play(ANN, 14, 3), lambda: table.resign(ANN), lambda: table.accept("c" * 32)):
+        with pytest.raises(RefusedError, match=r"counted|only who plays"):
+            refused()
+    table.accept(ANN)
+    assert not table.is_over
+    again = Table.from_json(table.to_json())
+    assert (again.proposal, again.accepted, again.is_settling) == (proposal, [ANN], True)
+    table.accept(BOB)
+    assert (table.is_over, table.winner, table.view()["outcome"]) == (True, 0, proposal["say"])
+    assert "RE[B+4.5]" in table.sgf()
+    text = format_record(table.record())
+    assert "told: B+4.5" in text
+    again = Table.from_json(table.to_json())
+    assert (again.is_over, again.winner) == (True, 0)
+    assert Table.of_record(*read_records(io.StringIO(text))).view()["told"] == "B+4.5"
+
+
+def test_who_does_not_agree_plays_on() -> None:
+    table = dead_stone_game("me", "open")
+    table.propose(table.adapter.settle(table.game))
+    table.accept(ANN)
+    table.play_on(BOB)
+    assert (len(table.actions), table.is_running, table.proposal, table.accepted) == (12, True, None, [])
+    play(table, "A2", "pass", "B1")  # captures A1 instead
+    assert table.moves[-1]["says"] == "plays B1, taking 1 stone"
+    with pytest.raises(RefusedError, match="nothing to agree"):
+        table.play_on(ANN)
+
+
+def test_agents_alone_need_not_agree() -> None:
+    table = table_of("go", "random", "random")
+    for _ in range(2):
+        table.play_agent(25)
+    assert (table.is_over, table.is_settling) == (True, False)
+
+
+def test_a_game_of_another_program_is_shown_to_where_it_comes() -> None:
+    text = "(;GM[1]SZ[9]AB[cc]AW[gg]KM[6.5]PB[Ann]PW[mcts]RE[W+R];B[ee];B[dd];W[])"  # set up; a turn left out; resigned
+    (record,) = read_sgf(text.encode())
+    table = Table.of_record(record)
+    assert (table.handed, table.event, table.winner) == ([1], ("resigned", 0), 1)
+    assert [code for code in cells_of(table) if code] == [2, 1, 1, 1]
+    assert len(list(table.positions())) == 4
+    assert [seat.agent for seat in table.seats] == ["", ""]
+    again = Table.from_json(table.to_json())
+    assert (again.game, again.moves) == (table.game, table.moves)
+    assert "AB[cc]" in table.sgf()
+    unfinished = Table.of_record(*read_sgf(b"(;GM[1]SZ[5];B[aa])"))
+    assert (unfinished.is_over, unfinished.winner, unfinished.view()["over"]) == (False, -2, False)
+    assert unfinished.view()["hits"] == []
+
+
+def test_the_score_estimate_of_go_knows_a_clear_board() -> None:
+    table = dead_stone_game("me", "me")
+    insight = table.adapter.insight(table.position(12))
+    owned = np.array(insight["ownership"]).reshape(5, 5)
+    assert (owned[:, :3] > 0.5).all()
+    assert (owned[:, 3:] < -0.5).all()
+    assert insight["words"].startswith("Black is about 4.5 ahead")
+
+
+# Kropki
+
+
+def enclosed(game: ReferenceKropki, seat: int) -> set[int]:
+    return {row * game.width + column for core in game.cores(seat) for row, column in core.nodes}
+
+
+@pytest.mark.parametrize("territory", ["declared", "immediate"])
+@pytest.mark.parametrize("seed", range(3))
+def test_previews_are_what_a_point_would_enclose(territory: str, seed: int) -> None:
+    rng = random.Random(seed)
+    game, reference = Kropki.new(7, 6, territory=territory), ReferenceKropki(7, 6, territory)
+    while not game.is_over:
+        if game.ply % 3 == 2 and not game.drawing:
+            expected = {}
+            for node in reference.legal_actions():
+                after, seat = deepcopy(reference), reference.to_move
+                after.play(node)
+                if found := enclosed(after, seat) - enclosed(reference, seat):
+                    expected[node] = sorted(found)
+            assert find_enclosures(game) == expected
+        action = rng.choice(game.legal_actions().tolist())
+        game.play(action)
+        reference.play(action)
+    assert find_enclosures(game) == {}
+
+
+def test_any_node_of_a_core_draws_it() -> None:
+    table = table_of("kropki")
+    play(table, "B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4", "C2")  # a ring round B3 and C3
+    assert table.view()["prompt"][0].startswith("Click on what you enclose")
+    b3, c3 = 19, 20
+    drawing = table.game.action_index("*B3")
+    assert table.view()["hits"] == [[b3, drawing], [c3, drawing]]
+    assert [button["label"] for button in table.view()["buttons"]] == ["End the turn"]
+    with pytest.raises(RefusedError, match="its point is placed"):
+        table.play(ANN, len(table.actions), 0)
+    play(table, "*C3")
+    assert table.moves[-1]["says"] == "draws round B3 and takes 1 point"
+    assert (table.moves[-1]["name"], table.moves[-1]["to"], table.moves[-1]["scores"]) == ("○B3", b3, [1, 0])
+    assert (cells_of(table)[b3], cells_of(table)[c3]) == (2 + 4, 4)
+    assert table.game.to_move == 1
+
+
+def test_a_game_of_kropki_goes_out_with_its_lines() -> None:
+    table = table_of("kropki")
+    play(table, "B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4", "C2", "*B3")
+    text = table.sgf()
+    assert "GM[40]" in text
+    assert "B[ce.bcccddcebeadbc]" in text
+    shown = Table.of_record(*read_sgf(text.encode()))
+    assert (shown.actions, cells_of(shown)) == (table.actions, cells_of(table))
+
+
+def test_a_wrong_chain_is_refused_with_its_move() -> None:
+    with pytest.raises(ValueError, match=r"move 1 \(C4\)"):
+        list(read_sgf(b"(;GM[40]SZ[6]RU[declared];B[cc.aabbccaa])"))
+
+
+def test_go_knows_nothing_of_kropki_at_the_table() -> None:
+    assert isinstance(table_of("go").game, Go)
+    assert adapter_of("go").config(table_of("go").game) == {"size": 5, "stars": [12]}
