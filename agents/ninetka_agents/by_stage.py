@@ -20,6 +20,7 @@ class ByStage:
         """Join agents: one per stage of the game, in order; an agent may stand there several times."""
         self.agents = tuple(agents)
         self.name = " then ".join(dict.fromkeys(agent.name for agent in agents))
+        self.opens_alike = bool(getattr(self.agents[0], "opens_alike", False))
         if any(hasattr(agent, "start") for agent in agents):
             self.start = self._start
 

@@ -95,6 +95,8 @@ class NetAgent:
         """Make the search before a move, if there shall be one."""
         options = (simulations, self.temperature, playouts, exact, seconds, reuse)
         self._search = _make_search(self.network, game, *options)
+        self.opens_alike = self.temperature == 0
+        """See `ninetka_agents.agent.Agent`."""
         if hasattr(self._search, "start"):
             self.start = self._search.start
 

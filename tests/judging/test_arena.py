@@ -30,13 +30,12 @@ from ninetka_train.judging.arena import (
     Clock,
     Results,
     Settings,
-    make_lineups,
-    make_schedule,
     play_games,
     unique_names,
 )
 from ninetka_train.judging.intervals import clustered_interval, wilson
 from ninetka_train.judging.report import as_dict, game_records, headings, print_report, write_json
+from ninetka_train.judging.schedule import make_lineups, make_schedule
 
 RANDOM = make_agent("random")
 
