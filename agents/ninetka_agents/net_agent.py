@@ -97,7 +97,7 @@ class NetAgent:
         self._search = _make_search(self.network, game, *options)
         self.opens_alike = self.temperature == 0
         """See `ninetka_agents.agent.Agent`."""
-        if hasattr(self._search, "start"):
+        if self._search is not None and hasattr(self._search, "start"):
             self.start = self._search.start
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
@@ -155,8 +155,7 @@ def make_searches(
     options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact, seconds=seconds)
     searches: list[GumbelSearch | GuidedSearch] = [GumbelSearch(evaluate, options)] * stages
     if playouts and guided:
-        rest = {"seconds": seconds, "reuse": reuse}
-        tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact, **rest)
+        tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact, seconds=seconds, reuse=reuse)
         searches = [tree if stage in guided else searches[stage] for stage in range(stages)]
     elif reuse:
         raise ValueError("reuse=True: the Gumbel search, which is the only one here, begins each move anew")

@@ -156,7 +156,7 @@ class GuidedSearch:
             part = slice(first, first + at_once)
             trees = make_trees(games[part], streams[part], room)
             self.grow(trees, _Size())
-            _report_all(trees, self._gumbel_scale, GuidedResult(*(array[part] for array in result)))
+            _report_all(trees, self._gumbel_scale, GuidedResult._make(array[part] for array in result))
         return result
 
     def room(self, games: Records, is_kept: bool = False) -> _Size:

@@ -193,7 +193,7 @@ class GumbelSearch:
         at_once = 1 if self.options.seconds else max(1, len(games))
         for first in range(0, len(games), at_once):
             part = slice(first, first + at_once)
-            self._run(games[part], streams[part], SearchResult(*(array[part] for array in result)))
+            self._run(games[part], streams[part], SearchResult._make(array[part] for array in result))
         return result
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ def parse_amounts(budget: str, text: str) -> list[float]:
     return amounts
 
 
-def planned(agents: Sequence[str], amounts: dict[str, Sequence[float]]) -> list[tuple[str, str, float]]:
+def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> list[tuple[str, str, float]]:
     """Return (agent, budget, amount) of every point.
 
     Raises:
@@ -92,7 +92,7 @@ def planned(agents: Sequence[str], amounts: dict[str, Sequence[float]]) -> list[
 def play_curve(
     agents: Sequence[str],
     against: str,
-    amounts: dict[str, Sequence[float]],
+    amounts: Mapping[str, Sequence[float]],
     game: str,
     progress: Callable[[str], None] = lambda what: None,
     **options: Any,

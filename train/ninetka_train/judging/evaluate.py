@@ -312,6 +312,7 @@ def _match_figures(results: Results, pair: Lineup, sums: list[npt.NDArray[Any]])
     own, other = sums
     outcome = np.sign(own - other)
     won, drawn, lost = (int((outcome == sign).sum()) for sign in (1, 0, -1))
-    sums, credit = (float(own.sum()), float(other.sum())), won + drawn / 2
-    share, interval = credit / len(own), wilson(credit, len(own))
-    return MatchFigures(agent, opponent, len(own), won, drawn, lost, *sums, share, interval)
+    credit, matches, scores = won + drawn / 2, len(own), (float(own.sum()), float(other.sum()))
+    return MatchFigures(
+        agent, opponent, matches, won, drawn, lost, *scores, share=credit / matches, interval=wilson(credit, matches)
+    )
