@@ -87,7 +87,7 @@ def test_players_are_told_of_the_opening():
 
 def test_an_opening_ends_no_game():
     """On two by two points a game of passes is soon over."""
-    variant = load_variant("go:size=2")
+    variant = load_variant("go:size=2,komi=1")
     starts = np.concatenate([variant.game_class.start(variant).records] * 200)
     openings = draw_openings(variant, starts, np.arange(1, 201, dtype=np.uint64), 6)
     lengths = (openings >= 0).sum(axis=1)

@@ -15,7 +15,7 @@ from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.intervals import wilson
 from ninetka_train.judging.pool import ratings_page, usual_pool
 
-GO = "go:size=4,komi=0.5"
+GO = "go:komi=0.5,size=4"
 
 
 def run(*arguments):
@@ -54,7 +54,7 @@ def test_an_anchor_is_the_zero_of_ratings_and_of_their_intervals():
 def test_the_page_ranks_all_with_intervals_and_tells_the_command():
     agents = [make_agent(spec, GO) for spec in ("random", "mcts:simulations=30")]
     page = ratings_page(summarise(play_games(agents, game=GO, num_games=20, seed=3), anchor="random"), ["a b", "c"])
-    assert f"ninetka rate 'a b' c --game {GO} --games 20 --seed 3 --anchor random\n" in page
+    assert f"ninetka rate 'a b' c --game {GO} --games 20 --seed 3 --opening-plies 0 --anchor random\n" in page
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == ["mcts:simulations=30", "random"]
     assert all("[" in row for row in rows)
@@ -120,7 +120,10 @@ def test_budgets_are_written_as_options():
         (["curve", "mcts", "--simulations", "1.5"], "simulations='1.5': expected integers above 0, such as 16,64"),
         (["curve", "mcts:seconds=1", "--seconds", "1"], "agent 'mcts:seconds=1': the curve gives it its seconds"),
         (["curve", "random", "--seconds", "1"], "agent 'random:seconds=1': unknown option 'seconds'"),
-        (["evaluate", "random", "--gate", "0.5,0.6"], "gate with 1 agents: expected 2"),
+        (
+            ["evaluate", "random", "--gate", "0.5,0.6"],
+            "gate: expected 2 agents, the one to be judged and its opponent, got 1",
+        ),
         (["evaluate", "random", "random", "--gate", "0.5"], "gate='0.5': expected two shares of games"),
         (["evaluate", "random", "random", "--gate", "0.5,0.6", "--alpha", "2"], "alpha=2.0: expected a chance above 0"),
         (["evaluate", "random", "--opening-plies", "-1"], "opening_plies=-1: expected an integer of at least 0"),

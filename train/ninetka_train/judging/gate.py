@@ -85,7 +85,7 @@ def parse_gate(text: str, alpha: float, beta: float) -> Gate:
 def check_gate(num_agents: int) -> None:
     """Raise `ValueError` unless so many agents can be judged."""
     if num_agents != 2:
-        raise ValueError(f"gate with {num_agents} agents: expected 2, the one to be judged and its opponent")
+        raise ValueError(f"gate: expected 2 agents, the one to be judged and its opponent, got {num_agents}")
 
 
 def stops(gate: Gate) -> Finished:

@@ -32,7 +32,8 @@ def usual_pool(game: str) -> list[str]:
 def ratings_page(evaluation: Evaluation, named: Sequence[str] = ()) -> str:
     """Return the ratings as a page of Markdown, the strongest first; `named` are the agents that were asked for."""
     settings = evaluation.settings
-    asked = {"game": settings.game, "games": settings.num_games, "seed": settings.seed, "anchor": evaluation.anchor}
+    asked = {"game": settings.game, "games": settings.num_games, "seed": settings.seed}
+    asked |= {"opening-plies": settings.opening_plies, "anchor": evaluation.anchor}
     options = [item for key, value in asked.items() if value is not None for item in (f"--{key}", str(value))]
     title = settings.variant.definition.title
     rows = [
