@@ -15,6 +15,21 @@ from ninetka_train.ending import explain, fail, failing
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
     from ninetka_train.judging.arena import Progress, Results, Settings
+    from ninetka_train.judging.evaluate import Evaluation
+
+
+Spec = Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as ninetka:num_players=3.")]
+Players = Annotated[int | None, integer_option("--players", "-n", help="Seats at the table.")]
+Games = Annotated[int, integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")]
+Seed = Annotated[int, integer_option("--seed", help="Decides every game; the same seed gives the same result.")]
+OpeningPlies = Annotated[
+    int | None,
+    integer_option(
+        "--opening-plies",
+        help="Random plies that each rotation begins with; unless told 4 where networks alone play, else 0.",
+    ),
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")]
 
 
 def evaluate(
@@ -24,19 +39,11 @@ def evaluate(
             metavar="AGENT...", help="Who plays, such as: random  maxn  maxn:depth=3  mcts:simulations=2000"
         ),
     ] = None,
-    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as ninetka:num_players=3.")] = "ninetka",
-    players: Annotated[int | None, integer_option("--players", "-n", help="Seats at the table.")] = None,
-    games: Annotated[
-        int, integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")
-    ] = 100,
-    seed: Annotated[int, integer_option("--seed", help="Decides every game; the same seed gives the same result.")] = 0,
-    opening_plies: Annotated[
-        int | None,
-        integer_option(
-            "--opening-plies",
-            help="Random plies that each rotation begins with; unless told 4 where networks alone play, else 0.",
-        ),
-    ] = None,
+    game: Spec = "ninetka",
+    players: Players = None,
+    games: Games = 100,
+    seed: Seed = 0,
+    opening_plies: OpeningPlies = None,
     gate: Annotated[
         str | None,
         typer.Option(
@@ -61,7 +68,7 @@ def evaluate(
         int | None,
         integer_option("--batch", help="Games played at once; 256, with --gate 32. Results do not depend on it."),
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
+    json_file: JsonFile = None,
     games_file: Annotated[
         Path | None, typer.Option("--save-games", metavar="FILE", help="Write all games there, as text.")
     ] = None,
@@ -75,8 +82,7 @@ def evaluate(
     """
     from ninetka_train.judging import evaluate as judging
     from ninetka_train.judging.arena import play_games
-    from ninetka_train.judging.gate import BATCH, FAILED, PASSED, check_gate, parse_gate, stops
-    from ninetka_train.judging.report import print_report, write_json
+    from ninetka_train.judging.gate import BATCH, check_gate, parse_gate, stops
     from ninetka_train.parts import exact_of
 
     own = {"neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
@@ -109,7 +115,14 @@ def evaluate(
         with _progress_bar(_count_games(settings)) as progress:
             results = play_games(chosen, players, games, **options, progress=progress, finished=finished)
         evaluation = judging.summarise(results, tournament=tournament, exact=exact, gate=limits)
-    failures = [saved.failure] if saved and saved.failure else []
+    _tell(evaluation, json_file, [saved.failure] if saved and saved.failure else [])
+
+
+def _tell(evaluation: Evaluation, json_file: Path | None, failures: list[Exception]) -> None:
+    """Print and write what was found; end in an error, or in the verdict of a gate, if there is one."""
+    from ninetka_train.judging.gate import FAILED, PASSED
+    from ninetka_train.judging.report import print_report, write_json
+
     try:
         if json_file:
             write_json(evaluation, json_file)
@@ -134,7 +147,7 @@ def _prepare(
     games: int,
     options: dict[str, Any],
     files: dict[str, Path | None],
-    check: Callable[[Settings], None] = lambda settings: None,
+    check: Callable[[Settings], None],
 ) -> tuple[Settings, list[Agent]]:
     """Check everything that can be wrong before a game is played, and make the agents."""
     from ninetka_agents import make_agent
@@ -213,20 +226,16 @@ def rate(
         list[str] | None,
         typer.Argument(metavar="AGENT...", help="The pool; unless told, yardsticks and every shipped network."),
     ] = None,
-    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as ninetka:num_players=3.")] = "ninetka",
-    players: Annotated[int | None, integer_option("--players", "-n", help="Seats at the table.")] = None,
-    games: Annotated[
-        int, integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")
-    ] = 20,
-    seed: Annotated[int, integer_option("--seed", help="Decides every game.")] = 0,
+    game: Spec = "ninetka",
+    players: Players = None,
+    games: Games = 20,
+    seed: Seed = 0,
     anchor: Annotated[
         str | None, typer.Option("--anchor", metavar="AGENT", help="Whose rating is 0; unless told, the pool's mean.")
     ] = None,
-    opening_plies: Annotated[
-        int | None, integer_option("--opening-plies", help="Random plies that each rotation begins with.")
-    ] = None,
+    opening_plies: OpeningPlies = None,
     batch: Annotated[int, integer_option("--batch", help="Games played at once.")] = 256,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
+    json_file: JsonFile = None,
     table: Annotated[
         Path | None, typer.Option("--table", metavar="FILE", help="Write the ratings there, as a page of Markdown.")
     ] = None,
@@ -238,7 +247,6 @@ def rate(
     from ninetka_train.judging.arena import play_games
     from ninetka_train.judging.evaluate import summarise
     from ninetka_train.judging.pool import ratings_page, usual_pool
-    from ninetka_train.judging.report import print_report, write_json
 
     with failing("ratings"):
         pool = tuple(agents or usual_pool(load_variant(game).definition.name))
@@ -254,12 +262,13 @@ def rate(
     _tell_opening(settings, opening_plies)
     with _failing_match(games), _progress_bar(_count_games(settings)) as progress:
         evaluation = summarise(play_games(chosen, players, games, **options, progress=progress), anchor=anchor)
-    with failing("ratings"):
-        if json_file:
-            write_json(evaluation, json_file)
+    failures: list[Exception] = []
+    try:
         if table:
             replace_file(table, [ratings_page(evaluation, agents or []).encode()])
-    print_report(evaluation)
+    except OSError as error:
+        failures.append(error)
+    _tell(evaluation, json_file, failures)
 
 
 def curve(
@@ -277,8 +286,8 @@ def curve(
     simulations: Annotated[
         str, typer.Option("--simulations", metavar="LIST", help="Simulations a move, such as 16,64,256.")
     ] = "",
-    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as ninetka:num_players=3.")] = "ninetka",
-    players: Annotated[int | None, integer_option("--players", "-n", help="Seats at the table.")] = None,
+    game: Spec = "ninetka",
+    players: Players = None,
     games: Annotated[int, integer_option("--games", "-g", help="Games per point, rounded up to rotations.")] = 40,
     seed: Annotated[int, integer_option("--seed", help="Decides every game played by simulations.")] = 0,
     batch: Annotated[int, integer_option("--batch", help="Games played at once.")] = 32,

@@ -104,7 +104,7 @@ def play_curve(
         against: spec of the opponent, the same for all points.
         amounts: by budget, of `BUDGETS`, how much of it agents have at the points.
         game: the spec of the game.
-        progress: told what is played next.
+        progress: told what is played next, and what went wrong with players.
         options: of `ninetka_train.judging.arena.play_games`, such as `num_games` and `seed`.
 
     Raises:
@@ -117,6 +117,8 @@ def play_curve(
         progress(agent.name)
         evaluations.append(evaluate([agent, opponent], game=game, **options))
         points.append(_point(evaluations[-1], *point))
+        for failure in evaluations[-1].failures:
+            progress(f"lost by a failure: {failure}")
     times = [time for evaluation in evaluations for time in evaluation.agents[1].times]
     seconds = sum(time.mean_ms * time.moves for time in times) / max(1, sum(time.moves for time in times)) / 1000
     return Curve(evaluations[0].settings, against, seconds, points)
