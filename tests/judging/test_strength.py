@@ -53,8 +53,12 @@ def test_an_anchor_is_the_zero_of_ratings_and_of_their_intervals():
 
 def test_the_page_ranks_all_with_intervals_and_tells_the_command():
     agents = [make_agent(spec, GO) for spec in ("random", "mcts:simulations=30")]
-    page = ratings_page(summarise(play_games(agents, game=GO, num_games=20, seed=3), anchor="random"), ["a b", "c"])
-    assert f"ninetka rate 'a b' c --game {GO} --games 20 --seed 3 --opening-plies 0 --anchor random\n" in page
+    page = ratings_page(
+        summarise(play_games(agents, game=GO, num_games=20, seed=3), anchor="random"), "x.md", ["a b", "c"]
+    )
+    assert (
+        f"ninetka rate 'a b' c --game {GO} --games 20 --seed 3 --opening-plies 0 --anchor random --table x.md\n" in page
+    )
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == ["mcts:simulations=30", "random"]
     assert all("[" in row for row in rows)
@@ -158,8 +162,17 @@ def test_a_gate_that_stays_undecided_says_so():
     assert "undecided after 4 of at most 4 games" in " ".join(done.stdout.split())
 
 
+@pytest.fixture
+def one_torch_thread():
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_torch_thread")
 def test_networks_alone_begin_at_random_unless_told(tmp_path):
-    pytest.importorskip("torch")
     done = run("evaluate", "net:gen-1", "--games", 2, "--json", tmp_path / "x.json")
     assert done.exit_code == 0, done.output
     assert "networks open alike, so each rotation begins with 4 random plies" in " ".join(done.stderr.split())

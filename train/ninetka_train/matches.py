@@ -265,7 +265,7 @@ def rate(
     failures: list[Exception] = []
     try:
         if table:
-            replace_file(table, [ratings_page(evaluation, agents or []).encode()])
+            replace_file(table, [ratings_page(evaluation, str(table), agents or []).encode()])
     except OSError as error:
         failures.append(error)
     _tell(evaluation, json_file, failures)

@@ -29,11 +29,17 @@ def usual_pool(game: str) -> list[str]:
     return list(dict.fromkeys(specs))
 
 
-def ratings_page(evaluation: Evaluation, named: Sequence[str] = ()) -> str:
-    """Return the ratings as a page of Markdown, the strongest first; `named` are the agents that were asked for."""
+def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) -> str:
+    """Return the ratings as a page of Markdown, the strongest first.
+
+    Args:
+        evaluation: of the pool.
+        table: path of the page, which tells the command that writes it.
+        named: the agents that were asked for, none for the usual pool.
+    """
     settings = evaluation.settings
     asked = {"game": settings.game, "games": settings.num_games, "seed": settings.seed}
-    asked |= {"opening-plies": settings.opening_plies, "anchor": evaluation.anchor}
+    asked |= {"opening-plies": settings.opening_plies, "anchor": evaluation.anchor, "table": table}
     options = [item for key, value in asked.items() if value is not None for item in (f"--{key}", str(value))]
     title = settings.variant.definition.title
     rows = [
