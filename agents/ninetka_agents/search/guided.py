@@ -153,9 +153,9 @@ class GuidedSearch:
         streams, result, room = game_streams(games, rng), _empty_result(games), self.room(games)
         at_once = 1 if self._seconds else max(1, MEMORY // (room.nodes * _node_bytes(games)))
         for first in range(0, len(games), at_once):
-            part = slice(first, first + at_once)
+            start, part = time.monotonic(), slice(first, first + at_once)
             trees = make_trees(games[part], streams[part], room)
-            self.grow(trees, _Size())
+            self.grow(trees, _Size(), start)
             _report_all(trees, self._gumbel_scale, GuidedResult._make(array[part] for array in result))
         return result
 
@@ -167,10 +167,9 @@ class GuidedSearch:
             evaluated = max(1, min(MEMORY // bytes_each, tree.MOST_SIMULATIONS // self._playouts))
         return _Size(evaluated, evaluated * self._playouts + 1)
 
-    def grow(self, trees: _Trees, size: _Size) -> _Size:
-        """Search on in trees of that size for as long as a move takes; return their size then."""
-        start, (evaluated, used) = time.monotonic(), size
-        most, room = trees.evaluated.shape[1] - 1, trees.nodes.shape[1]
+    def grow(self, trees: _Trees, size: _Size, start: float) -> _Size:
+        """Search on in trees of that size for as long as a move takes that began at `start`; return their size then."""
+        (evaluated, used), most, room = size, trees.evaluated.shape[1] - 1, trees.nodes.shape[1]
         if not self._seconds:
             most = min(most, evaluated + self._simulations)
         while evaluated < most and used < room:
@@ -215,11 +214,11 @@ class GuidedPlayer:
 
     def act(self, rng: np.random.Generator) -> int:
         """Search on and choose an action; see `ninetka_agents.agent.Player.act`."""
-        games, streams = self._game.records, game_streams(self._game.records, rng)
+        start, games, streams = time.monotonic(), self._game.records, game_streams(self._game.records, rng)
         if self._trees is None:
             self._trees, self._size = make_trees(games, streams, self._search.room(games, is_kept=True)), _Size()
         self._trees.streams[:] = streams
-        self._size = self._search.grow(self._trees, self._size)
+        self._size = self._search.grow(self._trees, self._size, start)
         return self._search.best(self._trees)
 
     def observe(self, action: int) -> None:
