@@ -298,10 +298,10 @@ def curve(
     from ninetka_env.core.files import check_writable, replace_files
     from ninetka_train.judging.curve import curve_dict, parse_amounts, play_curve
 
-    targets = {ending: path.with_suffix(ending) for ending in (".png", ".json")}
     with failing("curves"), _failing_match(games):
         from ninetka_train.showing.strength import draw_curve
 
+        targets = {ending: path.with_suffix(ending) for ending in (".png", ".json")}
         amounts = {
             "seconds": parse_amounts("seconds", seconds),
             "simulations": parse_amounts("simulations", simulations),
