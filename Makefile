@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser engines test golden fuzz lint types coverage docs docs-trainers match bench clean
+.PHONY: help train setup browser engines test golden fuzz lint types coverage docs docs-trainers match ratings bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,11 @@ docs: $(INSTALLED)  ## build the documentation site into site/; a warning is an 
 
 match: $(INSTALLED)  ## play MaxN, a tree search and a random player against each other
 	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120
+
+ratings: $(INSTALLED)  ## rate everybody who plays 9tka, Go and Kropki, shipped networks included, into docs/ratings
+	$(BIN)/ninetka rate --game ninetka --anchor maxn --games 20 --table docs/ratings/ninetka.md
+	$(BIN)/ninetka rate --game go --anchor mcts:simulations=200 --games 20 --table docs/ratings/go.md
+	$(BIN)/ninetka rate --game kropki --anchor mcts:simulations=200 --games 20 --table docs/ratings/kropki.md
 
 bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's in the same run
 	$(INSTALL) --editable ".[bench]"

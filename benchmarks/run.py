@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Row
+from ninetka_train.machine import machine
 
 BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "networks", "train", "startup", "web")
 SLOW = ("architecture",)
@@ -73,17 +72,6 @@ def figure(number: float) -> str:
         if number >= size:
             return f"{number / (1e6 if letter == ' M' else 1e3):.3g}{letter}"
     return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
-
-
-def machine() -> str:
-    """Name the processor, the cores that this process may use, and the versions that matter."""
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        processor = names[0] if names else processor
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{processor}, {cores} cores, Python {platform.python_version()}"
 
 
 if __name__ == "__main__":

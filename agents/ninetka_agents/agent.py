@@ -24,7 +24,11 @@ MAX_SPEC = 2000
 
 
 class Agent(Protocol):
-    """Whoever decides for a seat. It keeps no memory of games, so one agent may play many games and seats at once."""
+    """Whoever decides for a seat. It keeps no memory of games, so one agent may play many games and seats at once.
+
+    One that opens much alike in every game from the same start, as networks do, may say so: its `opens_alike` is true.
+    Matches among such agents begin with random plies; see `ninetka_train.judging.openings`.
+    """
 
     name: str
     """How tables call the agent: usually the spec it was made from."""

@@ -7,18 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, GameRandom
+from ninetka_agents.agent import Actions, Agent, GameRandom, Player
 from ninetka_env.core.batch import write_stages
+from ninetka_env.core.game import Game
 from ninetka_env.core.verbs import Records
 
 
 class ByStage:
-    """Asks one agent in each stage of a game."""
+    """Asks one agent in each stage of a game; those that remember games play them by their players."""
 
     def __init__(self, agents: Sequence[Agent]) -> None:
         """Join agents: one per stage of the game, in order; an agent may stand there several times."""
         self.agents = tuple(agents)
         self.name = " then ".join(dict.fromkeys(agent.name for agent in agents))
+        self.opens_alike = bool(getattr(self.agents[0], "opens_alike", False))
+        if any(hasattr(agent, "start") for agent in agents):
+            self.start = self._start
+
+    def _start(self, game: Game) -> _Player:
+        """Sit down to one game; offered as `start` where one of the agents does."""
+        return _Player(self.agents, game)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
@@ -39,3 +47,32 @@ def _ask(agent: Agent, games: Records, chosen: npt.NDArray[np.bool_], rng: np.ra
     actions = agent.act(games[chosen], part)
     rng.streams[chosen] = part.streams
     return actions
+
+
+class _Player:
+    """The agents in one game."""
+
+    def __init__(self, agents: Sequence[Agent], game: Game) -> None:
+        self._agents, self._game = agents, game.copy()
+        self._players: dict[Agent, Player] = {}
+        for agent in dict.fromkeys(agents):
+            if hasattr(agent, "start"):
+                self._players[agent] = agent.start(game.copy())
+
+    def act(self, rng: np.random.Generator) -> int:
+        """Ask the agent whose stage it is; see `ninetka_agents.agent.Player.act`."""
+        agent = self._agents[self._game.stage]
+        if agent in self._players:
+            return self._players[agent].act(rng)
+        return int(agent.act(self._game.records, rng)[0])
+
+    def observe(self, action: int) -> None:
+        """Tell all of them."""
+        self._game.play(action)
+        for player in self._players.values():
+            player.observe(action)
+
+    def close(self) -> None:
+        """Let all of them end."""
+        for player in self._players.values():
+            player.close()

@@ -39,6 +39,8 @@ class NetAgent:
         simulations: int = 0,
         playouts: int = SearchOptions.playouts,
         exact: int = 0,
+        seconds: float = 0.0,
+        reuse: bool = False,
         game: str = DEFAULT,
     ) -> None:
         """Load a network onto the GPU if there is one, else onto the CPU.
@@ -51,10 +53,14 @@ class NetAgent:
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; 0 trusts the network alone.
             exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
+            seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
+                depends on the machine, whatever the seed.
+            reuse: keep the tree from move to move where whole games are played, in stages that are searched by one
+                tree of playouts; see `ninetka_agents.search.guided`.
             game: the game that it plays.
 
         Raises:
-            ValueError: if the checkpoint is no good, or an option is out of range.
+            ValueError: if the checkpoint is no good, or an option is out of range, or does not go with another one.
         """
         if check_count("threads", threads, least=0):
             torch.set_num_threads(check_threads(threads))
@@ -63,7 +69,7 @@ class NetAgent:
         self.network = load_checkpoint(path or best_shipped(game), best_device(), game)[0]
         if self.network.game != game:
             raise ValueError(f"checkpoint {path}: its network plays {self.network.game}, not {game}")
-        self._search = _make_search(self.network, game, simulations, temperature, playouts, exact)
+        self._set_search(game, simulations, playouts, exact, seconds, reuse)
 
     @classmethod
     def of(
@@ -74,13 +80,24 @@ class NetAgent:
         simulations: int = 0,
         playouts: int = SearchOptions.playouts,
         exact: int = 0,
+        seconds: float = 0.0,
+        reuse: bool = False,
         game: str = DEFAULT,
     ) -> NetAgent:
         """Make an agent of a network at hand."""
         agent = cls.__new__(cls)
         agent.name, agent.temperature, agent.network = name, check_scale("temperature", temperature), network
-        agent._search = _make_search(network, game, simulations, temperature, playouts, exact)
+        agent._set_search(game, simulations, playouts, exact, seconds, reuse)
         return agent
+
+    def _set_search(self, game: str, simulations: int, playouts: int, exact: int, seconds: float, reuse: bool) -> None:
+        """Make the search before a move, if there shall be one."""
+        options = (simulations, self.temperature, playouts, exact, seconds, reuse)
+        self._search = _make_search(self.network, game, *options)
+        self.opens_alike = self.temperature == 0
+        """See `ninetka_agents.agent.Agent`."""
+        if self._search is not None and hasattr(self._search, "start"):
+            self.start = self._search.start
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
@@ -93,14 +110,25 @@ class NetAgent:
 
 
 def _make_search(
-    network: Any, game: str, simulations: int, temperature: float, playouts: int, exact: int
+    network: Any,
+    game: str,
+    simulations: int,
+    temperature: float,
+    playouts: int,
+    exact: int,
+    seconds: float,
+    reuse: bool,
 ) -> Agent | None:
     """Return the search before a move, None for none."""
-    if exact and not simulations:
-        raise ValueError(f"exact={shortened(exact)}: proofs are for the leaves of a search, which needs simulations")
-    if not check_count("simulations", simulations, least=0):
+    if check_count("simulations", simulations, least=0) and check_scale("seconds", seconds):
+        raise ValueError(f"simulations={simulations}, seconds={seconds:g}: expected one of them")
+    for name, value, what in (("exact", exact, "proofs are for the leaves"), ("reuse", reuse, "it is for the tree")):
+        if value and not (simulations or seconds):
+            raise ValueError(f"{name}={shortened(value)}: {what} of a search, which needs simulations or seconds")
+    if not (simulations or seconds):
         return None
-    searches = make_searches(network_evaluate(network), game, simulations, temperature, playouts, exact)
+    evaluate = network_evaluate(network)
+    searches = make_searches(evaluate, game, simulations or 1, temperature, playouts, exact, seconds, reuse)
     return searches[0] if len(set(searches)) == 1 else ByStage(searches)
 
 
@@ -111,18 +139,25 @@ def make_searches(
     temperature: float = 0.0,
     playouts: int = SearchOptions.playouts,
     exact: int = 0,
+    seconds: float = 0.0,
+    reuse: bool = False,
 ) -> list[GumbelSearch | GuidedSearch]:
-    """Return the search for each stage of a game.
+    """Return the search for each stage of a game; the options are those of `NetAgent`.
 
     The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
     slides), one tree that keeps all its playouts does better: twice as many of them, for they are half as long there.
+
+    Raises:
+        ValueError: if an option is out of range, or no stage has a tree that can be kept.
     """
     stages, guided = len(get_definition(game).stages), parts_of(game).guided_stages
-    options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
+    options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact, seconds=seconds)
     searches: list[GumbelSearch | GuidedSearch] = [GumbelSearch(evaluate, options)] * stages
     if playouts and guided:
-        tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact)
+        tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact, seconds=seconds, reuse=reuse)
         searches = [tree if stage in guided else searches[stage] for stage in range(stages)]
+    elif reuse:
+        raise ValueError("reuse=True: the Gumbel search, which is the only one here, begins each move anew")
     return searches
 
 

@@ -29,10 +29,13 @@ from ninetka_train.judging.report import game_records
 LONG = {
     "train": "ninetka_train.run._train",
     "study": "ninetka_train.ninetka.study.study",
+    "rate": "ninetka_train.judging.pool.usual_pool",
+    "curve": "ninetka_train.judging.curve.evaluate",
     "play": "ninetka_web.server.serve",
     "bench": "benchmarks.run.measure",
 }
 """What a command spends minutes with: it is stopped there, as by Ctrl-C."""
+MATCHES = ("evaluate", "rate", "curve")
 MOST_LINES, MOST_CHARACTERS = 8, 2000
 """Of what a command may say when it refuses, its usage included."""
 
@@ -101,7 +104,7 @@ def _arguments(command: str, rng: random.Random, games: list[str]) -> list[str]:
         line.insert(rng.randrange(len(line) + 1), word(rng))
     if len(line) > 1 and rng.random() < 0.05:
         line.remove(rng.choice(line))
-    if command == "evaluate" and not {"--games", "-g"} & {*line}:
+    if command in MATCHES and not {"--games", "-g"} & {*line}:
         line += ["--games", "2"]
     return line
 
@@ -114,6 +117,11 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         "config": ["quick", "good.yaml", "bad.yaml", "bytes"],
         "games": ["1", "2", "0", "-1", "99999999999999", str(10**18), "1e18"],
         "nodes": ["100", "1", "0", str(10**30)],
+        "gate": ["0.5,0.6", "0.1,0.2", "0.6,0.5", "0.5"],
+        "opening_plies": ["0", "1", "4", "-1", "200"],
+        "seconds": ["0.001", "0.001,1", "0", "1,x"],
+        "simulations": ["1,2", "4", "0", "1.5"],
+        "anchor": ["random", "nobody"],
         "batch": ["1", "2", "0", str(10**30)],
         "port": ["0", "9009", "99999"],
         "checkpoint": ["gen-1", "bytes", "folder"],
@@ -124,7 +132,7 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
     }.get(parameter.name, [])
     if parameter.name == "game":
         specs = [*games, str(random_variant(rng.choice(games), rng)), str(load_variant())]
-        good = specs if command == "evaluate" else ["1", "2", "3", "0"]
+        good = specs if command in MATCHES else ["1", "2", "3", "0"]
     if parameter.name in ("file", "path", "folder", "runs", "data") or parameter.name.endswith("_file"):
         good = [*good, *(path.name for path in Path().iterdir()), "missing/file", "new"]
     if not good or rng.random() < 0.2:
@@ -147,7 +155,7 @@ def _wrong(arguments: list[str], work: Path) -> Iterator[str]:
             code = "?"
     err.flush()
     said = err.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
-    if code not in (None, 0, 1, 2, 130, "?"):
+    if code not in (None, 0, 1, 2, 130, "?") and not (code in (3, 4) and arguments[0] == "evaluate"):
         yield f"ended with status {code}"
     if (code == 2 and "rror" not in said) or (code == 130 and "stopped" not in said):
         yield f"ended with status {code} and says nothing: {ascii(said)[:200]}"

@@ -30,13 +30,12 @@ from ninetka_train.judging.arena import (
     Clock,
     Results,
     Settings,
-    make_lineups,
-    make_schedule,
     play_games,
     unique_names,
 )
 from ninetka_train.judging.intervals import clustered_interval, wilson
 from ninetka_train.judging.report import as_dict, game_records, headings, print_report, write_json
+from ninetka_train.judging.schedule import make_lineups, make_schedule
 
 RANDOM = make_agent("random")
 
@@ -356,6 +355,8 @@ def test_players_are_closed_if_one_cannot_start():
         ({"batch": 0}, "batch=0: expected an integer of at least 1"),
         ({"seed": -1}, "seed=-1: expected an integer of at least 0"),
         ({"seed": 1.5}, "seed=1.5: expected"),
+        ({"opening_plies": -1}, "opening_plies=-1: expected an integer of at least 0"),
+        ({"opening_plies": 10**4}, "opening_plies=10000: expected an integer of at least 0 and at most"),
         ({"turn_order": "x"}, "turn_order='x': expected one of 'restart', 'continue'"),
         ({"neutral_placement": "x"}, "neutral_placement='x': expected one of 'players', 'random'"),
     ],
@@ -432,7 +433,12 @@ def test_figures_by_hand():
     assert [(seat.games, seat.wins) for seat in b.seats] == [(4, 2), (4, 0), (4, 1)]
     assert a.times == [ev.TimeFigures("placement", 8, 625.0, 750.0)]
     assert b.times == []
-    assert evaluation.lineups == [ev.LineupFigures(["a", "b", "b"], 6, {"a": 3, "b": 3})]
+    intervals = {name: pytest.approx(wilson(3, 6)) for name in "ab"}
+    assert evaluation.lineups == [
+        ev.LineupFigures(["a", "b", "b"], 6, {"a": 3, "b": 3}, 0, {"a": 0.5, "b": 0.5}, intervals)
+    ]
+    assert (a.seats[1].share, a.seats[1].interval) == (0.5, wilson(1, 2))
+    assert (a.seconds, b.seconds) == (5.0 / 8, None)
     assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # as many wins with one seat against two
     assert evaluation.matches is None
 
@@ -449,10 +455,11 @@ def test_tournament_by_hand():
     seatings = [(0, 1), (1, 0)] * 4
     scores = [(5, 3), (4, 4), (3, 5), (4, 4), (6, 1), (6, 1), (2, 3), (5, 1)]
     winners = [0, 1, 1, 1, 0, 0, 1, 0]
+    a, b = 5 + 4 + 3 + 4 + 6 + 1 + 2 + 1, 3 + 4 + 5 + 4 + 1 + 6 + 3 + 5
     evaluation = ev.summarise(made_up(["a", "b"], 2, seatings, winners, scores), tournament=True)
     assert evaluation.matches == [
-        ev.MatchFigures("a", "b", 4, 1, 1, 2, 5 + 4 + 3 + 4 + 6 + 1 + 2 + 1, 3 + 4 + 5 + 4 + 1 + 6 + 3 + 5),
-        ev.MatchFigures("b", "a", 4, 2, 1, 1, 3 + 4 + 5 + 4 + 1 + 6 + 3 + 5, 5 + 4 + 3 + 4 + 6 + 1 + 2 + 1),
+        ev.MatchFigures("a", "b", 4, 1, 1, 2, a, b, 1.5 / 4, wilson(1.5, 4)),
+        ev.MatchFigures("b", "a", 4, 2, 1, 1, b, a, 2.5 / 4, wilson(2.5, 4)),
     ]
 
 
@@ -480,7 +487,12 @@ def test_a_drawn_game_is_shared_by_its_seats():
     assert a.interval == pytest.approx(wilson(3, 6))
     assert [(seat.games, seat.wins, seat.draws) for seat in a.seats] == [(2, 2, 0), (2, 0, 2), (2, 0, 1)]
     assert [(seat.games, seat.wins, seat.draws) for seat in b.seats] == [(4, 1, 3), (4, 0, 1), (4, 0, 2)]
-    assert evaluation.lineups == [ev.LineupFigures(["a", "b", "b"], 6, {"a": 2, "b": 1}, 3)]
+    (lineup,) = evaluation.lineups
+    assert (lineup.wins, lineup.draws) == ({"a": 2, "b": 1}, 3)
+    assert lineup.shares == pytest.approx({"a": 3 / 6, "b": 3 / 6})
+    assert lineup.intervals["b"] == pytest.approx(wilson(3, 6))
+    assert a.seats[1].share == pytest.approx(2 / 3 / 2)
+    assert a.seats[1].interval == pytest.approx(wilson(2 / 3, 2))
     assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # half of the games with one seat of three
 
 
@@ -511,7 +523,7 @@ def test_an_agent_alone_draws_with_itself():
 
 def test_draws_are_shown_where_there_are_any():
     def told(winners):
-        console = Console(record=True, width=120, file=io.StringIO())
+        console = Console(record=True, width=160, file=io.StringIO())
         print_report(ev.summarise(made_up(["a", "b"], 2, [(0, 1), (1, 0)] * 2, winners, [(1, 1)] * 4)), console)
         return " ".join(console.export_text().split())
 
@@ -648,6 +660,7 @@ def test_report_shows_everything(evaluation):
         "Milliseconds per move",
         "Two-player tournament",
         "Elo [95 %]",
+        "s/move",
     ):
         assert piece in text, piece
     assert max(map(len, text.splitlines())) <= 120
@@ -661,18 +674,18 @@ def test_json_holds_everything(evaluation, tmp_path):
     assert read == json.loads(json.dumps(as_dict(evaluation)))
     assert list(tmp_path.iterdir()) == [target]
     assert set(read) == {
-        "environment", "package", "settings", "games_per_lineup", "rotation", "distinct_games", "agents", "lineups",
-        "matches", "exact", "failures",
+        "environment", "package", "machine", "settings", "games_per_lineup", "rotation", "distinct_games", "anchor",
+        "agents", "lineups", "matches", "exact", "gate", "failures",
     }  # fmt: skip
     assert read["settings"] == {
         "agents": ["random", "random (2)", "[red]low"], "game": "ninetka", "num_players": 2, "num_games": 9,
-        "seed": 1, "batch": 256,
+        "seed": 1, "batch": 256, "opening_plies": 0,
     }  # fmt: skip
     assert set(read["agents"][0]) == {
-        "name", "games", "wins", "draws", "share", "interval", "even", "score", "seats", "times", "elo",
+        "name", "games", "wins", "draws", "share", "interval", "even", "score", "seconds", "seats", "times", "elo",
         "elo_interval",
     }  # fmt: skip
-    assert read["agents"][0]["seats"][1].keys() == {"seat", "games", "wins", "draws"}
+    assert read["agents"][0]["seats"][1].keys() == {"seat", "games", "wins", "draws", "share", "interval"}
     assert read["agents"][0]["times"][0].keys() == {"stage", "moves", "mean_ms", "slowest_ms"}
     assert read["environment"] == "ninetka_v0"
 

@@ -16,7 +16,9 @@ from ninetka_env.api.record_files import write_records
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
+from ninetka_train.judging.intervals import wilson
 from ninetka_train.judging.report import as_dict, game_records
+from ninetka_train.showing import run_data
 from ninetka_train.showing.run_data import read_run, sheets, summary
 from ninetka_train.showing.run_report import write_report
 
@@ -150,3 +152,11 @@ def test_what_is_broken_is_named(folder, name, text, message):
     assert done.exit_code == 2
     assert message in done.output
     assert "Traceback" not in done.output
+
+
+def test_drawn_games_are_shared_by_their_seats():
+    seats = [{"wins": 1, "draws": 2, "games": 4}, {"wins": 2, "draws": 0, "games": 4}]
+    net = {"name": "net", "wins": 3, "draws": 2, "games": 8, "seats": seats}
+    share = run_data._share({"agents": [net, {"name": "random"}], "settings": {"num_players": 2}}, 1.0)
+    assert (share.share, share.seats) == (4 / 8, ((2, 4), (2, 4)))
+    assert share.interval == wilson(4, 8)

@@ -12,7 +12,7 @@ from ninetka_agents.ninetka.solver.solver import LOST, WON
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.cli import app
-from ninetka_train.judging.arena import NO_ACTION, Results, play_games
+from ninetka_train.judging.arena import NO_ACTION, NOBODY, Results, play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.ninetka.blunders import figures, find_decisions
 
@@ -83,3 +83,13 @@ def test_the_table_stands_beside_the_others():
     done = CliRunner().invoke(app, ["evaluate", "random", "--games", "2", "--exact"])
     assert done.exit_code == 0, done.output
     assert "blunders % of won" in done.output
+
+
+def test_an_opening_is_nobodys_decision():
+    """Slides drawn at random before the players' own are solved, but count for none of them."""
+    results = play_games([make_agent("random")], 2, 2, seed=5, opening_plies=50)
+    decisions = find_decisions(results, nodes=10)
+    plies = [(actions != NO_ACTION).sum() for actions in results.actions]
+    own = sum(int(count) - 50 for count in plies)
+    assert (decisions.agents == NOBODY).sum() > 0
+    assert (decisions.agents == 0).sum() == own == figures(results)[0].decisions

@@ -6,19 +6,18 @@ import importlib
 import io
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ninetka_train import matches
+from ninetka_train.arguments import integer_option
 from ninetka_train.ending import Commands, explain, fail, failing
 from ninetka_web import commands
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
-    from ninetka_agents.agent import Agent
-    from ninetka_train.judging.arena import Progress, Results, Settings
+    pass
 
 app = typer.Typer(
     cls=Commands,
@@ -62,19 +61,6 @@ def ninetka(
     """Board games for reinforcement learning: 9tka, Go, Kropki."""
 
 
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        from ninetka_env.core.text import quote
-
-        raise typer.BadParameter(f"{quote(text)}: expected an integer") from None
-
-
-def _integer_option(*names: str, help: str) -> Any:  # typer's name
-    return typer.Option(*names, help=help, parser=_integer, metavar="INTEGER")
-
-
 @app.command()
 def train(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="Such as configs/quick.yaml.")] = None,
@@ -82,7 +68,7 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ppo.epochs=2.")
     ] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
-    games: Annotated[int, _integer_option("--games", "-g", help="Games per opponent at the end; 0: none.")] = 200,
+    games: Annotated[int, integer_option("--games", "-g", help="Games per opponent at the end; 0: none.")] = 200,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
 ) -> None:
     """Train a network by self-play, and measure it."""
@@ -130,8 +116,8 @@ def report(
 @app.command()
 def study(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write, such as docs/perfect-play.")],
-    games: Annotated[int, _integer_option("--games", "-g", help="Games per agent and turn order.")] = 50,
-    seed: Annotated[int, _integer_option("--seed", help="Decides every game.")] = 0,
+    games: Annotated[int, integer_option("--games", "-g", help="Games per agent and turn order.")] = 50,
+    seed: Annotated[int, integer_option("--seed", help="Decides every game.")] = 0,
 ) -> None:
     """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json, in some minutes."""
     with failing("studies"):
@@ -162,165 +148,12 @@ def export(
 
 
 @app.command()
-def evaluate(
-    agents: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="AGENT...", help="Who plays, such as: random  maxn  maxn:depth=3  mcts:simulations=2000"
-        ),
-    ] = None,
-    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as ninetka:num_players=3.")] = "ninetka",
-    players: Annotated[int | None, _integer_option("--players", "-n", help="Seats at the table.")] = None,
-    games: Annotated[
-        int, _integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")
-    ] = 100,
-    seed: Annotated[
-        int, _integer_option("--seed", help="Decides every game; the same seed gives the same result.")
-    ] = 0,
-    tournament: Annotated[
-        bool, typer.Option("--tournament", help="Two players: also score matches of two games, seats swapped.")
-    ] = False,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Two players: also count the wins given away, by perfect play.")
-    ] = False,
-    neutral_placement: Annotated[
-        str | None, typer.Option(help="9tka: who places neutral stones, players or random.")
-    ] = None,
-    turn_order: Annotated[
-        str | None, typer.Option(help="9tka: who opens a phase, restart (seat 0) or continue.")
-    ] = None,
-    batch: Annotated[int, _integer_option("--batch", help="Games played at once; results do not depend on it.")] = 256,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")] = None,
-    games_file: Annotated[
-        Path | None, typer.Option("--save-games", metavar="FILE", help="Write all games there, as text.")
-    ] = None,
-) -> None:
-    """Let agents play each other, with seats rotated, and report win shares, intervals and ratings.
-
-    With fewer agents than seats the last one named fills the rest (`ninetka evaluate net maxn --players 3` is one net
-    against two MaxN); with more, every choice of as many agents as there are seats plays.
-    """
-    from ninetka_train.judging.arena import AgentError, play_games
-    from ninetka_train.judging.evaluate import summarise
-    from ninetka_train.judging.report import print_report, write_json
-
-    own = {"neutral_placement": neutral_placement, "turn_order": turn_order}
-    options: dict[str, Any] = {"game": game, "seed": seed, "batch": batch} | {
-        k: v for k, v in own.items() if v is not None
-    }
-    settings, chosen = _prepare(tuple(agents or ()), players, games, options, tournament, exact, json_file, games_file)
-    try:
-        with _progress_bar(_count_games(settings)) as progress:
-            saved = _SavedGames(games_file) if games_file else None
-            results = play_games(chosen, players, games, **options, progress=progress, finished=saved)
-        evaluation = summarise(results, tournament=tournament, exact=exact)
-    except AgentError as error:
-        fail(str(error).partition("\n")[0], code=1)  # without the position that follows
-    except MemoryError:
-        fail(f"{games} games of these agents do not fit into memory")
-    failures = [saved.failure] if saved and saved.failure else []
-    try:
-        if json_file:
-            write_json(evaluation, json_file)
-    except OSError as error:
-        failures.append(error)
-    try:
-        print_report(evaluation)
-        for failure in evaluation.failures:
-            typer.echo(f"lost by a failure: {failure}", err=True)
-    finally:
-        if failures:
-            fail("; ".join(map(explain, failures)))
-    if evaluation.failures:
-        fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
-
-
-def _prepare(
-    specs: tuple[str, ...],
-    players: int | None,
-    games: int,
-    options: dict[str, Any],
-    tournament: bool,
-    exact: bool,
-    json_file: Path | None,
-    games_file: Path | None,
-) -> tuple[Settings, list[Agent]]:
-    """Check everything that can be wrong before a game is played, and make the agents."""
-    from ninetka_agents import make_agent
-    from ninetka_env.api.record_files import check_form
-    from ninetka_env.core.files import check_writable
-    from ninetka_train.judging.arena import make_settings
-    from ninetka_train.judging.evaluate import check_tournament
-    from ninetka_train.parts import exact_of
-
-    try:
-        settings = make_settings(specs, players, games, **options)
-        if tournament:
-            check_tournament(len(settings.agents), settings.num_players)
-        if exact:
-            exact_of(settings.variant).check(settings.num_players)
-        if json_file and games_file and json_file.resolve() == games_file.resolve():
-            raise ValueError(f"--json and --save-games name the same file, {json_file}")
-        for path in filter(None, (json_file, games_file)):
-            check_writable(path)
-        if games_file:
-            check_form(games_file, settings.variant)
-        return settings, [make_agent(spec, settings.game) for spec in specs]
-    except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
-        fail(error)
-
-
-def _count_games(settings: Settings) -> int:
-    """Return how many games will be played; say so if they are more per lineup than asked for."""
-    from ninetka_train.judging.arena import make_schedule
-
-    schedule = make_schedule(len(settings.agents), settings.num_players, settings.num_games)
-    games = schedule.groups_per_lineup * schedule.rotation
-    if games != settings.num_games:
-        whole = f"{schedule.groups_per_lineup} rotations of {schedule.rotation} seatings"
-        typer.echo(f"note: {settings.num_games} games per lineup are rounded up to {games}, {whole}", err=True)
-    return len(schedule.seatings)
-
-
-@contextmanager
-def _progress_bar(games: int) -> Iterator[Progress]:
-    """Show how far the games are, on stderr and only if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("games"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("games", total=games)
-        yield lambda done: bar.update(task, completed=done)
-
-
-class _SavedGames:
-    """Writes games into a file as they end; if that fails, the match goes on and the failure is told in the end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.failure: Exception | None = None
-
-    def __call__(self, results: Results, games: range) -> None:
-        from ninetka_env.api.record_files import write_records
-        from ninetka_train.judging.report import game_records
-
-        if self.failure:
-            return
-        try:
-            write_records(self.path, game_records(results, games), append=games.start > 0)
-        except (OSError, ValueError) as error:
-            self.failure = error
-
-
-@app.command()
 def gtp(
     agent: Annotated[
         str, typer.Option("--agent", metavar="SPEC", help="Who plays, such as mcts:simulations=10000.")
     ] = "mcts:simulations=10000,rave,playouts=heavy,reuse",
     game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as go:komi=6.5,ko=positional.")] = "go",
-    seed: Annotated[int | None, _integer_option("--seed", help="Of the agent's random numbers.")] = None,
+    seed: Annotated[int | None, integer_option("--seed", help="Of the agent's random numbers.")] = None,
     log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Add what is said to this file.")] = None,
     resign: Annotated[
         float, typer.Option("--resign", metavar="SHARE", help="Resign below this share of wins; 0: never.")
@@ -338,8 +171,8 @@ def gtp(
 @app.command()
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Games as `evaluate --save-games` writes them.")],
-    game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
-    ply: Annotated[int | None, _integer_option("--ply", help="Only the position after this many plies.")] = None,
+    game: Annotated[int, integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    ply: Annotated[int | None, integer_option("--ply", help="Only the position after this many plies.")] = None,
     png: Annotated[
         Path | None, typer.Option("--png", metavar="FILE", help="Draw the position into a picture (last unless --ply).")
     ] = None,
@@ -363,8 +196,8 @@ def replay(
 @app.command()
 def analyze(
     file: Annotated[Path, typer.Argument(metavar="RECORD", help="Games as `evaluate --save-games` writes them.")],
-    game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
-    nodes: Annotated[int, _integer_option("--nodes", help="The solver's budget per position.")] = 2_000_000,
+    game: Annotated[int, integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    nodes: Annotated[int, integer_option("--nodes", help="The solver's budget per position.")] = 2_000_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw the game's course there.")] = None,
 ) -> None:
@@ -388,11 +221,11 @@ def analyze(
 @app.command()
 def solve(
     file: Annotated[Path, typer.Argument(metavar="RECORD", help="Games as `evaluate --save-games` writes them.")],
-    game: Annotated[int, _integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
+    game: Annotated[int, integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
     ply: Annotated[
-        int | None, _integer_option("--ply", help="The position after this many plies; else the last.")
+        int | None, integer_option("--ply", help="The position after this many plies; else the last.")
     ] = None,
-    nodes: Annotated[int, _integer_option("--nodes", help="Positions that a search may visit.")] = 10_000_000,
+    nodes: Annotated[int, integer_option("--nodes", help="Positions that a search may visit.")] = 10_000_000,
 ) -> None:
     """Tell who wins a position of 9tka's movement phase under perfect play, and by which moves."""
     from ninetka_env.api.record_files import find_record, position_at
@@ -428,6 +261,8 @@ def bench(context: typer.Context) -> None:
     raise typer.Exit(run(arguments) or 0)
 
 
+for command in (matches.evaluate, matches.rate, matches.curve):
+    app.command()(command)
 app.command()(commands.play)
 app.command()(commands.table)
 

@@ -146,7 +146,7 @@ def _measure(network: Any, config: TrainConfig, journal: Journal, progress: floa
     """Add a point to the learning curves."""
     begin, points = time.perf_counter(), []
     for results in _matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS)):
-        wins, now = int((results.winning_agents == 0).sum()), time.perf_counter()
+        wins, now = float(results.shares[:, 0].sum()), time.perf_counter()
         about = {"players": results.settings.num_players, "opponent": results.settings.agents[1]}
         figures = {"games": len(results.winners), "wins": wins, "evaluation_seconds": round(now - begin, 2)}
         points.append(about | figures)

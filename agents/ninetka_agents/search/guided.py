@@ -5,10 +5,13 @@ out. As in Silver et al., "Mastering the game of Go with deep neural networks an
 evaluates the nodes that are visited most: its policy then guides the choice among their actions (PUCT), and its values
 count as virtual visits. All others stay plain UCT, so that a single tree keeps every playout. Between two evaluations,
 each tree of a batch grows by some playouts, then the network answers for all of them together.
+
+In one game, what a tree holds below the actions that were played can be kept from move to move: see `GuidedSearch`.
 """
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +25,9 @@ from ninetka_agents.search.prover import Prover, clear_prover, make_prover
 from ninetka_agents.search.selection import gumbel_noise
 from ninetka_agents.search.uct import EXPLORATION, best_child
 from ninetka_env.core.chance import Streams
+from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.options import check_choice, check_count, check_scale
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.threads import Control, claim, run_shared
@@ -34,7 +38,9 @@ PRIOR_WEIGHT = 1.0
 VIRTUAL_VISITS = 32
 """Playouts that the network's values of a position count for."""
 MEMORY = 1 << 28
-"""Bytes of trees that grow at once; batches that need more are searched in parts."""
+"""Bytes of trees that grow at once; batches that need more are searched in parts, and one tree grows no further."""
+CHUNK = 64
+"""Playouts between two looks at the clock."""
 
 
 class GuidedResult(NamedTuple):
@@ -55,19 +61,28 @@ class _Trees(NamedTuple):
     roots: Records
     """(N,) games."""
     nodes: Records
-    """(N, simulations * playouts + 1) nodes."""
+    """(N, most nodes + 1) nodes."""
     evaluated: npt.NDArray[np.int32]
-    """(N, simulations + 1) int32: in column k the node that the network evaluated k-th, from 1 on."""
+    """(N, most evaluations + 1) int32: in column k the node that the network evaluated k-th, from 1 on."""
     evaluation: npt.NDArray[np.int32]
-    """(N, simulations * playouts + 1) int32: the reverse, 0 for nodes that it has not evaluated."""
+    """(N, most nodes + 1) int32: the reverse, 0 for nodes that it has not evaluated."""
     priors: npt.NDArray[np.float32]
-    """(N, simulations + 1, choices) float32: the network's policy there, per legal choice."""
+    """(N, most evaluations + 1, choices) float32: the network's policy there, per legal choice."""
     leaves: Records
     """(N,) games: the position of the latest evaluation."""
     streams: Streams
     """(N,) uint64: each game's chance."""
     failures: npt.NDArray[np.int64]
     """(N,) int64: see `tree.MOST_FAILURES`."""
+
+
+class _Size(NamedTuple):
+    """How large a tree is."""
+
+    evaluated: int = 0
+    """Evaluations of the network."""
+    nodes: int = 1
+    """Nodes in use."""
 
 
 class GuidedSearch:
@@ -83,6 +98,8 @@ class GuidedSearch:
         gumbel_scale: float = 0.0,
         exact: int = 0,
         threads: int = 1,
+        seconds: float = 0.0,
+        reuse: bool = False,
     ) -> None:
         """Set the search up.
 
@@ -94,6 +111,10 @@ class GuidedSearch:
                 visits.
             exact: with two players, most nodes to prove who wins after each slide that is tried; 0 for none.
             threads: at most this many threads grow trees; 0 for all that numba may use. Results do not depend on it.
+            seconds: how long to think about a position, in place of `simulations`, one position after another; 0 goes
+                by those.
+            reuse: keep the tree from move to move where whole games are played, by players as of
+                `ninetka_agents.agent.Player` that `start` gives.
 
         Raises:
             ValueError: if an option is out of range.
@@ -108,6 +129,14 @@ class GuidedSearch:
         self._gumbel_scale = check_scale("gumbel_scale", gumbel_scale)
         self._exact = check_count("exact", exact, least=0)
         self._threads = check_threads(threads)
+        self._seconds = check_scale("seconds", seconds)
+        check_choice("reuse", reuse, (False, True))
+        if reuse:
+            self.start = self._start
+
+    def _start(self, game: Game) -> GuidedPlayer:
+        """Sit down to one game; offered as `start` by a search that keeps its tree."""
+        return GuidedPlayer(self, game)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
@@ -121,32 +150,44 @@ class GuidedSearch:
             rng: the source of the playouts; each game draws from a stream of its own (see `game_streams`), so what is
                 found in a game does not depend on the others.
         """
-        count, limits, streams = len(games), limits_of(games.dtype), game_streams(games, rng)
-        visits, values = np.zeros((count, limits.actions), np.int64), np.zeros((count, limits.players), np.float32)
-        result = GuidedResult(np.zeros(count, np.int64), visits, values)
-        node_bytes = tree.node_dtype(games.dtype).itemsize
-        at_once = max(1, MEMORY // (self._simulations * self._playouts * node_bytes))
-        for first in range(0, count, at_once):
-            part = slice(first, first + at_once)
-            trees = self._make_trees(games[part], streams[part])
-            for number in range(1, self._simulations + 1):
-                self._evaluate_nodes(trees, number)
-                self._search(trees, number)
-            found = GuidedResult(result.actions[part], result.visits[part], result.values[part])
-            _report_all(trees, self._gumbel_scale, found)
+        streams, result, room = game_streams(games, rng), _empty_result(games), self.room(games)
+        at_once = 1 if self._seconds else max(1, MEMORY // (room.nodes * _node_bytes(games)))
+        for first in range(0, len(games), at_once):
+            start, part = time.monotonic(), slice(first, first + at_once)
+            trees = make_trees(games[part], streams[part], room)
+            self.grow(trees, _Size(), start)
+            _report_all(trees, self._gumbel_scale, GuidedResult._make(array[part] for array in result))
         return result
 
-    def _make_trees(self, games: Records, streams: Streams) -> _Trees:
-        """Return trees that are roots alone."""
-        count, size, choices = len(games), self._simulations * self._playouts + 1, limits_of(games.dtype).choices
-        nodes = np.empty((count, size), tree.node_dtype(games.dtype))
-        evaluated = np.zeros((count, self._simulations + 1), np.int32)
-        evaluation = np.zeros((count, size), np.int32)
-        priors = np.zeros((count, self._simulations + 1, choices), np.float32)
-        leaves, failures = np.empty(count, games.dtype), np.zeros(count, np.int64)
-        trees = _Trees(games, nodes, evaluated, evaluation, priors, leaves, streams, failures)
-        _init_roots(trees)
-        return trees
+    def room(self, games: Records, is_kept: bool = False) -> _Size:
+        """Return how large trees of such games may become; by the clock, or kept, as large as `MEMORY` allows."""
+        evaluated = self._simulations
+        if self._seconds or is_kept:
+            bytes_each = self._playouts * _node_bytes(games) + 4 * limits_of(games.dtype).choices
+            evaluated = max(1, min(MEMORY // bytes_each, tree.MOST_SIMULATIONS // self._playouts))
+        return _Size(evaluated, evaluated * self._playouts + 1)
+
+    def grow(self, trees: _Trees, size: _Size, start: float) -> _Size:
+        """Search on in trees of that size for as long as a move takes that began at `start`; return their size then."""
+        (evaluated, used), most, room = size, trees.evaluated.shape[1] - 1, trees.nodes.shape[1]
+        if not self._seconds:
+            most = min(most, evaluated + self._simulations)
+        while evaluated < most and used < room:
+            evaluated += 1
+            self._evaluate_nodes(trees, evaluated)
+            stop = min(room, used + self._playouts)
+            while used < stop:
+                first, used = used, min(stop, used + (CHUNK if self._seconds else self._playouts))
+                run_shared(_search_all, min(self._threads, len(trees.roots)), trees, first, used - 1, self._exact)
+                if self._seconds and (time.monotonic() - start >= self._seconds or trees.nodes[0, 0].winner >= 0):
+                    return _Size(evaluated, used)
+        return _Size(evaluated, used)
+
+    def best(self, trees: _Trees) -> int:
+        """Return the action to play in the first game."""
+        result = _empty_result(trees.roots)
+        _report_all(trees, self._gumbel_scale, result)
+        return int(result.actions[0])
 
     def _evaluate_nodes(self, trees: _Trees, number: int) -> None:
         """Let the network evaluate the most visited position of each tree that it has not evaluated."""
@@ -156,11 +197,74 @@ class GuidedSearch:
         if len(rows):
             _take_in(trees, number, rows, *self._evaluate(trees.leaves[rows]))
 
-    def _search(self, trees: _Trees, number: int) -> None:
-        """Let each tree grow by some playouts."""
-        last = number * self._playouts
-        first = last - self._playouts + 1
-        run_shared(_search_all, min(self._threads, len(trees.roots)), trees, first, last, self._exact)
+
+class GuidedPlayer:
+    """A search in one game, with a tree that is kept from move to move."""
+
+    def __init__(self, search: GuidedSearch, game: Game) -> None:
+        """Sit down to a game; see `ninetka_agents.agent.Player`."""
+        self._search, self._game = search, game.copy()
+        self._trees: _Trees | None = None
+        self._size = _Size()
+
+    @property
+    def visits(self) -> int:
+        """How often the tree's root was visited, the network's values counted like `VIRTUAL_VISITS` playouts."""
+        return 0 if self._trees is None else int(self._trees.nodes[0, 0].visits)
+
+    def act(self, rng: np.random.Generator) -> int:
+        """Search on and choose an action; see `ninetka_agents.agent.Player.act`."""
+        start, games, streams = time.monotonic(), self._game.records, game_streams(self._game.records, rng)
+        if self._trees is None:
+            self._trees, self._size = make_trees(games, streams, self._search.room(games, is_kept=True)), _Size()
+        self._trees.streams[:] = streams
+        self._size = self._search.grow(self._trees, self._size, start)
+        return self._search.best(self._trees)
+
+    def observe(self, action: int) -> None:
+        """Go on in what the tree holds below an action."""
+        before = self._game.records.copy()
+        self._game.play(action)
+        if self._trees is None or forced_action(before[0]) >= 0:  # a forced turn is played in the tree already
+            return
+        old, self._trees = self._trees, None
+        if not self._game.is_over:
+            trees = _empty_trees(self._game.records, old.streams, _Size(old.evaluated.shape[1] - 1, old.nodes.shape[1]))
+            evaluated, used = _keep_subtree(before, old, trees, self._size.evaluated, self._size.nodes, action)
+            if used:
+                self._trees, self._size = trees, _Size(evaluated, used)
+
+    def close(self) -> None:
+        """Let the tree go."""
+        self._trees = None
+
+
+def _node_bytes(games: Records) -> int:
+    return tree.node_dtype(games.dtype).itemsize
+
+
+def _empty_result(games: Records) -> GuidedResult:
+    count, limits = len(games), limits_of(games.dtype)
+    visits, values = np.zeros((count, limits.actions), np.int64), np.zeros((count, limits.players), np.float32)
+    return GuidedResult(np.zeros(count, np.int64), visits, values)
+
+
+def make_trees(games: Records, streams: Streams, room: _Size) -> _Trees:
+    """Return trees that are roots alone."""
+    trees = _empty_trees(games, streams, room)
+    _init_roots(trees)
+    return trees
+
+
+def _empty_trees(games: Records, streams: Streams, room: _Size) -> _Trees:
+    """Return room for trees."""
+    count = len(games)
+    nodes = np.empty((count, room.nodes), tree.node_dtype(games.dtype))
+    evaluated = np.zeros((count, room.evaluated + 1), np.int32)
+    evaluation = np.zeros((count, room.nodes), np.int32)
+    priors = np.zeros((count, room.evaluated + 1, limits_of(games.dtype).choices), np.float32)
+    leaves, failures = np.empty(count, games.dtype), np.zeros(count, np.int64)
+    return _Trees(games, nodes, evaluated, evaluation, priors, leaves, streams, failures)
 
 
 @jit
@@ -191,7 +295,7 @@ def _most_visited(nodes: Records, evaluated: npt.NDArray[np.int32], evaluation: 
     """
     best, most = -1, 0
     for parent in evaluated:
-        child = nodes[parent].child
+        child = nodes[parent].child if nodes[parent].visits > most else 0
         while child:
             node = nodes[child]
             going_on = node.winner < 0 and (not is_empty(node.untried) or node.child != 0)
@@ -314,6 +418,44 @@ def _guided_choice(nodes: Records, index: int, mover: int, priors: npt.NDArray[n
             best, best_choice, highest = 0, choice, value + weight * priors[choice]
         choice = next_choice(node.untried, choice)
     return best, best_choice
+
+
+@jit
+def _keep_subtree(games: Records, old: _Trees, new: _Trees, evaluated: int, used: int, action: int) -> tuple[int, int]:
+    """Copy what the first tree holds below an action of its root, in `games[0]`, in the same order.
+
+    `evaluated` and `used` are the size of the old tree. Return that of the new one, 0 and 0 if there is nothing to
+    keep: the action was not tried, or its winner is proven, and there may be no moves to show for it.
+    """
+    nodes, kept = old.nodes[0], new.nodes[0]
+    top = nodes[0].child
+    while top and choice_action(games[0], nodes[top].choice) != action:
+        top = nodes[top].sibling
+    if top == 0 or nodes[top].winner >= 0:
+        return 0, 0
+    origin, place = np.zeros(used, np.int32), np.full(used, -1, np.int32)
+    kept[0], origin[0], place[top] = nodes[top], top, 0
+    kept[0].parent = kept[0].sibling = 0
+    count, index = 1, 0
+    while index < count:
+        child, before = nodes[origin[index]].child, -1
+        while child:
+            kept[count], origin[count], place[child] = nodes[child], child, count
+            kept[count].parent = index
+            if before < 0:
+                kept[index].child = count
+            else:
+                kept[before].sibling = count
+            before, child, count = count, nodes[child].sibling, count + 1
+        index += 1
+    number = 0
+    for evaluation in range(1, evaluated + 1):
+        node = old.evaluated[0, evaluation]
+        if place[node] >= 0 and old.evaluation[0, node] == evaluation:
+            number += 1
+            new.evaluated[0, number], new.evaluation[0, place[node]] = place[node], number
+            new.priors[0, number] = old.priors[0, evaluation]
+    return number, count
 
 
 @jit

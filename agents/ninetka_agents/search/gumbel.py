@@ -11,12 +11,17 @@ dozens of playouts cost less than asking the network once. The playouts of a pos
 (see `ninetka_agents.search.uct`).
 
 Where the game brings a prover, it can tell of a leaf who wins for certain: such a leaf counts as a finished game.
+
+No tree is kept from move to move: sequential halving compares actions that it has visited equally often, and visits
+from before, which went where another root's halving sent them, would decide who falls out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,7 +42,13 @@ from ninetka_agents.search.gumbel_tree import (
     visits_of,
 )
 from ninetka_agents.search.prover import Prover, clear_prover, make_prover, proven_winner
-from ninetka_agents.search.selection import gumbel_noise, halving_schedule, interior_choice, root_choice
+from ninetka_agents.search.selection import (
+    gumbel_noise,
+    halving_by_clock,
+    halving_schedule,
+    interior_choice,
+    root_choice,
+)
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, check_scale
@@ -61,6 +72,9 @@ Evaluate: TypeAlias = Callable[[Records], tuple[Floats, Floats]]
 """What a search asks of (N,) positions that are not over: (N, num_actions) float32 logarithms of the policy, any where
 illegal, and (N, P) float32 chances to win per relative seat, `(seat - to_move) % n`, draws shared."""
 
+Wanted: TypeAlias = npt.NDArray[np.int32]
+"""By the number of actions considered at the root, the last entry for all others: a column of `halving_schedule`."""
+
 Rollouts: TypeAlias = tuple[int, float]
 """Playouts per position and their share of its value."""
 
@@ -70,6 +84,8 @@ MEMORY = 1 << 30
 """Bytes of trees that grow at once; batches that need more are searched in parts."""
 MOST_SIMULATIONS, MOST_CONSIDERED = 1 << 20, 1 << 10
 """Of a search: its schedule is a table of both."""
+CLOCK_MEMORY = 1 << 28
+"""Bytes of the nodes of a search by the clock, at most."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +108,8 @@ class SearchOptions:
     """What they count in its value (the paper's lambda); the rest is the network's. Without playouts, all is."""
     exact: int = 0
     """With two players, most nodes to prove who wins at each leaf of the movement phase; 0 for none."""
+    seconds: float = 0.0
+    """How long to think about a position, in place of `simulations`, one position after another; 0 goes by those."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an option out of range."""
@@ -99,7 +117,7 @@ class SearchOptions:
         check_count("considered", self.considered, most=MOST_CONSIDERED)
         check_count("playouts", self.playouts, least=0, most=tree.MOST_SIMULATIONS)
         check_count("exact", self.exact, least=0)
-        for name in ("gumbel_scale", "visit_offset", "value_scale"):
+        for name in ("gumbel_scale", "visit_offset", "value_scale", "seconds"):
             check_scale(name, getattr(self, name))
         if not 0 <= self.playout_share <= 1:
             raise ValueError(f"playout_share={self.playout_share!r}: expected a number from 0 to 1")
@@ -155,7 +173,7 @@ class GumbelSearch:
         self.options = options or SearchOptions()
         self.evaluate = evaluate
         self.threads = check_threads(threads)
-        self._schedule = halving_schedule(self.options.considered, self.options.simulations)
+        self._schedule = halving_schedule(self.options.considered, self.options.simulations).T.copy()
         self._nodes: npt.NDArray[Any] = np.empty((0, 0))
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
@@ -175,7 +193,7 @@ class GumbelSearch:
         if len(games) and (self.options.gumbel_scale or self.options.playouts):
             streams[:] = game_streams(games, rng)
         tree_bytes = (self.options.simulations + 1) * node_dtype(games.dtype).itemsize
-        at_once = max(1, MEMORY // tree_bytes)
+        at_once = 1 if self.options.seconds else max(1, MEMORY // tree_bytes)
         for first in range(0, len(games), at_once):
             part = slice(first, first + at_once)
             self._run(games[part], streams[part], SearchResult._make(array[part] for array in result))
@@ -183,22 +201,31 @@ class GumbelSearch:
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
         """Search positions together and fill the result in."""
-        scales = float(self.options.visit_offset), float(self.options.value_scale)
+        start, scales = time.monotonic(), (float(self.options.visit_offset), float(self.options.value_scale))
         trees = self._make_trees(games, streams)
         _init_roots(games, trees)
         if self.options.gumbel_scale or self.options.playouts:
             _draw_gumbel(trees, float(self.options.gumbel_scale))
         self._expand_and_back_up(trees)
-        for simulation in range(self.options.simulations):
-            self._share(_select_all, trees, self._schedule, simulation, scales, self.options.exact)
+        for new, wanted in enumerate(self._wanted(trees, start), 1):
+            self._share(_select_all, trees, wanted, new, scales, self.options.exact)
             self._expand_and_back_up(trees)
         _report_all(games, trees, scales, result)
+
+    def _wanted(self, trees: _Trees, start: float) -> Iterable[Wanted]:
+        """Return, for one simulation after another, the visits of the root action that it goes to."""
+        if not self.options.seconds:
+            return self._schedule
+        considered = min(self.options.considered, int(count_choices(trees.nodes[0, 0].legal)))
+        visits = halving_by_clock(considered, start, self.options.seconds)
+        return (np.array([one], np.int32) for one in islice(visits, trees.nodes.shape[1] - 1))
 
     def _make_trees(self, games: Records, streams: Streams) -> _Trees:
         """Return trees of so many games, with old nodes."""
         count, dtype = len(games), node_dtype(games.dtype)
         if len(self._nodes) < count or self._nodes.dtype != dtype:
-            self._nodes = np.empty((count, self.options.simulations + 1), dtype)
+            room = CLOCK_MEMORY // dtype.itemsize if self.options.seconds else self.options.simulations
+            self._nodes = np.empty((count, 1 + room), dtype)
         (roots, leaves), (at, rows) = np.empty((2, count), games.dtype), np.zeros((2, count), np.int64)
         noise = np.zeros((count, limits_of(games.dtype).choices))
         return _Trees(roots, self._nodes[:count], streams, noise, leaves, at, rows)
@@ -256,10 +283,8 @@ def _number_undecided(trees: _Trees) -> None:
 
 
 @jit
-def _select_all(
-    control: Control, trees: _Trees, schedule: npt.NDArray[np.int32], simulation: int, scales: Scales, exact: int
-) -> None:
-    """Play down to a leaf in each game that this thread claims."""
+def _select_all(control: Control, trees: _Trees, wanted: Wanted, new: int, scales: Scales, exact: int) -> None:
+    """Play down to a leaf in each game that this thread claims, the node `new` unless the tree ends there."""
     scores, prover = np.empty(trees.noise.shape[1]), make_prover(trees.roots[0], exact)
     while True:
         first, stop = claim(control, 0, len(trees.roots), CHUNK)
@@ -267,11 +292,11 @@ def _select_all(
             return
         for index in range(first, stop):
             nodes = trees.nodes[index]
-            visits = schedule[min(len(schedule) - 1, count_choices(nodes[0].legal)), simulation]
+            visits = wanted[min(len(wanted) - 1, count_choices(nodes[0].legal))]
             score_choices(nodes, 0, scales, scores)
             choice = root_choice(nodes, trees.noise[index], scores, visits)
             trees.leaves[index] = trees.roots[index]
-            trees.at[index] = _select(trees.leaves[index], nodes, choice, simulation + 1, scales, scores, prover)
+            trees.at[index] = _select(trees.leaves[index], nodes, choice, new, scales, scores, prover)
 
 
 @jit

@@ -6,6 +6,8 @@ Equation numbers are those of Danihelka et al., "Policy improvement by planning 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,23 @@ def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]
             left = max(2, left // 2)
         schedule[count] = entries[:simulations]
     return schedule
+
+
+def halving_by_clock(considered: int, start: float, seconds: float) -> Iterator[int]:
+    """Yield what a row of `halving_schedule` says, until so many seconds after `start` on the monotonic clock.
+
+    Sequential halving gives each of its phases the same part of the budget. Here that is a part of the time: a phase
+    goes on round by round as long as its part lasts. The first entry comes however late it is.
+    """
+    visits, left, phases = [0] * considered, considered, max(1, math.ceil(math.log2(considered)))
+    for phase in range(1, phases + 1):
+        while visits[0] == 0 or phase == phases or time.monotonic() - start < seconds * phase / phases:
+            for place in range(left):
+                if visits[0] and time.monotonic() - start >= seconds:
+                    return
+                yield visits[place]
+                visits[place] += 1
+        left = max(2, left // 2)
 
 
 @jit

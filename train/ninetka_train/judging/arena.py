@@ -1,8 +1,6 @@
 """Many games between agents, in lockstep, with every seating of a lineup played equally often.
 
-A *lineup* is who sits at the table, a *seating* who holds which seat. The seat decides a lot, so a lineup is played in
-*rotation groups*: one game for each of its distinct seatings, all from the same start and with the same random numbers
-(a paired design: agents that decide alike cancel out exactly).
+Who sits where is in `ninetka_train.judging.schedule`.
 
     results = play_games([make_agent("random"), make_agent("maxn")], num_players=2, num_games=100)
     results.winning_agents  # (T,) index of the agent that won each game
@@ -11,11 +9,9 @@ A *lineup* is who sits at the table, a *seating* who holds which seat. The seat 
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations, permutations
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,16 +25,20 @@ from ninetka_env.core.options import check_actions, check_count, check_memory, s
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant
 from ninetka_env.core.verbs import Records
+from ninetka_train.judging.openings import draw_openings, usual_opening_plies
+from ninetka_train.judging.schedule import Schedule, count_lineups, make_schedule
 
 NO_ACTION = -1
 """Fills the places after the end of a game in `Results.actions`."""
 DEFAULT_BATCH = 256
+NOBODY = -1
+"""Moves where the opening is drawn."""
 
-Lineup = tuple[int, ...]
 Progress = Callable[[float], None]
 """Called as games go on, with the number of games played so far; games under way count in part."""
-Finished = Callable[["Results", range], None]
-"""Called after every batch, with the results so far and the games in them that have just ended."""
+Finished = Callable[["Results", range], object]
+"""Called after every batch, with the results so far and the games in them that have just ended; what it returns, if
+true, ends the match there."""
 
 
 class AgentError(RuntimeError):
@@ -58,27 +58,13 @@ class Settings:
     """Games asked for per lineup; played are `Results.games_per_lineup`."""
     seed: int
     batch: int
+    opening_plies: int = 0
+    """Plies drawn at random at the beginning of each rotation group."""
 
     @property
     def variant(self) -> Variant:
         """The game with its options."""
         return load_variant(self.game)
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Which agent holds which seat in each of T games: lineup by lineup, group by group, seating by seating."""
-
-    lineups: list[Lineup]
-    """The agents of each lineup, ascending; an agent that fills several seats stands there several times."""
-    groups_per_lineup: int
-    seatings: npt.NDArray[np.int64]
-    """(T, n) the agent in each seat of each game."""
-
-    @property
-    def rotation(self) -> int:
-        """The games of a group: the number of distinct seatings, the same for every lineup."""
-        return len(self.seatings) // (len(self.lineups) * self.groups_per_lineup)
 
 
 @dataclass(frozen=True)
@@ -144,26 +130,19 @@ class Results:
         """Games played per lineup: those asked for, rounded up to whole rotation groups."""
         return self.schedule.groups_per_lineup * self.schedule.rotation
 
-
-def make_lineups(num_agents: int, num_players: int) -> list[Lineup]:
-    """Return who plays whom: every choice of `num_players` agents; if there are fewer, the last one fills up."""
-    if num_agents <= num_players:
-        return [(*range(num_agents), *[num_agents - 1] * (num_players - num_agents))]
-    return list(combinations(range(num_agents), num_players))
-
-
-def _count_lineups(num_agents: int, num_players: int) -> int:
-    """Return how many lineups `make_lineups` makes."""
-    return 1 if num_agents <= num_players else math.comb(num_agents, num_players)
-
-
-def make_schedule(num_agents: int, num_players: int, num_games: int) -> Schedule:
-    """Plan at least `num_games` games per lineup, in whole rotation groups."""
-    lineups = make_lineups(num_agents, num_players)
-    seatings = [sorted(set(permutations(lineup))) for lineup in lineups]
-    groups = math.ceil(num_games / len(seatings[0]))
-    table = np.concatenate([np.tile(np.array(own, np.int64), (groups, 1)) for own in seatings])
-    return Schedule(lineups, groups, table)
+    def first(self, games: int) -> Results:
+        """Return the whole rotation groups among the first games of the first lineup."""
+        groups, schedule = games // self.schedule.rotation, self.schedule
+        end = groups * schedule.rotation
+        return replace(
+            self,
+            schedule=Schedule(schedule.lineups[:1], groups, schedule.seatings[:end]),
+            winners=self.winners[:end],
+            scores=self.scores[:end],
+            starts=self.starts[:groups],
+            actions=self.actions[:end],
+            events={game: event for game, event in self.events.items() if game < end},
+        )
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -186,6 +165,7 @@ def play_games(
     game: str | Variant = DEFAULT,
     seed: int = 0,
     batch: int = DEFAULT_BATCH,
+    opening_plies: int | None = None,
     progress: Progress | None = None,
     finished: Finished | None = None,
     **options: Any,
@@ -207,8 +187,11 @@ def play_games(
         seed: 0 or more.
         batch: games played in lockstep, so the most positions that an agent is asked about in one call, and the most
             players with a memory of their game that are kept at once.
+        opening_plies: how many plies each rotation group begins with that are drawn at random, the same for all its
+            games; None for what `ninetka_train.judging.openings.usual_opening_plies` says.
         progress: told how far the games are.
-        finished: told of the games that have ended, a batch at a time, for instance to save them.
+        finished: told of the games that have ended, a batch at a time, for instance to save them. A match of one lineup
+            ends where it returns true; whole rotation groups count.
         options: of the game, such as `neutral_placement="random"`.
 
     Raises:
@@ -216,7 +199,8 @@ def play_games(
         AgentError: if an agent answers with an illegal action, or has a player that fails before the first game. Later
             its game is lost to the player, and all others are played.
     """
-    settings = make_settings(agents, num_players, num_games, game=game, seed=seed, batch=batch, **options)
+    options |= {"game": game, "seed": seed, "batch": batch, "opening_plies": opening_plies}
+    settings = make_settings(agents, num_players, num_games, **options)
     schedule = make_schedule(len(agents), settings.num_players, num_games)
     streams = _group_streams(schedule, seed)
     starts = _start_groups(settings.variant, streams)
@@ -225,8 +209,8 @@ def play_games(
     for first in range(0, len(schedule.seatings), batch):
         games = range(first, min(first + batch, len(schedule.seatings)))
         arena.play_batch(games, progress or (lambda done: None))
-        if finished:
-            finished(arena.results, games)
+        if finished and finished(arena.results, games) and len(schedule.lineups) == 1:
+            return arena.results.first(games.stop)
     return arena.results
 
 
@@ -238,6 +222,7 @@ def make_settings(
     game: str | Variant = DEFAULT,
     seed: int = 0,
     batch: int = DEFAULT_BATCH,
+    opening_plies: int | None = None,
     **options: Any,
 ) -> Settings:
     """Check and gather what is asked for; the arguments are those of `play_games`, agents or their names.
@@ -252,11 +237,14 @@ def make_settings(
         variant = _with_players(variant, num_players)
     check_count("num_games", num_games)
     check_count("batch", batch)
-    check_memory("num_games", num_games, _bytes_per_game(variant) * _count_lineups(len(agents), variant.num_players))
+    check_memory("num_games", num_games, _bytes_per_game(variant) * count_lineups(len(agents), variant.num_players))
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed={shortened(seed)}: expected an integer of at least 0")
+    if opening_plies is None:
+        opening_plies = usual_opening_plies(agents, variant)
+    check_count("opening_plies", opening_plies, least=0, most=variant.sizes.most_plies)
     names = unique_names([one if isinstance(one, str) else one.name for one in agents])
-    return Settings(names, variant.spec, variant.num_players, num_games, seed, batch)
+    return Settings(names, variant.spec, variant.num_players, num_games, seed, batch, opening_plies)
 
 
 def _bytes_per_game(variant: Variant) -> int:
@@ -280,6 +268,8 @@ class _Arena:
         self, agents: Sequence[Agent], settings: Settings, schedule: Schedule, starts: Records, streams: Streams
     ) -> None:
         self.agents = agents
+        openings = draw_openings(settings.variant, starts, streams, settings.opening_plies)
+        self.openings = np.repeat(openings, schedule.rotation, axis=0)
         self.games = np.repeat(starts, schedule.rotation)
         self.streams = np.repeat(streams, schedule.rotation)
         self._variant = settings.variant
@@ -324,10 +314,16 @@ class _Arena:
     def _play_ply(self, active: npt.NDArray[np.int64], ply: int) -> npt.NDArray[np.bool_]:
         """Play one ply in each game of `active`; tell which of them go on."""
         movers = self.results.schedule.seatings[active, self.games["to_move"][active]]
+        if ply < self.openings.shape[1]:
+            drawn = self.openings[active, ply]
+            movers[drawn >= 0] = NOBODY
         going_on = np.ones(len(active), np.bool_)
         for agent in np.unique(movers):
             theirs = movers == agent
-            self.results.actions[active[theirs], ply], going_on[theirs] = self._move(int(agent), active[theirs])
+            if agent == NOBODY:  # an opening ends no game
+                self.results.actions[active[theirs], ply], _ = self._play(NOBODY, active[theirs], drawn[theirs])
+            else:
+                self.results.actions[active[theirs], ply], going_on[theirs] = self._move(int(agent), active[theirs])
         return going_on & self._is_on(active)
 
     def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> tuple[Actions, npt.NDArray[np.bool_]]:

@@ -16,10 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Agent
+from ninetka_env.core.options import check_choice
 from ninetka_env.core.outcome import DRAWN
-from ninetka_train.judging.arena import Lineup, Results, Settings, make_settings, play_games
+from ninetka_train.judging.arena import Results, Settings, make_settings, play_games
+from ninetka_train.judging.gate import BATCH, Gate, GateFigures, check_gate, judge, stops
 from ninetka_train.judging.intervals import Interval, wilson
 from ninetka_train.judging.ratings import elo_ratings
+from ninetka_train.judging.schedule import Lineup
 from ninetka_train.parts import ExactFigures, exact_of
 
 CALLS = ("progress", "finished")
@@ -33,7 +36,11 @@ class SeatFigures:
     seat: int
     games: int
     wins: int
-    draws: int = 0
+    draws: int
+    share: float | None
+    """As of `AgentFigures`; None if it never sat there."""
+    interval: Interval | None
+    """95 % Wilson interval of it."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +74,15 @@ class AgentFigures:
     """The share that it would have if every seat won equally often: its seats over all seats."""
     score: float
     """Mean score of its seats."""
+    seconds: float | None
+    """Mean time per move, see `TimeFigures`; None if it decided nothing."""
     seats: list[SeatFigures]
     times: list[TimeFigures]
     elo: float | None
-    """Rating, the pool's mean at 0; None if it played only itself."""
+    """Rating, `Evaluation.anchor` at 0; None if it played only itself."""
     elo_interval: Interval | None
-    """95 % interval by resampling rotation groups; None where the games set no bound: it won all or none
-    of them, or there is one group only."""
+    """95 % interval by resampling rotation groups; None where the games set no bound: it, or the anchor, won all or
+    none of them, or there is one group only."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,11 @@ class LineupFigures:
     agents: list[str]
     games: int
     wins: dict[str, int]
-    draws: int = 0
+    draws: int
+    shares: dict[str, float]
+    """By agent, as of `AgentFigures`."""
+    intervals: dict[str, Interval]
+    """95 % Wilson intervals of them."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +111,10 @@ class MatchFigures:
     lost: int
     score: float
     opponent_score: float
+    share: float
+    """(won + drawn / 2) / matches."""
+    interval: Interval
+    """95 % Wilson interval of it."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +128,16 @@ class Evaluation:
     """Games per rotation group."""
     distinct_games: int
     """Games that differ, in their start, seating or moves; agents without chance replay the same ones."""
+    anchor: str | None
+    """The agent whose rating is 0; None for the pool's mean."""
     agents: list[AgentFigures]
     lineups: list[LineupFigures]
     matches: list[MatchFigures] | None
     """Two-player tournament, if asked for."""
     exact: list[ExactFigures] | None
     """Blunders by the standard of perfect play, if asked for."""
+    gate: GateFigures | None
+    """What was decided about the first agent, if asked for."""
     failures: list[str]
     """What went wrong with players, a sentence each: each cost them a game."""
 
@@ -128,30 +149,47 @@ def evaluate(
     *,
     tournament: bool = False,
     exact: bool = False,
+    gate: Gate | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Play and sum up: `summarise(play_games(agents, num_players, num_games, **options))`."""
+    """Play and sum up: `summarise(play_games(agents, num_players, num_games, **options))`.
+
+    With a gate the match ends as soon as there is a verdict.
+    """
     settings = make_settings(agents, num_players, num_games, **{k: v for k, v in options.items() if k not in CALLS})
     if tournament:
         check_tournament(len(agents), settings.num_players)
     if exact:
         exact_of(settings.variant).check(settings.num_players)
-    return summarise(play_games(agents, num_players, num_games, **options), tournament=tournament, exact=exact)
+    if gate:
+        check_gate(len(agents))
+        options = {"batch": BATCH, "finished": stops(gate)} | options
+    results = play_games(agents, num_players, num_games, **options)
+    return summarise(results, tournament=tournament, exact=exact, gate=gate)
 
 
-def summarise(results: Results, *, tournament: bool = False, exact: bool = False) -> Evaluation:
+def summarise(
+    results: Results,
+    *,
+    tournament: bool = False,
+    exact: bool = False,
+    gate: Gate | None = None,
+    anchor: str | None = None,
+) -> Evaluation:
     """Work out the figures of finished games.
 
     Args:
         results: the games.
         tournament: also score matches of two games; for two players.
         exact: also judge every movement decision by perfect play; for two players. It takes a while.
+        gate: also say whether the first of two agents is good enough.
+        anchor: the agent whose rating is 0; None for the pool's mean.
 
     Raises:
-        ValueError: if `tournament` is asked for and the games are no two-player games between different agents, or
-            `exact` and they have more players.
+        ValueError: if `tournament` is asked for and the games are no two-player games between different agents, `exact`
+            and they have more players, or `gate` and there are not two agents; or if nobody is called `anchor`.
     """
-    elos = elo_ratings(results)
+    elos = elo_ratings(results, None if anchor is None else check_choice("anchor", anchor, results.settings.agents))
     agents = [_agent_figures(results, agent, *elo) for agent, elo in enumerate(elos)]
     lineups = [_lineup_figures(results, number, lineup) for number, lineup in enumerate(results.schedule.lineups)]
     matches = match_figures(results) if tournament else None
@@ -161,10 +199,12 @@ def summarise(results: Results, *, tournament: bool = False, exact: bool = False
         games_per_lineup=results.games_per_lineup,
         rotation=schedule.rotation,
         distinct_games=distinct_games(results),
+        anchor=anchor,
         agents=agents,
         lineups=lineups,
         matches=matches,
         exact=exact_of(results.settings.variant).figures(results) if exact else None,
+        gate=judge(results, gate) if gate else None,
         failures=results.failures,
     )
 
@@ -191,6 +231,7 @@ def _agent_figures(results: Results, agent: int, elo: float | None, elo_interval
         interval=wilson(credit, games),
         even=float(held.sum()) / (games * results.settings.num_players),
         score=float(results.scores[held].mean()),
+        seconds=seconds_per_move(results, agent),
         seats=[_seat_figures(results, agent, seat) for seat in range(results.settings.num_players)],
         times=_time_figures(results, agent),
         elo=elo,
@@ -200,8 +241,20 @@ def _agent_figures(results: Results, agent: int, elo: float | None, elo_interval
 
 def _seat_figures(results: Results, agent: int, seat: int) -> SeatFigures:
     there = results.schedule.seatings[:, seat] == agent
-    wins, draws = (int((there & (results.winners == outcome)).sum()) for outcome in (seat, DRAWN))
-    return SeatFigures(seat, int(there.sum()), wins, draws)
+    games, wins, draws = (
+        int(there.sum()),
+        *(int((there & (results.winners == outcome)).sum()) for outcome in (seat, DRAWN)),
+    )
+    if not games:
+        return SeatFigures(seat, 0, 0, 0, None, None)
+    credit = wins + draws / results.settings.num_players
+    return SeatFigures(seat, games, wins, draws, credit / games, wilson(credit, games))
+
+
+def seconds_per_move(results: Results, agent: int) -> float | None:
+    """Return the mean time that an agent took for a move, see `TimeFigures`; None if it made none."""
+    moves = int(results.clock.moves[agent].sum())
+    return float(results.clock.seconds[agent].sum()) / moves if moves else None
 
 
 def _time_figures(results: Results, agent: int) -> list[TimeFigures]:
@@ -217,9 +270,17 @@ def _time_figures(results: Results, agent: int) -> list[TimeFigures]:
 
 def _lineup_figures(results: Results, number: int, lineup: Lineup) -> LineupFigures:
     names, games = results.settings.agents, results.games_per_lineup
-    winners = results.winning_agents[number * games : (number + 1) * games]
-    wins = {names[agent]: int((winners == agent).sum()) for agent in sorted(set(lineup))}
-    return LineupFigures([names[agent] for agent in lineup], games, wins, int((winners == DRAWN).sum()))
+    part = slice(number * games, (number + 1) * games)
+    winners, members = results.winning_agents[part], sorted(set(lineup))
+    credit = {names[agent]: float(results.shares[part, agent].sum()) for agent in members}
+    return LineupFigures(
+        agents=[names[agent] for agent in lineup],
+        games=games,
+        wins={names[agent]: int((winners == agent).sum()) for agent in members},
+        draws=int((winners == DRAWN).sum()),
+        shares={name: one / games for name, one in credit.items()},
+        intervals={name: wilson(one, games) for name, one in credit.items()},
+    )
 
 
 def check_tournament(num_agents: int, num_players: int) -> None:
@@ -251,4 +312,7 @@ def _match_figures(results: Results, pair: Lineup, sums: list[npt.NDArray[Any]])
     own, other = sums
     outcome = np.sign(own - other)
     won, drawn, lost = (int((outcome == sign).sum()) for sign in (1, 0, -1))
-    return MatchFigures(agent, opponent, len(own), won, drawn, lost, float(own.sum()), float(other.sum()))
+    credit, matches, scores = won + drawn / 2, len(own), (float(own.sum()), float(other.sum()))
+    return MatchFigures(
+        agent, opponent, matches, won, drawn, lost, *scores, share=credit / matches, interval=wilson(credit, matches)
+    )

@@ -25,17 +25,19 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-def elo_ratings(results: Results) -> list[tuple[float | None, Interval | None]]:
-    """Return each agent's rating and interval on the Elo scale."""
+def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float | None, Interval | None]]:
+    """Return each agent's rating and interval on the Elo scale: above the agent `anchor`, None for the pool's mean."""
     num_agents = len(results.settings.agents)
     if num_agents == 1:
         return [(None, None)]
     copies, group_wins = _wins_by_group(results)
     wins = group_wins.sum(axis=1)
     elos = ELO_PER_NAT * fit_ratings(copies, wins)
-    intervals = ELO_PER_NAT * bootstrap_ratings(copies, group_wins, results.settings.seed)
+    intervals = ELO_PER_NAT * bootstrap_ratings(copies, group_wins, results.settings.seed, anchor=anchor)
     games = (copies > 0).T @ wins.sum(axis=1)
     bounded = (wins.sum(axis=0) > 0) & (wins.sum(axis=0) < games) & (group_wins.shape[1] > 1)
+    if anchor is not None:
+        elos, bounded = elos - elos[anchor], bounded & bounded[anchor] & (np.arange(num_agents) != anchor)
     return [
         (float(elo), (float(low), float(high)) if known else None)
         for elo, low, high, known in zip(elos, *intervals, bounded, strict=True)
@@ -78,7 +80,11 @@ def fit_ratings(copies: npt.ArrayLike, wins: npt.ArrayLike, prior: float = PRIOR
 
 
 def bootstrap_ratings(
-    copies: npt.ArrayLike, group_wins: npt.NDArray[Any], seed: int, resamples: int = RESAMPLES
+    copies: npt.ArrayLike,
+    group_wins: npt.NDArray[Any],
+    seed: int,
+    resamples: int = RESAMPLES,
+    anchor: int | None = None,
 ) -> Floats:
     """Return the 95 % percentile interval of each rating over resampled rotation groups, (2, K) nats.
 
@@ -89,6 +95,7 @@ def bootstrap_ratings(
         group_wins: (L, groups, K) wins per rotation group.
         seed: of the resampling.
         resamples: how many.
+        anchor: the agent whose rating is 0; None for ratings with mean 0.
     """
     rng = np.random.default_rng(seed)
     wins = []
@@ -96,5 +103,7 @@ def bootstrap_ratings(
         kinds, counts = np.unique(lineup, axis=0, return_counts=True)
         wins.append(rng.multinomial(len(lineup), counts / len(lineup), size=resamples) @ kinds)
     ratings = fit_ratings(copies, np.stack(wins, axis=1))
+    if anchor is not None:
+        ratings = ratings - ratings[:, anchor : anchor + 1]
     tail = (1 - CONFIDENCE) / 2
     return np.quantile(ratings, [tail, 1 - tail], axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from ninetka_env.core.files import replace_file
 from ninetka_train import package_version
 from ninetka_train.judging.arena import NO_ACTION, Results, Settings
 from ninetka_train.judging.evaluate import AgentFigures, Evaluation
+from ninetka_train.judging.intervals import Interval
+from ninetka_train.judging.openings import USUAL_PLIES
+from ninetka_train.machine import machine
 from ninetka_train.parts import ExactFigures
 
 PLAIN_WIDTH = 120
@@ -36,7 +39,8 @@ def print_report(evaluation: Evaluation, console: Console | None = None) -> None
         tables.append(_matches_table(evaluation))
     if evaluation.exact is not None:
         tables.append(_exact_table(evaluation.exact))
-    console.print(Text("\n".join(headings(evaluation))))
+    lines = headings(evaluation) + ([gate_line(evaluation)] if evaluation.gate else [])
+    console.print(Text("\n".join(lines)))
     for table in tables:
         console.print()
         console.print(table)
@@ -63,12 +67,32 @@ def headings(evaluation: Evaluation) -> list[str]:
         f"{evaluation.rotation}, {differ}",
         f"{definition.version}, package {package_version()}, {options}seed={settings.seed}, batch={settings.batch}",
     ]
-    if evaluation.distinct_games < ENOUGH_DISTINCT * lineups * games:
+    if settings.opening_plies:
         lines.append(
-            "warning: many games were replayed move by move, so they say less than the intervals claim"
-            + (": vary the starts (--neutral-placement random)" if _can_vary(settings) else "")
+            f"opening_plies={settings.opening_plies}: each rotation begins with so many random plies, in all its games "
+            "the same"
+        )
+    repeated = lineups * games - evaluation.distinct_games
+    if repeated:
+        hint = ", --neutral-placement random" if _can_vary(settings) else ""
+        few = evaluation.distinct_games < ENOUGH_DISTINCT * lineups * games
+        lines.append(
+            f"{'warning' if few else 'note'}: {repeated} games repeat others move by move, so they say less than the "
+            f"intervals claim: vary the starts (--opening-plies {settings.opening_plies + USUAL_PLIES}{hint})"
         )
     return lines
+
+
+def gate_line(evaluation: Evaluation) -> str:
+    """Say in a line what a gate decided, and by what."""
+    found = evaluation.gate
+    assert found is not None
+    gate, (fails, passes) = found.gate, found.bounds
+    return (
+        f"gate: {evaluation.agents[0].name} {found.verdict} after {found.games} of at most {found.most_games} games; "
+        f"log-likelihood ratio {found.ratio:.2f} (fails at {fails:.2f}, passes at {passes:.2f}) of winning "
+        f"{percent(gate.high)} % against {percent(gate.low)} %, alpha {gate.alpha:g}, beta {gate.beta:g}"
+    )
 
 
 def _can_vary(settings: Settings) -> bool:
@@ -91,6 +115,13 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
+def share_text(share: float | None, interval: Interval | None) -> str:
+    """Write a share in percent with its interval, `-` if there is none."""
+    if share is None or interval is None:
+        return "-"
+    return f"{percent(share)} [{percent(interval[0])}, {percent(interval[1])}]"
+
+
 def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -103,18 +134,19 @@ def _results_table(evaluation: Evaluation) -> Table:
     rated = len(evaluation.agents) > 1
     if rated:
         columns.append("Elo [95 %]")
-        note += " Elo: mean 0; no interval if it won all or none, or seats rotated once only."
+        note += f" Elo: {evaluation.anchor or 'mean'} 0; no interval if it won all or none, or seats rotated once only."
+    columns.append("s/move")
     table = new_table("Results", "agent", *columns, note=note)
     for agent in evaluation.agents:
-        low, high = agent.interval
-        share = f"{percent(agent.share)} [{percent(low)}, {percent(high)}]"
+        share = share_text(agent.share, agent.interval)
         counts = [str(agent.games), str(agent.wins), *([str(agent.draws)] if drawn else [])]
-        cells = [*counts, share, percent(agent.even), f"{agent.score:.2f}"]
-        table.add_row(*map(Text, [agent.name, *cells, *([_elo(agent)] if rated else [])]))
+        cells = [*counts, share, percent(agent.even), f"{agent.score:.2f}", *([elo_text(agent)] if rated else [])]
+        table.add_row(*map(Text, [agent.name, *cells, "-" if agent.seconds is None else f"{agent.seconds:.3g}"]))
     return table
 
 
-def _elo(agent: AgentFigures) -> str:
+def elo_text(agent: AgentFigures) -> str:
+    """Write a rating with its interval."""
     elo = f"{round(agent.elo or 0):+d}"
     if agent.elo_interval is None:
         return elo
@@ -124,11 +156,10 @@ def _elo(agent: AgentFigures) -> str:
 
 def _seats_table(evaluation: Evaluation) -> Table:
     seats = [f"seat {seat}" for seat in range(evaluation.settings.num_players)]
-    table = new_table("Wins by seat", "agent", *seats, note="wins / games (%); seat 0 moves first")
+    table = new_table("Wins by seat", "agent", *seats, note="wins % [95 %] of games; seat 0 moves first")
     for agent in evaluation.agents:
         cells = [
-            f"{seat.wins} / {seat.games} ({percent(seat.wins / seat.games)})" if seat.games else "-"
-            for seat in agent.seats
+            f"{share_text(seat.share, seat.interval)} of {seat.games}" if seat.games else "-" for seat in agent.seats
         ]
         table.add_row(Text(agent.name), *cells)
     return table
@@ -145,22 +176,23 @@ def _times_table(evaluation: Evaluation) -> Table:
 
 
 def _lineups_table(evaluation: Evaluation) -> Table:
-    table = new_table("Wins by lineup", "agents", "games", "wins %, in the order of the agents")
+    table = new_table("Wins by lineup", "agents", "games", "wins % [95 %], in the order of the agents")
     for lineup in evaluation.lineups:
-        shares = [percent(lineup.wins[name] / lineup.games) for name in lineup.agents]
+        shares = [share_text(lineup.shares[name], lineup.intervals[name]) for name in lineup.shares]
         table.add_row(Text(", ".join(lineup.agents)), str(lineup.games), " / ".join(shares))
     return table
 
 
 def _matches_table(evaluation: Evaluation) -> Table:
     note = "a match: two games with seats swapped; the higher sum of scores wins"
-    columns = ("opponent", "matches", "won", "drawn", "lost", "scores")
+    columns = ("opponent", "matches", "won", "drawn", "lost", "won % [95 %]", "scores")
     table = new_table("Two-player tournament", "agent", *columns, note=note)
     table.columns[1].justify = "left"
     for match in evaluation.matches or []:
         counts = (match.matches, match.won, match.drawn, match.lost)
         sums = f"{match.score:g} : {match.opponent_score:g}"
-        table.add_row(Text(match.agent), Text(match.opponent), *map(str, counts), sums)
+        share = share_text(match.share, match.interval)
+        table.add_row(Text(match.agent), Text(match.opponent), *map(str, counts), share, sums)
     return table
 
 
@@ -169,9 +201,7 @@ def _exact_table(exact: list[ExactFigures]) -> Table:
     note = "won: decisions where perfect play wins. blunders: those that gave the win away."
     table = new_table("Movement by the standard of perfect play", "agent", *columns, note=note)
     for agent in exact:
-        share = "-"
-        if agent.share is not None and agent.interval is not None:
-            share = f"{percent(agent.share)} [{percent(agent.interval[0])}, {percent(agent.interval[1])}]"
+        share = share_text(agent.share, agent.interval)
         unsolved = percent(agent.unsolved / agent.decisions) if agent.decisions else "-"
         table.add_row(Text(agent.agent), str(agent.decisions), unsolved, str(agent.won), str(agent.blunders), share)
     return table
@@ -182,8 +212,15 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "environment": evaluation.settings.variant.definition.version,
         "package": package_version(),
+        "machine": machine(),
         **dataclasses.asdict(evaluation),
     }
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; the first column holds specs."""
+    lines = [columns, ["---"] * len(columns), *([f"`{row[0]}`", *row[1:]] for row in rows)]
+    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def write_json(evaluation: Evaluation, path: Path) -> None:

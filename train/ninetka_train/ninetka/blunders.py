@@ -17,7 +17,7 @@ from ninetka_env.core.jit import jit, popcount
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, play
-from ninetka_train.judging.arena import NO_ACTION, Results
+from ninetka_train.judging.arena import NO_ACTION, NOBODY, Results
 from ninetka_train.judging.intervals import clustered_interval
 from ninetka_train.parts import ExactFigures
 
@@ -34,7 +34,7 @@ class Decisions:
     slides: npt.NDArray[np.int64]
     """(N,) slides made before."""
     agents: npt.NDArray[np.int64]
-    """(N,) who decided."""
+    """(N,) who decided, `NOBODY` where the opening was drawn."""
     movers: npt.NDArray[np.int8]
     """(N,) int8 the seat that decided."""
     winners: npt.NDArray[np.int8]
@@ -109,7 +109,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     return Decisions(
         games=games,
         slides=plies - _first_plies(games, plies),
-        agents=results.schedule.seatings[games, movers],
+        agents=np.where(plies < results.settings.opening_plies, NOBODY, results.schedule.seatings[games, movers]),
         movers=movers,
         winners=winners,
         played=np.where(after < 0, UNKNOWN, np.where(after == movers, WON, LOST)).astype(np.int8),

@@ -23,6 +23,7 @@ from ninetka_env.core.registry import get_definition
 from ninetka_train import package_version
 from ninetka_train.judging.arena import Results, play_games
 from ninetka_train.judging.intervals import Interval, clustered_interval, wilson
+from ninetka_train.judging.report import markdown_table
 from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slides
 
 PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
@@ -201,7 +202,7 @@ def page(found: Study, picture_name: str) -> str:
             "Share of placements that seat 1, the second to place, wins under perfect play, % [95 %]. With `restart` "
             "seat 0 opens the movement phase, with `continue` the turns simply go on.",
             "",
-            *_table(("placed by", *ORDERS, "solved %, at least"), first),
+            *markdown_table(("placed by", *ORDERS, "solved %, at least"), first),
             "",
             "## How many moves keep a win",
             "",
@@ -209,14 +210,14 @@ def page(found: Study, picture_name: str) -> str:
             "brackets, in how many of these positions every move could be solved: only they count, and early on they "
             "are the easier ones.",
             "",
-            *_table(("played by", *map(str, SLIDES)), winning),
+            *markdown_table(("played by", *map(str, SLIDES)), winning),
             "",
             "## Who gives wins away",
             "",
             "Decisions in won positions that gave the win away; both turn orders. The intervals allow for decisions "
             "of one game that hang together.",
             "",
-            *_table(("agent", "won decisions", "blunders % [95 %]", "unsolved %"), blunders),
+            *markdown_table(("agent", "won decisions", "blunders % [95 %]", "unsolved %"), blunders),
             "",
         ]
     )
@@ -228,11 +229,6 @@ def _winning_cell(share: float | None, complete: Proportion) -> str:
 
 def _least(solved: dict[str, Proportion]) -> str:
     return f"{100 * min(share.count / share.total for share in solved.values()):.0f}"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [columns, ["---"] * len(columns), *([f"`{row[0]}`", *row[1:]] for row in rows)]
-    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def picture(found: Study) -> bytes:

@@ -176,7 +176,7 @@ def draw_png(run: Run) -> bytes:
         for place, panel in enumerate(found, 1):
             axes = figure.add_subplot(rows, columns, place, title=panel.title)
             panel.draw(axes)
-        return _saved(figure, "png")
+        return saved(figure, "png")
 
 
 def draw_svg(panel: Panel) -> str:
@@ -185,7 +185,7 @@ def draw_svg(panel: Panel) -> str:
         figure = Figure((WIDTH, HEIGHT), layout="constrained")
         panel.draw(figure.add_subplot())
         figure.patch.set_visible(False)
-        text = _saved(figure, "svg").decode()
+        text = saved(figure, "svg").decode()
     text = re.sub(r"(?s)^.*?<svg ", "<svg ", text)
     text = re.sub(r"(?s)<metadata>.*?</metadata>", "", text)
     text = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", text, count=1)
@@ -196,7 +196,8 @@ def draw_svg(panel: Panel) -> str:
     return text
 
 
-def _saved(figure: Figure, kind: str) -> bytes:
+def saved(figure: Figure, kind: str) -> bytes:
+    """Return a figure as the bytes of a file."""
     file, options = io.BytesIO(), {"metadata": {"Date": None}} if kind == "svg" else {}
     figure.savefig(file, format=kind, **options)  # type: ignore[arg-type]
     return file.getvalue()

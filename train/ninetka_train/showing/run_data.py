@@ -35,9 +35,10 @@ class Share:
     agent: str
     opponent: str
     players: int
-    wins: int
+    wins: float
+    """Draws shared."""
     games: int
-    seats: tuple[tuple[int, int], ...] = ()
+    seats: tuple[tuple[float, int], ...] = ()
     """(wins, games) in each seat."""
     minutes: float = 0.0
     """Training time before."""
@@ -105,9 +106,10 @@ class Run:
 
 def _share(evaluation: dict[str, Any], minutes: float) -> Share:
     agent, opponent = evaluation["agents"]
-    seats = tuple((seat["wins"], seat["games"]) for seat in agent["seats"])
     players = evaluation["settings"]["num_players"]
-    return Share(agent["name"], opponent["name"], players, agent["wins"], agent["games"], seats, minutes)
+    wins, *by_seat = (one["wins"] + one["draws"] / players for one in (agent, *agent["seats"]))
+    seats = tuple((won, seat["games"]) for won, seat in zip(by_seat, agent["seats"], strict=True))
+    return Share(agent["name"], opponent["name"], players, wins, agent["games"], seats, minutes)
 
 
 def read_run(folder: Path) -> Run:

@@ -1,0 +1,170 @@
+"""The sequential gate: its ratio is that of the best fitting distributions, and it errs as rarely as it promises."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from ninetka_agents import make_agent
+from ninetka_train.judging.arena import play_games
+from ninetka_train.judging.evaluate import evaluate
+from ninetka_train.judging.gate import (
+    FAILED,
+    PASSED,
+    UNDECIDED,
+    Gate,
+    judge,
+    log_likelihood_ratio,
+    parse_gate,
+    stops,
+)
+
+# The ratio
+
+
+@pytest.mark.parametrize(("wins", "games"), [(60, 100), (0, 20), (20, 20), (37, 80)])
+def test_without_draws_it_is_walds(wins, games):
+    expected = wins * math.log(0.55 / 0.45) + (games - wins) * math.log(0.45 / 0.55)
+    found = log_likelihood_ratio([0.0, 1.0], [games - wins, wins], 0.45, 0.55)
+    assert found == pytest.approx(expected, abs=1e-2)
+
+
+def best_fit(values, counts, mean):
+    """Return the highest log-likelihood of any distribution with that mean, by a general optimiser."""
+    values, counts = np.array(values), np.array(counts)
+    limits = [
+        {"type": "eq", "fun": lambda chances: chances.sum() - 1},
+        {"type": "eq", "fun": lambda chances: chances @ values - mean},
+    ]
+    found = minimize(
+        lambda chances: -counts @ np.log(chances), np.full(len(values), 1 / len(values)),
+        bounds=[(1e-12, 1)] * len(values), constraints=limits, options={"maxiter": 500, "ftol": 1e-13},
+    )  # fmt: skip
+    assert found.success
+    return -found.fun
+
+
+@pytest.mark.parametrize("counts", [[12, 5, 20, 9, 14], [3, 1, 30, 1, 4], [1, 2, 3, 4, 50]])
+def test_with_draws_it_is_that_of_the_best_fits(counts):
+    values = [0, 0.25, 0.5, 0.75, 1]
+    expected = best_fit(values, counts, 0.56) - best_fit(values, counts, 0.5)
+    assert log_likelihood_ratio(values, counts, 0.5, 0.56) == pytest.approx(expected, abs=2e-3)
+
+
+def test_many_are_worked_out_at_once_and_the_sides_mirror_each_other():
+    values, counts = [0, 0.5, 1], np.array([[10, 30, 20], [0, 0, 9], [5, 0, 0], [0, 7, 0]])
+    together = log_likelihood_ratio(values, counts, 0.45, 0.55)
+    for found, row in zip(together, counts, strict=True):
+        assert found == pytest.approx(float(log_likelihood_ratio(values, row, 0.45, 0.55)), abs=1e-9)
+        assert found == pytest.approx(-float(log_likelihood_ratio(values, row[::-1], 0.45, 0.55)), abs=1e-6)
+
+
+# Its errors, by matches of known chances
+
+
+def simulated(chances, gate, matches, groups, every):
+    """Play matches of at most so many groups of two games; return the shares passed and failed, and the mean length."""
+    values, rng = np.array([0, 0.25, 0.5, 0.75, 1]), np.random.default_rng(7)
+    running, counts = np.arange(matches), np.zeros((matches, 5), np.int64)
+    verdicts, lengths = np.zeros(matches, np.int64), np.full(matches, groups)
+    for played in range(every, groups + 1, every):
+        counts[running] += rng.multinomial(every, chances, size=len(running))
+        ratios = log_likelihood_ratio(values, counts[running], gate.low, gate.high)
+        for verdict, ended in ((-1, ratios <= gate.bounds[0]), (1, ratios >= gate.bounds[1])):
+            verdicts[running[ended]], lengths[running[ended]] = verdict, played
+        running = running[(ratios > gate.bounds[0]) & (ratios < gate.bounds[1])]
+        if len(running) == 0:
+            break
+    return (verdicts == 1).mean(), (verdicts == -1).mean(), lengths.mean()
+
+
+SHAPES = {"no draws": (1, 0, 2, 0, 1), "draws": (1, 3, 4, 3, 1), "pairs hang together": (1, 0, 6, 0, 1)}
+
+
+def with_mean(shape, mean):
+    """Return chances of that shape, tilted to a mean."""
+    values = np.array([0, 0.25, 0.5, 0.75, 1])
+    low, high = -50.0, 50.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        chances = np.array(shape) * np.exp(middle * values)
+        low, high = (middle, high) if chances @ values / chances.sum() < mean else (low, middle)
+    return chances / chances.sum()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_it_errs_as_rarely_as_it_says(shape):
+    gate, matches = Gate(0.45, 0.55), 1500
+    margin = 3 * math.sqrt(0.05 * 0.95 / matches)
+    passed, failed, length = simulated(with_mean(SHAPES[shape], 0.45), gate, matches, 4000, 4)
+    assert passed <= gate.alpha + margin
+    assert failed >= 1 - gate.alpha - margin
+    passed, failed, other = simulated(with_mean(SHAPES[shape], 0.55), gate, matches, 4000, 4)
+    assert failed <= gate.beta + margin
+    assert passed >= 1 - gate.beta - margin
+    clear = simulated(with_mean(SHAPES[shape], 0.7), gate, 300, 4000, 4)
+    assert clear[0] == 1
+    assert clear[2] < min(length, other) / 2
+
+
+def test_its_length_is_about_walds():
+    """Wald's formula for the mean length, of cases that are won or lost; looks every four cases let it overshoot."""
+    gate = Gate(0.45, 0.55)
+    (lower, upper), step = gate.bounds, 0.45 * math.log(0.55 / 0.45) + 0.55 * math.log(0.45 / 0.55)
+    expected = (0.95 * lower + 0.05 * upper) / step
+    length = simulated([0.55, 0, 0, 0, 0.45], gate, 1500, 4000, 4)[2]
+    assert expected * 0.95 < length < expected * 1.25
+
+
+def test_a_short_match_leaves_it_open():
+    passed, failed, length = simulated(with_mean(SHAPES["no draws"], 0.5), Gate(0.49, 0.51), 200, 40, 4)
+    assert (passed, failed, length) == (0, 0, 40)
+
+
+# In a match
+
+
+def test_a_match_ends_with_the_verdict():
+    agents = [make_agent("mcts:simulations=50,threads=1"), make_agent("random")]
+    evaluation = evaluate(agents, 2, 400, gate=Gate(0.5, 0.6), batch=8, seed=1)
+    assert evaluation.gate.verdict == PASSED
+    assert evaluation.gate.games == evaluation.games_per_lineup == evaluation.agents[0].games < 100
+    assert evaluation.gate.games % 8 == 0
+    assert evaluation.gate.most_games == evaluation.settings.num_games == 400
+    longer = play_games(agents, 2, evaluation.gate.games - 8, seed=1, batch=8)
+    assert judge(longer, Gate(0.5, 0.6)).verdict == UNDECIDED  # eight games earlier it was not known yet
+    failed = evaluate(agents[::-1], 2, 400, gate=Gate(0.5, 0.6), batch=8, seed=1)
+    assert failed.gate.verdict == FAILED
+
+
+def test_whole_rotations_count():
+    agents = [make_agent("random"), make_agent("random")]
+    seen = []
+
+    def finished(results, games):
+        seen.append(games.stop)
+        return games.stop >= 7 and stops(Gate(0.1, 0.11, 0.49, 0.49))(results, games)
+
+    results = play_games(agents, 3, 300, batch=2, finished=finished)
+    assert len(results.winners) == len(results.actions) == 3 * len(results.starts) == seen[-1] // 3 * 3
+    assert (results.winners >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("0.5", 0.05, 0.05), "gate='0.5': expected two shares of games, such as 0.5,0.55"),
+        (("a,b", 0.05, 0.05), "gate='a,b': expected two shares"),
+        (("0.6,0.5", 0.05, 0.05), "gate=0.6,0.5: expected two shares, 0 < low < high < 1"),
+        (("0,0.5", 0.05, 0.05), "gate=0,0.5: expected"),
+        (("nan,0.5", 0.05, 0.05), "gate=nan,0.5: expected"),
+        (("0.5,0.55", 0, 0.05), "alpha=0: expected a chance above 0 and below 0.5"),
+        (("0.5,0.55", 0.05, 0.7), "beta=0.7: expected"),
+    ],
+)
+def test_what_is_wrong_is_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        parse_gate(*arguments)

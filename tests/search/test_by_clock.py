@@ -1,0 +1,194 @@
+"""Searches with a network by the clock, and trees that are kept from move to move, in every game."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ninetka_agents.agent import make_agent
+from ninetka_agents.by_stage import ByStage
+from ninetka_agents.conformance import uniform
+from ninetka_agents.search import guided, gumbel, selection
+from ninetka_agents.search.guided import GuidedSearch
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.selection import halving_by_clock, halving_schedule
+from ninetka_env.core.registry import load_variant
+from ninetka_env.core.verbs import choice_action
+from ninetka_train.judging.arena import play_games
+
+GAMES = ["ninetka:num_players=3,auto_pass=False", "go:size=5", "kropki:width=5,height=4"]
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        for module in (guided, gumbel, selection):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def evaluate(self, games):
+        """Evaluate a position in a tenth of a second."""
+        assert len(games) == 1
+        self.now += 0.1
+        return uniform(games)
+
+
+def start(spec, plies=0):
+    variant = load_variant(spec)
+    game, rng = variant.game_class.start(variant, seed=3), np.random.default_rng(3)
+    for _ in range(plies):
+        game.play(int(rng.choice(game.legal_actions())))
+    return game
+
+
+# By the clock
+
+
+@pytest.mark.parametrize(("considered", "simulations"), [(16, 64), (16, 128), (8, 240), (4, 32), (2, 6), (1, 5)])
+def test_halving_by_the_clock_is_that_by_simulations(considered, simulations, monkeypatch):
+    """If every simulation takes a second, a budget of seconds is one of simulations."""
+    clock = Clock(monkeypatch)
+    entries = []
+    for visits in halving_by_clock(considered, clock.now, simulations):
+        entries.append(visits)
+        clock.now += 1
+    assert entries == halving_schedule(considered, simulations)[considered].tolist()
+
+
+def test_however_late_it_is_one_action_is_tried():
+    assert list(halving_by_clock(16, -1e9, 1.0)) == [0]
+
+
+@pytest.mark.parametrize("spec", GAMES)
+@pytest.mark.parametrize("playouts", [0, 4])
+def test_gumbel_search_ends_by_the_clock(spec, playouts, monkeypatch):
+    clock = Clock(monkeypatch)
+    search = GumbelSearch(clock.evaluate, SearchOptions(seconds=2.05, playouts=playouts, gumbel_scale=0.0))
+    games = np.concatenate([start(spec, 2).records, start(spec, 3).records])
+    result = search.run(games, np.random.default_rng(0))
+    assert 2 * 2.05 <= clock.now - 100 <= 2 * (2.05 + 0.1 + 1e-9)  # one game after the other, an evaluation longer each
+    assert result.visits.sum(axis=1).tolist() == [20, 20]
+    for game, action in zip((start(spec, 2), start(spec, 3)), result.actions, strict=True):
+        assert game.legal_mask()[action]
+
+
+@pytest.mark.parametrize("spec", GAMES)
+def test_guided_search_ends_by_the_clock(spec, monkeypatch):
+    clock = Clock(monkeypatch)
+    games = np.concatenate([start(spec, 2).records, start(spec, 3).records])
+    search = GuidedSearch(clock.evaluate, 1, 8, seconds=1.05)
+    visits = search.run(games, np.random.default_rng(0)).visits
+    assert 2 * 1.05 <= clock.now - 100 <= 2 * (1.05 + 0.1 + 1e-9)
+    fixed = GuidedSearch(clock.evaluate, 11, 8).run(games[:1], np.random.default_rng(0))
+    assert fixed.visits[0].sum() == visits[0].sum()  # as long as it lasts, it is the search by simulations
+
+
+def test_playouts_look_at_the_clock_too(monkeypatch):
+    """A second passes whenever the clock is looked at: a long series of playouts is cut short."""
+    looks = []
+    monkeypatch.setattr(guided, "time", SimpleNamespace(monotonic=lambda: looks.append(None) or float(len(looks))))
+    search = GuidedSearch(uniform, 1, 10 * guided.CHUNK, seconds=3)
+    visits = search.run(start("go:size=5").records, np.random.default_rng(0)).visits
+    assert 0 <= 3 * guided.CHUNK + guided.VIRTUAL_VISITS - visits.sum() <= guided.VIRTUAL_VISITS
+
+
+def test_a_search_by_the_clock_stops_where_its_memory_ends(monkeypatch):
+    monkeypatch.setattr(guided, "MEMORY", 1 << 15)
+    monkeypatch.setattr(gumbel, "CLOCK_MEMORY", 1 << 15)
+    game = start("go:size=5")
+    for search in (GuidedSearch(uniform, 1, 8, seconds=60), GumbelSearch(uniform, SearchOptions(seconds=60))):
+        assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
+
+
+# A tree that is kept
+
+
+def held(player):
+    """Return what a player's tree holds: by the actions that lead there, visits, wins and the policy if it is known."""
+    (nodes,), (evaluation,), (priors,) = player._trees.nodes, player._trees.evaluation, player._trees.priors
+    found, waiting = {}, [(0, ())]
+    while waiting:
+        index, path = waiting.pop()
+        node, number = nodes[index], evaluation[index]
+        policy = priors[number].tolist() if number else None
+        found[path] = (int(node.visits), node.wins.tolist(), node.untried.tolist(), policy)
+        child = int(node.child)
+        while child:
+            assert nodes[child].parent == index
+            waiting.append((child, (*path, int(nodes[child].choice))))
+            child = int(nodes[child].sibling)
+    return found
+
+
+@pytest.mark.parametrize("spec", GAMES)
+def test_the_tree_is_kept_from_move_to_move(spec):
+    game, rng = start(spec), np.random.default_rng(0)
+    player, kept = GuidedSearch(uniform, 8, 24, reuse=True).start(game), 0
+    while not game.is_over:
+        action = player.act(rng)
+        assert game.legal_mask()[action]
+        if rng.random() < 0.3:
+            action = int(rng.choice(game.legal_actions()))
+        before, record = held(player), game.records[0].copy()
+        game.play(action)
+        player.observe(action)
+        if game.is_over:
+            continue
+        if len(game.legal_actions()) > 1 and player._trees is not None and player.visits:
+            below = {path[1:]: one for path, one in before.items() if path and choice_action(record, path[0]) == action}
+            if below:
+                assert held(player) == below
+                kept += 1
+    player.close()
+    assert kept > 5
+
+
+def test_what_is_kept_counts():
+    game = start("kropki:width=5,height=4", 3)
+    player, rng = GuidedSearch(uniform, 8, 32, reuse=True).start(game), np.random.default_rng(0)
+    action = player.act(rng)
+    fresh = player.visits
+    player.observe(action)
+    carried = player.visits
+    assert 0 < carried < fresh
+    player.act(rng)
+    assert fresh + carried - 8 * guided.VIRTUAL_VISITS <= player.visits <= fresh + carried
+
+
+def test_one_agent_per_stage_keeps_what_each_of_them_keeps():
+    search = GuidedSearch(uniform, 4, 16, reuse=True)
+    agent = ByStage([make_agent("random"), make_agent("random"), search])
+    results = play_games([agent, make_agent("random")], 3, 3, seed=1)
+    assert (results.winners >= 0).all()
+    assert not hasattr(ByStage([make_agent("random")] * 3), "start")
+
+
+# The network's agent
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("seconds=-1", "seconds=-1.0: expected a finite number of at least 0"),
+        ("seconds=inf", "seconds=inf: expected"),
+        ("seconds=x", "option seconds='x' must be a number"),
+        ("simulations=8,seconds=1", "simulations=8, seconds=1: expected one of them"),
+        ("reuse", "reuse=True: it is for the tree of a search, which needs simulations or seconds"),
+        ("exact=9", "exact=9: proofs are for the leaves of a search, which needs simulations or seconds"),
+        ("seconds=1,playouts=0,reuse", "reuse=True: the Gumbel search, which is the only one here, begins each move"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match=message):
+        make_agent(f"net:{options}")
+
+
+def test_the_agent_plays_by_the_clock_and_keeps_its_tree():
+    pytest.importorskip("torch")
+    agents = [make_agent("net:seconds=0.001,playouts=8,reuse,threads=1"), make_agent("random")]
+    results = play_games(agents, 2, 2, seed=1)
+    assert (results.winners >= 0).all()

@@ -1,0 +1,136 @@
+"""How strong agents are by the time, or the simulations, that they have for a move: the figures of a curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ninetka_agents import make_agent
+from ninetka_env.core.options import check_choice, shortened
+from ninetka_train import package_version
+from ninetka_train.judging.arena import Settings
+from ninetka_train.judging.evaluate import Evaluation, evaluate
+from ninetka_train.judging.intervals import Interval
+from ninetka_train.machine import machine
+
+BUDGETS = ("seconds", "simulations")
+"""What agents may have much or little of; options of their specs."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """How an agent did with one budget against the opponent."""
+
+    agent: str
+    """Its spec without the budget."""
+    budget: str
+    """Of `BUDGETS`."""
+    amount: float
+    seconds: float
+    """Mean time that a move took."""
+    games: int
+    distinct_games: int
+    wins: int
+    draws: int
+    share: float
+    """Draws shared; see `ninetka_train.judging.evaluate.AgentFigures`."""
+    interval: Interval
+    """95 % Wilson interval of it."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Everything that a picture shows."""
+
+    settings: Settings
+    """Of the first match, as an example of all of them."""
+    against: str
+    """The opponent, in all other seats."""
+    opponent_seconds: float
+    """Mean time that a move of it took."""
+    points: list[Point]
+
+
+def with_budget(spec: str, budget: str, amount: float) -> str:
+    """Return an agent's spec with a budget: `"mcts:rave"` and 0.1 seconds give `"mcts:rave,seconds=0.1"`."""
+    value = f"{amount:g}" if budget == "seconds" else f"{amount:.0f}"
+    return f"{spec}{',' if ':' in spec else ':'}{budget}={value}"
+
+
+def parse_amounts(budget: str, text: str) -> list[float]:
+    """Return the numbers of a text such as `"0.01,0.1"`, none if it is empty; `ValueError` says what is wrong."""
+    try:
+        amounts = [float(item) if budget == "seconds" else int(item) for item in text.split(",") if text]
+    except ValueError:
+        amounts = [0]
+    if any(not 0 < amount < math.inf for amount in amounts):
+        kind = "numbers above 0, such as 0.01,0.1" if budget == "seconds" else "integers above 0, such as 16,64"
+        raise ValueError(f"{budget}={shortened(text)}: expected {kind}")
+    return amounts
+
+
+def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> list[tuple[str, str, float]]:
+    """Return (agent, budget, amount) of every point.
+
+    Raises:
+        ValueError: if there is nothing to play, or an agent's spec has a budget already.
+    """
+    for spec in agents:
+        for budget in BUDGETS:
+            if f"{budget}=" in spec:
+                raise ValueError(f"agent {shortened(spec)}: the curve gives it its {budget}, so its spec must not")
+    for budget in amounts:
+        check_choice("budget", budget, BUDGETS)
+    points = [(spec, budget, float(value)) for budget, values in amounts.items() for spec in agents for value in values]
+    if not points:
+        raise ValueError("no points: expected at least one agent, and --seconds or --simulations")
+    return points
+
+
+def play_curve(
+    agents: Sequence[str],
+    against: str,
+    amounts: Mapping[str, Sequence[float]],
+    game: str,
+    progress: Callable[[str], None] = lambda what: None,
+    **options: Any,
+) -> Curve:
+    """Play a match for each point.
+
+    Args:
+        agents: specs without a budget.
+        against: spec of the opponent, the same for all points.
+        amounts: by budget, of `BUDGETS`, how much of it agents have at the points.
+        game: the spec of the game.
+        progress: told what is played next, and what went wrong with players.
+        options: of `ninetka_train.judging.arena.play_games`, such as `num_games` and `seed`.
+
+    Raises:
+        ValueError: naming what is wrong.
+    """
+    plan = planned(agents, amounts)
+    chosen = [make_agent(with_budget(*point), game) for point in plan]  # what is wrong is told before a game is played
+    opponent, points, evaluations = make_agent(against, game), [], []
+    for point, agent in zip(plan, chosen, strict=True):
+        progress(agent.name)
+        evaluations.append(evaluate([agent, opponent], game=game, **options))
+        points.append(_point(evaluations[-1], *point))
+        for failure in evaluations[-1].failures:
+            progress(f"lost by a failure: {failure}")
+    times = [time for evaluation in evaluations for time in evaluation.agents[1].times]
+    seconds = sum(time.mean_ms * time.moves for time in times) / max(1, sum(time.moves for time in times)) / 1000
+    return Curve(evaluations[0].settings, against, seconds, points)
+
+
+def _point(evaluation: Evaluation, spec: str, budget: str, amount: float) -> Point:
+    agent = evaluation.agents[0]
+    counts = (agent.games, evaluation.distinct_games, agent.wins, agent.draws)
+    return Point(spec, budget, amount, agent.seconds or 0.0, *counts, agent.share, agent.interval)
+
+
+def curve_dict(curve: Curve) -> dict[str, Any]:
+    """Return everything as plain values for JSON."""
+    version = curve.settings.variant.definition.version
+    return {"environment": version, "package": package_version(), "machine": machine(), **asdict(curve)}

@@ -1,0 +1,142 @@
+"""A match that stops as soon as it is known whether an agent is good enough: the generalised SPRT.
+
+Wald's sequential probability ratio test (1945) asks after every batch of games whether what was seen speaks for an
+agent that wins a share `high` of them, or for one that wins a share `low`. The chances of draws, and how the games of a
+rotation group hang together, are not known; each hypothesis is given those that fit it best (X. Li, J. Liu and Z. Ying,
+"Generalized sequential probability ratio test for separate families of hypotheses", Sequential Analysis, 2014). The
+cases are the rotation groups, so that with two players this is the pentanomial test of Stockfish's fishtest (M. Van den
+Bergh, "The generalized maximum likelihood ratio for the expectation value of a distribution", 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize.elementwise import find_root
+
+from ninetka_env.core.options import shortened
+from ninetka_train.judging.arena import Finished, Results
+
+BATCH = 32
+"""Games between two looks at what they show, unless told."""
+UNSEEN = 1e-3
+"""Groups that are all lost, and all won, count for at least so many: none was seen, but some may come (as fishtest)."""
+PASSED, FAILED, UNDECIDED = "passed", "failed", "undecided"
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What is to be decided about the first agent of a match."""
+
+    low: float
+    """It fails if it wins no more than this share of its games, draws shared."""
+    high: float
+    """It passes if it wins at least this share."""
+    alpha: float = 0.05
+    """Chance to pass nevertheless if it wins `low` of the games, about."""
+    beta: float = 0.05
+    """Chance to fail nevertheless if it wins `high` of them, about."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for what is out of range."""
+        if not 0 < self.low < self.high < 1:
+            raise ValueError(f"gate={self.low:g},{self.high:g}: expected two shares, 0 < low < high < 1")
+        for name in ("alpha", "beta"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(f"{name}={shortened(getattr(self, name))}: expected a chance above 0 and below 0.5")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Log-likelihood ratios at which the agent fails and passes."""
+        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+
+
+@dataclass(frozen=True)
+class GateFigures:
+    """What was decided."""
+
+    gate: Gate
+    ratio: float
+    """The log-likelihood ratio: above 0 what was seen speaks for `high`."""
+    bounds: tuple[float, float]
+    """See `Gate.bounds`."""
+    verdict: str
+    """`"passed"`, `"failed"`, or `"undecided"` if all games were played."""
+    games: int
+    """Games played."""
+    most_games: int
+    """Games that might have been played."""
+
+
+def parse_gate(text: str, alpha: float, beta: float) -> Gate:
+    """Return the gate that a text such as `"0.5,0.55"` means; `ValueError` says what is wrong."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise ValueError(f"gate={shortened(text)}: expected two shares of games, such as 0.5,0.55") from None
+    return Gate(low, high, alpha, beta)
+
+
+def check_gate(num_agents: int) -> None:
+    """Raise `ValueError` unless so many agents can be judged."""
+    if num_agents != 2:
+        raise ValueError(f"gate: expected 2 agents, the one to be judged and its opponent, got {num_agents}")
+
+
+def stops(gate: Gate) -> Finished:
+    """Return what ends a match, as `finished` of `play_games`, once the gate has a verdict."""
+
+    def finished(results: Results, games: range) -> bool:
+        enough = games.stop >= results.schedule.rotation
+        return enough and judge(results.first(games.stop), gate).verdict != UNDECIDED
+
+    return finished
+
+
+def judge(results: Results, gate: Gate) -> GateFigures:
+    """Judge the first agent by the games played so far; its opponent holds all other seats."""
+    check_gate(len(results.settings.agents))
+    shares = results.shares[:, 0].reshape(-1, results.schedule.rotation).mean(axis=1)
+    values, counts = np.unique(shares.round(9), return_counts=True)
+    ratio, bounds = float(log_likelihood_ratio(values, counts, gate.low, gate.high)), gate.bounds
+    verdict = PASSED if ratio >= bounds[1] else FAILED if ratio <= bounds[0] else UNDECIDED
+    return GateFigures(gate, ratio, bounds, verdict, len(results.winners), results.settings.num_games)
+
+
+def log_likelihood_ratio(values: npt.ArrayLike, counts: npt.ArrayLike, low: float, high: float) -> Floats:
+    """Return how much more likely what was seen is if the mean is `high` than if it is `low`; (...) nats.
+
+    The likelihood of a mean is that of the distribution with that mean that fits best.
+
+    Args:
+        values: (K,) what a case may be, 0..1.
+        counts: (..., K) how often each was seen.
+        low: a mean between 0 and 1.
+        high: another one.
+    """
+    cases, seen = np.append(values, (0.0, 1.0)), np.asarray(counts, np.float64)
+    weights = np.concatenate([seen, np.full((*seen.shape[:-1], 2), UNSEEN)], axis=-1)
+    logs = [np.log1p(_tilt(cases, weights, mean)[..., None] * (cases - mean)) for mean in (low, high)]
+    ratio: Floats = (weights * (logs[0] - logs[1])).sum(axis=-1)
+    return ratio
+
+
+def _tilt(values: Floats, weights: Floats, mean: float) -> Floats:
+    """Return t, so that weights / (1 + t (values - mean)), over their sum, is the likeliest distribution of that mean.
+
+    It is the Lagrange multiplier of the mean (Owen, "Empirical likelihood", 2001, section 2.9).
+    """
+
+    def slope(tilt: Floats, *parts: Floats) -> Floats:
+        terms = [part * (value - mean) / (1 + tilt * (value - mean)) for part, value in zip(parts, values, strict=True)]
+        total: Floats = np.sum(terms, axis=0)
+        return total
+
+    ends = (-(1 - 1e-12) / (1 - mean), (1 - 1e-12) / mean)
+    tilt: Floats = find_root(slope, ends, args=tuple(np.moveaxis(weights, -1, 0))).x
+    return tilt

@@ -1,0 +1,60 @@
+"""A curve of strength as a picture: wins against an opponent by the seconds, and by the simulations, of a move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+
+from ninetka_train.judging.curve import BUDGETS, Curve, Point
+from ninetka_train.showing.figures import HEIGHT, LIGHT, STYLE, WIDTH, saved
+
+COLOURS = ("two", "one", "four", "three")
+LABELS = {"seconds": "seconds a move", "simulations": "simulations a move"}
+
+
+def draw_curve(curve: Curve) -> bytes:
+    """Return a PNG: a panel for each budget that was played, with 95 % intervals."""
+    budgets = [budget for budget in BUDGETS if any(point.budget == budget for point in curve.points)]
+    with rc_context(STYLE):
+        figure = Figure((1.2 * WIDTH * len(budgets) + 0.4, 1.25 * HEIGHT + 0.6), layout="constrained", dpi=144)
+        figure.suptitle(_title(curve), x=0.01, ha="left", color=LIGHT["faint"], fontsize=10.5)
+        for axes, budget in zip(figure.subplots(1, len(budgets), squeeze=False)[0], budgets, strict=True):
+            _draw(axes, curve, budget)
+        return saved(figure, "png")
+
+
+def _title(curve: Curve) -> str:
+    settings, games = curve.settings, [point.games for point in curve.points]
+    counted = f"{min(games)}" if min(games) == max(games) else f"{min(games)} to {max(games)}"
+    return (
+        f"{settings.variant.definition.title}, {settings.num_players} players, against {curve.against} "
+        f"({curve.opponent_seconds:.2g} s a move)\n{counted} games a point, seats rotated, draws shared, seed "
+        f"{settings.seed}; 95 % intervals; dashed: an even share"
+    )
+
+
+def _draw(axes: Axes, curve: Curve, budget: str) -> None:
+    for number, spec in enumerate(dict.fromkeys(point.agent for point in curve.points)):
+        points = [point for point in curve.points if (point.agent, point.budget) == (spec, budget)]
+        _line(axes, spec, points, LIGHT[COLOURS[number % len(COLOURS)]])
+    axes.axhline(1 / curve.settings.num_players, color=LIGHT["faint"], linewidth=1, linestyle=(0, (4, 3)))
+    axes.set(xscale="log", ylim=(0, 1.02), xlabel=LABELS[budget], ylabel="wins", title=f"Strength by {budget}")
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    amounts = sorted({point.amount for point in curve.points if point.budget == budget})
+    axes.set_xticks(amounts[:: math.ceil(len(amounts) / 8)])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda amount, _: f"{amount:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.legend(loc="best", frameon=False)
+
+
+def _line(axes: Axes, spec: str, points: Sequence[Point], colour: str) -> None:
+    points = sorted(points, key=lambda point: point.amount)
+    amounts, shares = [point.amount for point in points], [point.share for point in points]
+    lengths = [[point.share - point.interval[0], point.interval[1] - point.share] for point in points]
+    bars = [list(side) for side in zip(*lengths, strict=True)]
+    axes.errorbar(amounts, shares, yerr=bars, fmt="o-", color=colour, markersize=4.5, capsize=2.5, label=spec)
