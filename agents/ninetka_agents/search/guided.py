@@ -37,18 +37,6 @@ MEMORY = 1 << 28
 """Bytes of trees that grow at once; batches that need more are searched in parts."""
 
 
-class GuidedResult(NamedTuple):
-    """What a search found out about N positions, of a game of A actions and at most P players."""
-
-    actions: Actions
-    """(N,) int64: the most visited action, a proven win before all others and a proven loss after them; with Gumbel
-    noise, the one of highest noise + log(visits)."""
-    visits: npt.NDArray[np.int64]
-    """(N, A) int64: playouts per action, the network's values counted like `VIRTUAL_VISITS` of them."""
-    values: npt.NDArray[np.float32]
-    """(N, P) float32: chance to win per seat (absolute), the share of them that it won, draws shared."""
-
-
 class _Trees(NamedTuple):
     """The trees of N games."""
 
@@ -113,7 +101,7 @@ class GuidedSearch:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
         return self.run(games, rng).actions
 
-    def run(self, games: Records, rng: np.random.Generator) -> GuidedResult:
+    def run(self, games: Records, rng: np.random.Generator) -> tree.TreeResult:
         """Search positions.
 
         Args:
@@ -121,9 +109,8 @@ class GuidedSearch:
             rng: the source of the playouts; each game draws from a stream of its own (see `game_streams`), so what is
                 found in a game does not depend on the others.
         """
-        count, limits, streams = len(games), limits_of(games.dtype), game_streams(games, rng)
-        visits, values = np.zeros((count, limits.actions), np.int64), np.zeros((count, limits.players), np.float32)
-        result = GuidedResult(np.zeros(count, np.int64), visits, values)
+        count, streams = len(games), game_streams(games, rng)
+        result = tree.empty_result(count, limits_of(games.dtype))
         node_bytes = tree.node_dtype(games.dtype).itemsize
         at_once = max(1, MEMORY // (self._simulations * self._playouts * node_bytes))
         for first in range(0, count, at_once):
@@ -132,7 +119,7 @@ class GuidedSearch:
             for number in range(1, self._simulations + 1):
                 self._evaluate_nodes(trees, number)
                 self._search(trees, number)
-            found = GuidedResult(result.actions[part], result.visits[part], result.values[part])
+            found = tree.TreeResult(result.actions[part], result.visits[part], result.values[part])
             _report_all(trees, self._gumbel_scale, found)
         return result
 
@@ -317,7 +304,7 @@ def _guided_choice(nodes: Records, index: int, mover: int, priors: npt.NDArray[n
 
 
 @jit
-def _report_all(trees: _Trees, scale: float, result: GuidedResult) -> None:
+def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
     """Fill the result in, with so much Gumbel noise."""
     for index in range(len(trees.roots)):
         game, nodes = trees.roots[index], trees.nodes[index]
