@@ -36,6 +36,8 @@ class Parts:
     """Who plays the other seats unless told."""
     opponents: tuple[str, ...] = ("random", "mcts:simulations=200")
     """Whom a network is measured against while it learns."""
+    teacher: str = "mcts"
+    """The strongest search with playouts, as an agent's spec: networks learn from its games first."""
     prover: str = ""
     """Module with the game's own functions of `ninetka_agents.search.prover`; empty for none."""
     knowledge: str = ""
@@ -60,12 +62,19 @@ _PARTS: dict[str, Parts] = {
         guided_stages=(2,),
         network="ninetka_agents.ninetka.network",
     ),
-    "go": Parts(agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent"}, knowledge="ninetka_agents.go.knowledge"),
+    "go": Parts(
+        agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent"},
+        opponents=("random", "mcts:simulations=200", "mcts:simulations=200,rave,playouts=heavy"),
+        teacher="mcts:rave,playouts=heavy",
+        knowledge="ninetka_agents.go.knowledge",
+    ),
     "kropki": Parts(
         agents={
             "greedy": "ninetka_agents.kropki.greedy:GreedyAgent",
             "exact": "ninetka_agents.kropki.exact:ExactAgent",
         },
+        opponents=("random", "greedy", "mcts:simulations=200,rave"),
+        teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
     ),
 }
