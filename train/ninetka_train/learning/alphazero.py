@@ -1,5 +1,6 @@
-"""AlphaZero for any game (Silver et al., 2018; for several players Petosa and Balch, 2019): read it from
-`train_alphazero` down.
+"""AlphaZero for any game (Silver et al., 2018; for more than two players Petosa and Balch, 2019).
+
+Read it from `train_alphazero` down.
 
 A round plays games by search, keeps what the search found out about their positions, and lets the network learn from
 the newest rounds. The first rounds search with random playouts and need no network: an untrained one would only
@@ -24,7 +25,7 @@ from ninetka_agents.agent import check_threads
 from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
-from ninetka_train.learning.losses import owner_loss, policy_losses, score_loss, value_loss
+from ninetka_train.learning.losses import named, owner_loss, policy_losses, score_loss, value_loss
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -173,7 +174,7 @@ def learn(state: TrainState) -> Log:
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         state.optimizer.step()
     network.eval()
-    return dict(zip(LOSSES, (sums / settings.steps).tolist(), strict=True))
+    return named(LOSSES, sums / settings.steps, outputs)
 
 
 def _set_learning_rate(state: TrainState, step: int) -> None:

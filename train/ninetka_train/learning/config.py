@@ -116,7 +116,7 @@ class PPOSettings(_Settings):
     value_weight: Finite = 1.0
     """Weight of the value's cross-entropy."""
     owner_weight: Finite = 0.2
-    """Weight of the cross-entropy of the final owners (of sections, points), where the game ended within the rollout."""
+    """Weight of the cross-entropy of the sections' or points' final owners, where the game ended within the rollout."""
     score_weight: Finite = 0.02
     """Weight of the final score's loss (see `ninetka_train.learning.losses.score_loss`), there too."""
     gradient_norm: Positive = 1.0
@@ -176,8 +176,8 @@ class AlphaZeroSettings(_Settings):
     value_share: Fraction = 0.2
     """Chance that one is kept without search, to learn from how its game ended, and what the solver knows of it."""
     slide_playouts: CountOr0 = 0
-    """9tka: playouts of the tree search that slides in the network's games, from the random ply on; searched slides then
-    learn from the guided search's visits. 0: the network's policy slides, and the Gumbel search searches all."""
+    """9tka: playouts of the tree search that slides in the network's games, from the random ply on; searched slides
+    then learn from the guided search's visits. 0: the policy slides, and the Gumbel search searches all."""
     slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """With slide_playouts: times share and value_share in the movement phase, whose positions say less that is new."""
     value_mix: Fraction = 0.5
@@ -185,8 +185,8 @@ class AlphaZeroSettings(_Settings):
     exact_nodes: CountOr0 = 20_000
     """9tka: nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
     exact_share: Fraction = 0.0
-    """9tka: chance that a slide of the network's two-player games is shown to the solver, beside those that are kept anyway,
-    and kept if it knows how to win; above 0, the policy slides in these games whatever `slide_playouts` says."""
+    """9tka: chance that a slide of the network's two-player games is shown to the solver, beside those that are kept
+    anyway, and kept if it knows how to win; above 0, the policy slides in these games, whatever `slide_playouts`."""
     window: Batch = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100

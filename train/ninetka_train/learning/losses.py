@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -12,6 +14,12 @@ UNKNOWN = -100
 """Class of an owner that is not known."""
 CLOSE = 8.0
 """Points by which a score is told wrong up to where its loss grows with the square, from where on in a line."""
+
+
+def named(names: Sequence[str], numbers: Tensor, outputs: Outputs) -> dict[str, float]:
+    """Return numbers by name, without the score's loss for a network that tells no score."""
+    told = dict(zip(names, numbers.tolist(), strict=True))
+    return {name: number for name, number in told.items() if name != "score_loss" or outputs.score is not None}
 
 
 def policy_losses(logits: Tensor, policy: Tensor) -> Tensor:

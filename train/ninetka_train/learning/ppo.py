@@ -28,7 +28,7 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seats
 from ninetka_env.core.verbs import Codes, Records
 from ninetka_train.learning.config import PPOSettings, TrainConfig
-from ninetka_train.learning.losses import UNKNOWN, owner_loss, score_loss, value_loss
+from ninetka_train.learning.losses import UNKNOWN, named, owner_loss, score_loss, value_loss
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -314,14 +314,15 @@ def learn(learner: Learner, batch: Batch) -> Log:
             for part in torch.split(minibatch, settings.microbatch):
                 piece = take(batch, part)
                 piece = piece._replace(advantages=(piece.advantages - mean) / deviation)
-                total, parts = losses(_forward(learner, piece.inputs), piece, settings, entropy_weight)
+                outputs = _forward(learner, piece.inputs)
+                total, parts = losses(outputs, piece, settings, entropy_weight)
                 torch.autograd.backward(total * (len(part) / len(minibatch)))
                 sums += parts * (len(part) / len(minibatch))
             torch.nn.utils.clip_grad_norm_(learner.network.parameters(), settings.gradient_norm)
             learner.optimizer.step()
             passes += 1
     learner.network.eval()
-    return dict(zip(LOSSES, (sums / max(1, passes)).tolist(), strict=True))
+    return named(LOSSES, sums / max(1, passes), outputs) if passes else {}
 
 
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "entropy", "clipped", "kl")

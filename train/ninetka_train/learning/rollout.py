@@ -40,7 +40,7 @@ class Rollout(NamedTuple):
     winners: npt.NDArray[np.int8]
     """(T, B) int8 the winner, or `DRAWN`, if that ply ended the game, else `UNFINISHED`."""
     owners: npt.NDArray[np.int8]
-    """(T, B, T') int8 the final targets (`ninetka_env.core.verbs.write_targets`) if that ply ended the game, else -1."""
+    """(T, B, T') int8 the final targets, of `ninetka_env.core.verbs.write_targets`, if that ply ended the game."""
     scores: Floats
     """(T, B, P) float32 the final scores if that ply ended the game."""
 
