@@ -64,7 +64,7 @@ _PARTS: dict[str, Parts] = {
     ),
     "go": Parts(
         agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent"},
-        opponents=("random", "mcts:simulations=200", "mcts:simulations=200,rave,playouts=heavy"),
+        opponents=("random", "mcts:simulations=200,rave,playouts=heavy"),
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
     ),

@@ -35,6 +35,7 @@ class Arrays(NamedTuple):
 @dataclass(frozen=True)
 class NetworkConfig:
     width: int = 8
+    blocks: int = 1
 
     def __post_init__(self) -> None:
         if self.width < 1:

@@ -96,7 +96,7 @@ def _check_resumable(config: TrainConfig, folder: Path) -> None:
     if not (folder / CONFIG).exists():
         raise ValueError(f"{folder}: no run to resume")
     before, now = (_flat(each.model_dump(mode="json")) for each in (load_config(folder / CONFIG), config))
-    changed = [f"{key}={before[key]} (now {now[key]})" for key in now if before[key] != now[key]]
+    changed = [f"{key}={before.get(key)} (now {now[key]})" for key in now if before.get(key) != now[key]]
     if changed:
         raise ValueError(
             f"{folder}: cannot be resumed with other settings than it was begun with: {', '.join(changed)}"

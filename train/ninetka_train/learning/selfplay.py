@@ -15,7 +15,6 @@ import numpy.typing as npt
 from ninetka_agents.agent import Actions, GameRandom
 from ninetka_agents.net_agent import network_evaluate
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
-from ninetka_agents.search.gumbel_tree import node_dtype
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import TreeResult
 from ninetka_env.core.batch import begin, make_endings, play_all, write_endings
@@ -31,9 +30,7 @@ from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.parts import extras_of
 
 SEARCHED = 512
-"""Positions that are searched at once, at most: enough for the network's batches."""
-MEMORY = 1 << 28
-"""Bytes of the trees that are searched at once, at most."""
+"""Positions that are searched at once: enough for the network's batches, few enough for the memory of their trees."""
 
 
 class Position(NamedTuple):
@@ -210,23 +207,17 @@ def _search(
 ) -> None:
     """Search the positions `rows`; write what should be played there and the chances to win."""
     theirs = extras.searches(positions.games[rows])
-    at_once = max(1, min(SEARCHED, MEMORY // _tree_bytes(search, positions.games)))
-    for part in _portions(rows[~theirs], at_once):
+    for part in _portions(rows[~theirs]):
         found = search.run(positions.games[part], GameRandom(positions.streams[part]))
         policy[part], values[part] = found.policy, found.values
-    for part in _portions(rows[theirs], SEARCHED):
+    for part in _portions(rows[theirs]):
         visited = extras.search(positions.games[part], GameRandom(positions.streams[part]))
         policy[part], values[part] = policy_targets(visited.visits, 1.0), visited.values
 
 
-def _tree_bytes(search: GumbelSearch, games: Records) -> int:
-    """Return how much memory the tree of one position takes."""
-    return int((search.options.simulations + 1) * node_dtype(games.dtype).itemsize)
-
-
-def _portions(rows: npt.NDArray[np.int64], size: int) -> list[npt.NDArray[np.int64]]:
-    """Return rows, `size` at a time."""
-    return [rows[first : first + size] for first in range(0, len(rows), size)]
+def _portions(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
+    """Return rows, `SEARCHED` at a time."""
+    return [rows[first : first + SEARCHED] for first in range(0, len(rows), SEARCHED)]
 
 
 # What both do
