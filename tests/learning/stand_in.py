@@ -93,7 +93,7 @@ class Network(nn.Module):
 
 
 def with_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give Go and Kropki these networks."""
+    """Give Go and Kropki these networks, and a weak opponent to measure them by."""
     config.config_class.cache_clear()
     for spec, points in POINTS.items():
         game = spec.partition(":")[0]
@@ -101,4 +101,5 @@ def with_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
         module.Network = type("Network", (Network,), {"game": game, "points": points})
         module.NetworkConfig = NetworkConfig
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setitem(parts._PARTS, game, replace(parts.parts_of(game), network=module.__name__))
+        own = replace(parts.parts_of(game), network=module.__name__, opponents=("random",))
+        monkeypatch.setitem(parts._PARTS, game, own)

@@ -18,10 +18,13 @@ from ninetka_env.core.outcome import DRAWN  # noqa: E402
 from ninetka_env.core.registry import load_variant  # noqa: E402
 from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero  # noqa: E402
 from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
+from ninetka_train.learning.logger import Journal, read_lines  # noqa: E402
 from ninetka_train.learning.ppo import Learner, draw_opponents, grow_league, make_batch, new_learner, play, train_ppo  # noqa: E402
 from ninetka_train.learning.samples import Samples, join, relative_scores, relative_values  # noqa: E402
 from ninetka_train.learning.selfplay import play_task, tasks_of  # noqa: E402
 from ninetka_train.learning.setup import first_network  # noqa: E402
+from ninetka_train.run import run  # noqa: E402
+from ninetka_train.showing.run_data import read_run, sheets, summary  # noqa: E402
 
 GO = "go:size=5,komi=1"
 KROPKI = ("kropki:width=6,height=6,territory=immediate,start=cross", "kropki:width=6,height=6")
@@ -172,6 +175,31 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path: Path, game: str) ->
         train_alphazero(config, tmp_path / "cut", stop)
     resumed = train_alphazero(config, tmp_path / "cut", resume=True)
     assert all(map(torch.equal, whole.parameters(), resumed.parameters()))
+
+
+def test_a_run_of_two_variants_is_killed_resumed_measured_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ninetka_train.run.CURVE_GAMES", 2)
+    config, log, folder = small("kropki"), Journal.log, tmp_path / "run"
+
+    def killed(journal: Journal, progress: float, numbers: dict[str, float]) -> None:
+        log(journal, progress, numbers)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Journal, "log", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(config, folder, 2)
+    with pytest.raises(ValueError, match=r"game=.* \(now kropki:width=6,height=6\)"):
+        run(config.model_copy(update={"game": KROPKI[1]}), folder, 2, resume=True)
+    monkeypatch.setattr(Journal, "log", log)
+    run(config, folder, 2, resume=True)
+    assert [line["progress"] for line in read_lines(folder / "log.jsonl")] == [0.5, 1.0]
+    found = read_run(folder)
+    assert set(found.variants) == {variant.spec for variant in config.variants}
+    assert [sheet.title for sheet in sheets(found)] == [f"{one}: wins of the network" for one in found.variants]
+    assert summary(found).startswith(f"alphazero, {KROPKI[0]} and {KROPKI[1]}, trained for ")
+    assert (folder / "report.html").exists()
 
 
 PPO = {
