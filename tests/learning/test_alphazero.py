@@ -110,7 +110,7 @@ def test_searched_games_repeat_and_do_not_depend_on_threads(searched):
 
 
 def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
-    samples = with_network(some_search(2), np.full(40, 3), 0, share=0.1)
+    samples = with_network(some_search(2), np.full(40, 3), 1000, share=0.1)
     assert 0.02 < len(samples.games) / (40 * 70) < 0.08  # a tenth of what comes after the random ply
     assert set(np.unique(samples.values)) == {0, 1}
 
