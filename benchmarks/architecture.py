@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,18 +18,19 @@ from benchmarks.measure import Row, one_core, write_rows
 from ninetka_agents.net_agent import NetAgent
 from ninetka_agents.ninetka.network import Network
 from ninetka_train.judging.evaluate import evaluate
-from ninetka_train.learning.alphazero import learn, new_state
-from ninetka_train.learning.config import AlphaZeroSettings, NetworkSettings, TrainConfig
-from ninetka_train.learning.selfplay import Samples, playout_games
+from ninetka_train.learning.alphazero import learn, new_state, play_round
+from ninetka_train.learning.config import check_config
+from ninetka_train.learning.samples import Samples
 
-SHAPES = {
-    "relations, width 64, 2 blocks": NetworkSettings(),
-    "relations, width 32, 2 blocks": NetworkSettings(width=32),
-    "relations, width 96, 2 blocks": NetworkSettings(width=96),
-    "relations, width 64, 1 block": NetworkSettings(blocks=1),
-    "relations, width 64, 3 blocks": NetworkSettings(blocks=3),
-    "attention, width 64, 2 blocks": NetworkSettings(mixing="attention"),
-    "pools and opposite slots alone, width 64, 3 blocks": NetworkSettings(mixing="pool", blocks=3),
+Shape = dict[str, Any]
+SHAPES: dict[str, Shape] = {
+    "relations, width 64, 2 blocks": {},
+    "relations, width 32, 2 blocks": {"width": 32},
+    "relations, width 96, 2 blocks": {"width": 96},
+    "relations, width 64, 1 block": {"blocks": 1},
+    "relations, width 64, 3 blocks": {"blocks": 3},
+    "attention, width 64, 2 blocks": {"mixing": "attention"},
+    "pools and opposite slots alone, width 64, 3 blocks": {"mixing": "pool", "blocks": 3},
 }
 MINUTES = float(os.environ.get("NINETKA_BENCH_MINUTES", "3"))
 GAMES = 1000
@@ -38,16 +40,17 @@ RATED = {2: 300, 4: 60}
 SEED = 11
 
 
-def learned(shape: NetworkSettings, samples: Samples, steps: int) -> Network:
+def learned(shape: Shape, samples: Samples, steps: int) -> Network:
     """Return a network of that shape after so many steps, over which their size falls."""
-    settings = AlphaZeroSettings(rounds=1, steps=steps, minibatch=512)
-    state = new_state(TrainConfig(network=shape, alphazero=settings))
+    settings = {"rounds": 1, "steps": steps, "minibatch": 512}
+    state = new_state(check_config({"algorithm": "alphazero", "network": shape, "alphazero": settings}))
     state.window = [samples]
     learn(state)
-    return state.network
+    trained: Network = state.network
+    return trained
 
 
-def steps_in_time(shape: NetworkSettings, samples: Samples) -> int:
+def steps_in_time(shape: Shape, samples: Samples) -> int:
     """Return how many steps a network of that shape takes in `MINUTES`."""
     for steps in (1, 4):  # the first one is slower
         start = time.perf_counter()
@@ -58,7 +61,9 @@ def steps_in_time(shape: NetworkSettings, samples: Samples) -> int:
 def rows() -> Iterator[Row]:
     """Train all shapes, then rate them, playing their policies' best moves."""
     torch.set_num_threads(1)
-    samples = playout_games(np.repeat([2, 3, 4], GAMES), SEED, 400, power=12)
+    games = {"games": GAMES, "playouts": 400, "power": 12, "exact_nodes": 0}
+    values = {"algorithm": "alphazero", "players": [2, 3, 4], "seed": SEED, "threads": 1, "alphazero": games}
+    samples = play_round(new_state(check_config(values)))
     steps = {name: steps_in_time(shape, samples) for name, shape in SHAPES.items()}
     networks = {name: learned(shape, samples, steps[name]) for name, shape in SHAPES.items()}
     agents = [NetAgent.of(network, name=name) for name, network in networks.items()]

@@ -49,7 +49,7 @@ NETWORKS = {
     "ninetka_agents.outputs",
 }
 """The modules of `ninetka_agents` that may know torch."""
-TRAINING = {f"ninetka_train.learning.{name}" for name in ("alphazero", "logger", "ppo", "resume", "setup")}
+TRAINING = {f"ninetka_train.learning.{name}" for name in ("alphazero", "logger", "losses", "ppo", "resume", "setup")}
 """The modules of `ninetka_train` that may know torch."""
 
 
@@ -236,6 +236,12 @@ def test_who_judges_neither_learns_nor_shows(name: str) -> None:
 @pytest.mark.parametrize("name", names_in("ninetka_train.learning"))
 def test_who_learns_does_not_show(name: str) -> None:
     assert not inside(everywhere(name), "ninetka_train.showing")
+
+
+@pytest.mark.parametrize("name", [*names_in("ninetka_train.learning"), "ninetka_train.run"])
+def test_who_learns_knows_no_game(name: str) -> None:
+    packages = ("ninetka_env.games", "ninetka_agents", "ninetka_train")
+    assert not inside(everywhere(name), *[f"{package}.{game}" for game in GAMES for package in packages])
 
 
 @pytest.mark.parametrize("name", names_in("ninetka_train"))

@@ -36,6 +36,8 @@ class Parts:
     """Who plays the other seats unless told."""
     opponents: tuple[str, ...] = ("random", "mcts:simulations=200")
     """Whom a network is measured against while it learns."""
+    teacher: str = "mcts"
+    """The strongest search with playouts, as an agent's spec: networks learn from its games first."""
     prover: str = ""
     """Module with the game's own functions of `ninetka_agents.search.prover`; empty for none."""
     knowledge: str = ""
@@ -62,6 +64,8 @@ _PARTS: dict[str, Parts] = {
     ),
     "go": Parts(
         agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent", "net": "ninetka_agents.net_agent:NetAgent"},
+        opponents=("random", "mcts:simulations=200,rave,playouts=heavy"),
+        teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
         network="ninetka_agents.go.network",
     ),
@@ -71,6 +75,8 @@ _PARTS: dict[str, Parts] = {
             "exact": "ninetka_agents.kropki.exact:ExactAgent",
             "net": "ninetka_agents.net_agent:NetAgent",
         },
+        opponents=("random", "greedy", "mcts:simulations=200,rave"),
+        teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
         network="ninetka_agents.kropki.network",
     ),

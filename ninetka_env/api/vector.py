@@ -104,7 +104,7 @@ class GameVectorEnv:
         self.action_mask = np.zeros((self.num_envs, variant.num_actions), np.int8)
         self.to_move = np.zeros(self.num_envs, np.int8)
         self.terminated = np.zeros(self.num_envs, np.bool_)
-        self._endings = make_endings(variant, self.num_envs)
+        self._endings = make_endings(variant.dtype, self.num_envs, variant.num_players)
         self._everywhere = np.arange(self.num_envs)
         self._actions = np.zeros(self.num_envs, np.int64)
         self._options = codes_of(variant, self.num_envs)

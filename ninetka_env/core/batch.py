@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED, write_rewards
-from ninetka_env.core.registry import Variant
+from ninetka_env.core.registry import Variant, definition_of, limits_of
 from ninetka_env.core.verbs import (
     Codes,
     Record,
@@ -41,12 +41,13 @@ class Endings(NamedTuple):
     """(N, T) int8: see `ninetka_env.core.verbs.write_targets`; -1 where a game goes on."""
 
 
-def make_endings(variant: Variant, count: int) -> Endings:
-    """Return room for how `count` games end."""
-    shape, limits = (count, variant.num_players), variant.definition.dtypes[variant.dtype]
+def make_endings(dtype: np.dtype[Any], count: int, num_players: int = 0) -> Endings:
+    """Return room for how `count` games with records of this type end, for so many players, 0 for the most."""
+    limits = limits_of(dtype)
+    shape = (count, num_players or limits.players)
     return Endings(
         np.full(count, UNFINISHED, np.int8),
-        np.zeros(shape, variant.definition.score_dtype),
+        np.zeros(shape, definition_of(dtype).score_dtype),
         np.zeros(shape, np.float32),
         np.full((count, limits.targets), -1, np.int8),
     )

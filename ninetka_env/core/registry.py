@@ -311,6 +311,17 @@ def load_variant(spec: str | Variant = DEFAULT, **options: Any) -> Variant:
     return definition.variant(**{**_parse(definition, text.split(",")), **options})
 
 
+def with_players(variant: Variant, num_players: int) -> Variant:
+    """Return a variant for so many players; `ValueError` if its game has not the choice."""
+    if num_players == variant.num_players:
+        return variant
+    if all(option.name != "num_players" for option in variant.definition.options):
+        raise ValueError(
+            f"num_players={shortened(num_players)}: {variant.definition.title} has {variant.num_players} players"
+        )
+    return variant.replaced(num_players=num_players)
+
+
 def _parse(definition: Definition, items: Iterable[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for item in filter(None, items):

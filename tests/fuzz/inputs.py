@@ -29,7 +29,7 @@ from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.api.vector import GameVectorEnv
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import Variant, get_definition, load_variant
-from ninetka_train.learning.config import TrainConfig, check_config, load_config
+from ninetka_train.learning.config import TrainConfig, check_config, config_class, load_config
 from ninetka_train.learning.config import _known_keys as known_keys
 
 Try = Callable[[random.Random], None]
@@ -282,7 +282,7 @@ def specs(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
 def configs(findings: Findings, folder: Path, rng: random.Random) -> list[Try]:
     """Try configurations, as files, overrides and plain values."""
-    keys, path = known_keys(), folder / "config.yaml"
+    keys, path = known_keys(config_class("ninetka")), folder / "config.yaml"
     tags = (
         "!!timestamp ",
         "!!int ",

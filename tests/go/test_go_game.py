@@ -248,7 +248,7 @@ def test_the_same_game_in_a_batch():
     """Games that start anew in old records leave nothing behind."""
     variant = load_variant("go:max_plies=40,planes=alphazero")
     streams, rng = make_streams(0, 2), np.random.default_rng(0)
-    batch, endings, codes = new_games(variant, streams), make_endings(variant, 2), codes_of(variant, 2)
+    batch, endings, codes = new_games(variant, streams), make_endings(variant.dtype, 2), codes_of(variant, 2)
     assert endings.targets.shape == (2, 81)
     for _ in range(3):
         games = [Game.start(variant) for _ in range(2)]

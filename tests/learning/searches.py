@@ -1,4 +1,4 @@
-"""Small searches with an untrained network, for tests of what is learned from them."""
+"""Small searches with an untrained network, and games played by them, for tests of what is learned from those."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, NetworkConfig
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_env.core.batch import begin
+from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.registry import load_variant
 from ninetka_env.core.verbs import Records
-from ninetka_train.learning.selfplay import Slides
+from ninetka_train.learning.config import AlphaZeroSettings
+from ninetka_train.learning.rollout import codes_for
+from ninetka_train.learning.samples import Samples
+from ninetka_train.learning.selfplay import network_games, playout_games
+from ninetka_train.learning.teacher import make_teacher
+from ninetka_train.ninetka.slides import Extras
+
+MOST_DRAWN = 60
 
 
 def some_search(simulations: int) -> GumbelSearch:
@@ -30,5 +40,32 @@ class LowestSlide:
         return make_features(games).mask.argmax(1)
 
 
-def some_slides(share: float = 1.0) -> Slides:
-    return Slides(LowestSlide(), GuidedSearch(some_search(1).evaluate, 1, 8), share)
+class LowestSlides(Extras):
+    """Has slides played by `LowestSlide`, and searched with 8 playouts."""
+
+    def __init__(self, settings: AlphaZeroSettings, search: GumbelSearch) -> None:
+        super().__init__(settings, search.evaluate, 1)
+        self.agent, self.guided = LowestSlide(), GuidedSearch(some_search(1).evaluate, 1, 8)
+
+
+def some_games(players: npt.ArrayLike, seed: int) -> tuple[Records, Streams]:
+    """Start games of so many players each."""
+    variants = [load_variant("ninetka", num_players=int(number)) for number in np.asarray(players)]
+    games, streams = np.zeros(len(variants), variants[0].dtype), make_streams(seed, len(variants))
+    begin(games, np.arange(len(games)), codes_for(variants, range(len(games))), streams)
+    return games, streams
+
+
+def with_playouts(players: npt.ArrayLike, seed: int, playouts: int, threads: int = 1, **changes: object) -> Samples:
+    """Play games by a tree search."""
+    settings = AlphaZeroSettings(**{"power": 1.0, "exact_nodes": 0, "playouts": playouts, **changes})
+    teacher = make_teacher("ninetka", "", playouts, settings.exploration, threads)
+    return playout_games(*some_games(players, seed), teacher, settings, Extras(settings, None, threads))
+
+
+def with_network(search: GumbelSearch, players: npt.ArrayLike, seed: int, share: float, **changes: object) -> Samples:
+    """Play games by a network; with `slide_playouts`, the lowest slide is played."""
+    usual = {"value_share": 0.0, "value_mix": 0.0, "exact_nodes": 0}
+    settings = AlphaZeroSettings(**{**usual, "share": share, **changes})
+    extras = LowestSlides(settings, search)
+    return network_games(*some_games(players, seed), search, settings, extras, MOST_DRAWN)

@@ -7,35 +7,34 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from learning.searches import some_search, some_slides  # noqa: E402
+from learning.searches import LowestSlide, some_search, with_network, with_playouts  # noqa: E402
 
 from ninetka_agents.ninetka.features import make_features  # noqa: E402
-from ninetka_agents.ninetka.network import Network, NetworkConfig, as_inputs  # noqa: E402
+from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
 from ninetka_agents.outputs import MASKED  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
 from ninetka_train.learning.alphazero import (  # noqa: E402
     TrainState,
-    draw,
     learn,
     losses,
     make_examples,
     new_state,
-    policy_losses,
-    take,
     train_alphazero,
 )
 from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
-from ninetka_train.learning.selfplay import (  # noqa: E402
+from ninetka_train.learning.losses import policy_losses  # noqa: E402
+from ninetka_train.learning.samples import (  # noqa: E402
     Samples,
-    network_games,
-    playout_games,
-    policy_targets,
+    draw,
+    join,
     read_samples,
     relative_seats,
     relative_values,
+    take,
     write_samples,
 )
+from ninetka_train.learning.selfplay import policy_targets  # noqa: E402
 
 
 def small(**changes: object) -> TrainConfig:
@@ -67,8 +66,8 @@ def searched() -> dict[str, Samples]:
     """Games of either search, one per number of players."""
     players = np.array([2, 3, 4])
     return {
-        "playouts": playout_games(players, 4, 8, power=2.0),
-        "network": network_games(some_search(8), players, 4, share=1.0, value_mix=0.5),
+        "playouts": with_playouts(players, 4, 8, power=2.0),
+        "network": with_network(some_search(8), players, 4, share=1.0, value_mix=0.5),
     }
 
 
@@ -104,30 +103,30 @@ def test_final_owners_and_winner_fit_the_last_position(searched):
 
 def test_searched_games_repeat_and_do_not_depend_on_threads(searched):
     players = np.array([2, 3, 4])
-    assert same(searched["playouts"], playout_games(players, 4, 8, power=2.0, threads=2))
-    again = network_games(some_search(8), players, 4, share=1.0, value_mix=0.5)
+    assert same(searched["playouts"], with_playouts(players, 4, 8, power=2.0, threads=2))
+    again = with_network(some_search(8), players, 4, share=1.0, value_mix=0.5)
     assert same(searched["network"], again)
-    assert not same(searched["playouts"], playout_games(players, 5, 8, power=2.0))
+    assert not same(searched["playouts"], with_playouts(players, 5, 8, power=2.0))
 
 
 def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
-    samples = network_games(some_search(2), np.full(40, 3), 0, share=0.1)
+    samples = with_network(some_search(2), np.full(40, 3), 1000, share=0.1)
     assert 0.02 < len(samples.games) / (40 * 70) < 0.08  # a tenth of what comes after the random ply
     assert set(np.unique(samples.values)) == {0, 1}
 
 
 def test_positions_that_were_not_searched_teach_their_value_alone():
-    samples = network_games(some_search(2), np.full(40, 3), 0, share=0.1, value_share=0.3)
+    samples = with_network(some_search(2), np.full(40, 3), 0, share=0.1, value_share=0.3)
     searched = samples.policy.any(1)
     assert 0.15 < searched.mean() < 0.35
     assert set(np.unique(samples.values)) == {0, 1}
     network, settings = Network(NetworkConfig(width=8, blocks=1)), small().alphazero
 
     def parts(chosen: np.ndarray) -> torch.Tensor:
-        examples = make_examples(Samples(*(array[chosen] for array in samples)))
+        examples = make_examples(network, Samples(*(array[chosen] for array in samples)))
         return losses(network(examples.inputs), examples, settings)[1]
 
-    policy, value = [0, 3], [1, 2]
+    policy, value = [0, 4], [1, 2]
     everything, some, none = parts(np.full(len(searched), True)), parts(searched), parts(~searched)
     torch.testing.assert_close(everything[policy], some[policy])
     assert none[policy].tolist() == [0, 0]
@@ -154,9 +153,9 @@ def test_the_chance_of_winning_moves_grows_and_how_it_is_shared_stays():
 
 
 def test_games_without_a_searched_position_are_passed_over():
-    nothing = network_games(some_search(2), np.array([2, 3]), 0, share=1e-9)
-    assert [len(array) for array in nothing] == [0, 0, 0, 0]
-    something = network_games(some_search(2), np.array([2, 3]), 0, share=1.0)
+    nothing = with_network(some_search(2), np.array([2, 3]), 0, share=1e-9)
+    assert [len(array) for array in nothing] == [0, 0, 0, 0, 0]
+    something = with_network(some_search(2), np.array([2, 3]), 0, share=1.0)
     assert set(draw([nothing, something], 50, np.random.default_rng(0))) <= set(range(len(something.games)))
     with pytest.raises(ValueError, match=r"alphazero\.share"):
         draw([nothing], 1, np.random.default_rng(0))
@@ -165,7 +164,7 @@ def test_games_without_a_searched_position_are_passed_over():
 def test_a_network_game_ends_as_its_most_probable_moves_have_it():
     """Positions that are kept lie after the ply up to which moves are drawn, so the rest of their game is known."""
     search = some_search(2)
-    samples = network_games(search, np.array([2, 3, 4]), 1, share=1.0)
+    samples = with_network(search, np.array([2, 3, 4]), 1, share=1.0)
     for row in np.linspace(0, len(samples.games) - 1, 12).astype(int):
         games = samples.games[row : row + 1].copy()
         while not (game := Game(games)).is_over:
@@ -175,21 +174,20 @@ def test_a_network_game_ends_as_its_most_probable_moves_have_it():
 
 
 def test_a_game_with_slides_ends_as_its_most_probable_stones_and_its_agents_slides_have_it():
-    search, slides = some_search(2), some_slides()
-    samples = network_games(search, np.array([2, 3, 4]), 1, share=0.5, value_share=0.5, slides=slides)
+    search = some_search(2)
+    samples = with_network(search, np.array([2, 3, 4]), 1, share=0.5, value_share=0.5, slide_playouts=8)
     for row in np.linspace(0, len(samples.games) - 1, 20).astype(int):
         games = samples.games[row : row + 1].copy()
         while not (game := Game(games)).is_over:
             sliding = game.phase == Phase.MOVEMENT
-            actions = slides.agent.act(games, None) if sliding else search.evaluate(games)[0].argmax(1)
+            actions = LowestSlide().act(games, None) if sliding else search.evaluate(games)[0].argmax(1)
             game.play(int(actions[0]))
         assert samples.values[row].argmax() == game.winner()
         assert samples.owners[row].tolist() == game.section_owners().tolist()
 
 
 def test_searched_slides_learn_the_guided_searchs_visits_and_placements_the_gumbel_searchs_policy():
-    slides = some_slides()
-    samples = network_games(some_search(2), np.array([2, 3, 4, 4]), 1, share=1.0, slides=slides)
+    samples = with_network(some_search(2), np.array([2, 3, 4, 4]), 1, share=1.0, slide_playouts=8)
     sliding = samples.games["phase"] == MOVEMENT
     assert 10 < sliding.sum() < len(sliding) - 10
     visits = samples.policy * 8  # playouts
@@ -200,7 +198,9 @@ def test_searched_slides_learn_the_guided_searchs_visits_and_placements_the_gumb
 
 def test_fewer_slides_are_kept_on_demand():
     kept = [
-        network_games(some_search(2), np.full(60, 3), 0, share=0.01, value_share=0.5, slides=some_slides(share))
+        with_network(
+            some_search(2), np.full(60, 3), 0, share=0.01, value_share=0.5, slide_playouts=8, slide_share=share
+        )
         for share in (1.0, 0.25)
     ]
     (all_placed, all_slid), (placed, slid) = (np.bincount(s.games["phase"] == MOVEMENT) for s in kept)
@@ -220,7 +220,7 @@ def test_targets_turn_to_the_mover():
     values = np.array([[0.5, 0.3, 0.1, 0, 0.1], [1, 0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4, 0], [0, 0, 0, 1, 0]], np.float32)
     owners = np.tile(np.arange(-1, 8, dtype=np.int8) % 2, (4, 1))
     owners[:, 0] = -1
-    samples = Samples(games, np.zeros((4, 122), np.float16), values, owners)
+    samples = Samples(games, np.zeros((4, 122), np.float16), values, owners, np.zeros((4, 4), np.float32))
     np.testing.assert_allclose(
         relative_values(samples),
         [[0.3, 0.1, 0.5, 0, 0.1], [0, 1, 0, 0, 0], [0.4, 0.1, 0.2, 0.3, 0], [1, 0, 0, 0, 0]],
@@ -232,14 +232,14 @@ def test_positions_are_taken_from_all_rounds(searched):
     window = [searched["playouts"], searched["network"]]
     total = sum(len(samples.games) for samples in window)
     everything = take(window, np.arange(total))
-    assert same(everything, Samples(*(np.concatenate(arrays) for arrays in zip(*window, strict=True))))
+    assert same(everything, join(window))
     assert set(draw(window, 5000, np.random.default_rng(0)).tolist()) == set(range(total))
 
 
 def test_the_loss_falls_on_a_fixed_window(searched):
     state = new_state(small(alphazero={"rounds": 1, "steps": 100, "minibatch": 64, "learning_rate": 2e-2}))
     state.window = [searched["playouts"]]
-    examples = make_examples(searched["playouts"])
+    examples = make_examples(state.network, searched["playouts"])
 
     def parts() -> list[float]:
         with torch.inference_mode():
@@ -251,7 +251,7 @@ def test_the_loss_falls_on_a_fixed_window(searched):
     assert after[0] < before[0] - 0.01
     assert after[1] < before[1] - 0.2
     assert after[2] < before[2] - 0.2
-    assert after[3] > before[3]
+    assert after[4] > before[4]
 
 
 def test_an_interrupted_run_gives_the_same_network(tmp_path):
@@ -290,14 +290,18 @@ def test_resuming_goes_back_to_what_is_whole(tmp_path):
 
 def test_samples_from_before_there_were_draws_are_read(tmp_path, searched):
     samples = searched["network"]
-    np.savez_compressed(tmp_path / "old.npz", **samples._replace(values=samples.values[:, :4])._asdict())
-    assert same(read_samples(tmp_path / "old.npz"), samples)
+    old = samples._replace(values=samples.values[:, :4])._asdict()
+    del old["scores"]
+    np.savez_compressed(tmp_path / "old.npz", **old)
+    read = read_samples(tmp_path / "old.npz", GAME)
+    assert np.isnan(read.scores).all()
+    assert same(read._replace(scores=samples.scores), samples)
 
 
 def test_samples_are_written_whole_or_not_at_all(tmp_path, searched, monkeypatch):
     path = tmp_path / "games" / "round.npz"
     write_samples(path, searched["network"])
-    assert same(read_samples(path), searched["network"])
+    assert same(read_samples(path, GAME), searched["network"])
     before = path.read_bytes()
 
     def full_disk(file: object, **arrays: object) -> None:
@@ -314,6 +318,6 @@ def test_a_trained_network_judges_any_number_of_players():
     network = train_alphazero(small(alphazero={"rounds": 1, "games": 1, "playouts": 4, "steps": 2, "minibatch": 8}))
     games = np.concatenate([Game.new(players).records for players in (2, 3, 4)])
     with torch.inference_mode():
-        outputs = network(as_inputs(make_features(games)))
+        outputs = network.judge(games)
     assert outputs.logits.isfinite().all()
     torch.testing.assert_close(outputs.values.sum(1), torch.ones(3))

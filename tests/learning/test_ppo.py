@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from learning.stand_in import with_stand_ins  # noqa: E402
+
 from ninetka_agents import parts  # noqa: E402
 from ninetka_env.core.outcome import DRAWN, UNFINISHED  # noqa: E402
 from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402
@@ -21,10 +23,9 @@ from ninetka_train.learning.ppo import (  # noqa: E402
     make_batch,
     new_learner,
     play,
-    sample,
     train_ppo,
 )
-from ninetka_train.learning.rollout import own_decision_targets, owner_targets, roll_seats  # noqa: E402
+from ninetka_train.learning.rollout import next_endings, own_decision_targets, roll_seats, sample  # noqa: E402
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 
@@ -95,13 +96,9 @@ def test_a_drawn_game_is_worth_its_share_to_every_seat():
     assert (targets[:, 3] == 0).all()
 
 
-def test_owner_targets_reach_back_to_the_start_of_the_game():
-    winners = np.array([[UNFINISHED], [0], [UNFINISHED]], np.int8)
-    owners = np.full((3, 1, 9), -1, np.int8)
-    owners[1, 0, 4] = 1
-    targets = owner_targets(winners, owners)
-    assert targets[0].tolist() == targets[1].tolist() == [[-1, -1, -1, -1, 1, -1, -1, -1, -1]]
-    assert (targets[2] == -2).all()
+def test_endings_are_those_of_each_positions_own_game():
+    winners = np.array([[UNFINISHED, 0], [0, UNFINISHED], [UNFINISHED, 1]], np.int8)
+    assert next_endings(winners).tolist() == [[1, 0], [1, 2], [-1, 2]]
 
 
 def test_seats_turn_and_turn_back():
@@ -116,7 +113,7 @@ def test_seats_turn_and_turn_back():
 def test_sampling_never_draws_what_is_masked():
     logits = np.full((2000, 5), -1e9, np.float32)
     logits[:, [1, 3]] = (0.0, np.log(3))
-    actions, log_probs = sample(logits, np.random.default_rng(0))
+    actions, log_probs = sample(logits, np.random.default_rng(0).random(len(logits), np.float32))
     assert set(actions.tolist()) == {1, 3}
     assert abs((actions == 3).mean() - 0.75) < 0.04
     np.testing.assert_allclose(np.exp(log_probs), np.where(actions == 3, 0.75, 0.25), rtol=1e-5)
@@ -132,7 +129,7 @@ def learner() -> Learner:
 
 def test_a_rollout_holds_legal_moves_and_fits_its_batch(learner):
     rollout = play(learner)
-    mask = rollout.features.mask.reshape(16, 12, 122)
+    mask = rollout.arrays.mask.reshape(16, 12, 122)
     assert np.take_along_axis(mask, rollout.actions[..., None], 2).all()
     assert 0 < rollout.learned.mean() < 1
     assert (rollout.learned | (learner.opponents >= 0)).all()
@@ -192,7 +189,8 @@ def test_resuming_skips_a_damaged_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_configuration_is_valid(path):
+def test_every_configuration_is_valid(path, monkeypatch):
+    with_stand_ins(monkeypatch)
     assert load_config(path).name == path.stem
 
 

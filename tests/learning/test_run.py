@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
+from ninetka_agents.parts import games_with_networks
 from ninetka_env.api.record_files import read_records
-from ninetka_env.games.ninetka.game import Game
 from ninetka_train import run as module
 from ninetka_train.cli import app
+from ninetka_train.learning.config import load_config
 from ninetka_train.learning.logger import Journal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +33,14 @@ def train(folder, *settings, config=ROOT / "configs" / "quick.yaml", options=("-
     return CliRunner().invoke(app, ["train", "--config", str(config), "--runs", str(folder), *options, *arguments])
 
 
-@pytest.mark.parametrize("config", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
+CONFIGS = [
+    path
+    for path in sorted((ROOT / "configs").glob("*.yaml"))
+    if re.search(r"^game:\s+(?:- )?(\w+)|\Z", path.read_text(), re.M)[1] in (None, *games_with_networks())
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("algorithm", SMALL)
 def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm):
     settings = (f"algorithm={algorithm}", "name=small", "threads=1", *SMALL[algorithm])
@@ -41,8 +50,10 @@ def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm)
     assert yaml.safe_load((folder / "config.yaml").read_text())["algorithm"] == algorithm
     assert all(json.loads(line)["seconds"] > 0 for line in (folder / "log.jsonl").read_text().splitlines())
     (checkpoint,) = folder.glob("*.safetensors")
-    game = Game.new(4)
-    assert make_agent(f"net:{checkpoint}").act(game.records, None)[0] in game.legal_actions()
+    variant = load_config(config).variants[-1]
+    game = variant.game_class.start(variant)
+    agent = make_agent(f"net:{checkpoint}", variant.spec)
+    assert agent.act(game.records, None)[0] in game.legal_actions()
 
 
 def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):

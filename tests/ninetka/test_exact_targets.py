@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from learning.searches import some_search, some_slides  # noqa: E402
+from learning.searches import some_search, with_network, with_playouts  # noqa: E402
 from ninetka.brute import winner_by_force, winners_of_moves  # noqa: E402
 
 from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, solve  # noqa: E402
@@ -15,7 +15,7 @@ from ninetka_env.core.jit import popcount  # noqa: E402
 from ninetka_env.core.outcome import UNFINISHED  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.rules import Phase  # noqa: E402
-from ninetka_train.learning.selfplay import Samples, network_games, playout_games  # noqa: E402
+from ninetka_train.learning.samples import Samples  # noqa: E402
 from ninetka_train.ninetka.exact_targets import Known, find_known, next_known, only_winning  # noqa: E402
 
 PLAYERS = np.array([2, 2, 2, 3])
@@ -53,9 +53,9 @@ def test_positions_take_the_winner_of_the_next_solved_one_of_their_game():
 def test_targets_are_those_of_plain_search(source):
     """Every ending with up to 9 stones, checked to the end."""
     if source == "playouts":
-        samples: Samples = playout_games(PLAYERS, 3, 8, power=2.0, exact_nodes=20_000)
+        samples: Samples = with_playouts(PLAYERS, 3, 8, power=2.0, exact_nodes=20_000)
     else:
-        samples = network_games(
+        samples = with_network(
             some_search(4), PLAYERS, 3, share=0.5, value_share=0.5, value_mix=0.5, exact_nodes=20_000
         )
     games = samples.games
@@ -77,9 +77,9 @@ def test_targets_are_those_of_plain_search(source):
 def test_two_players_slides_that_the_solver_knows_to_win_are_kept_on_demand():
     """The policy makes them, though a tree search slides for three players; no other position is kept for them."""
     players, search = np.array([2] * 8 + [3] * 8), some_search(2)
-    few = network_games(search, players, 5, share=1e-9, exact_nodes=2000, slides=some_slides())
+    few = with_network(search, players, 5, share=1e-9, exact_nodes=2000, slide_playouts=8)
     assert len(few.games) == 0
-    samples = network_games(search, players, 5, 1e-9, exact_nodes=2000, exact_share=1.0, slides=some_slides())
+    samples = with_network(search, players, 5, share=1e-9, exact_nodes=2000, exact_share=1.0, slide_playouts=8)
     games = samples.games
     assert len(games) > 40
     assert (games["num_players"] == 2).all()
@@ -90,12 +90,12 @@ def test_two_players_slides_that_the_solver_knows_to_win_are_kept_on_demand():
         assert known.winner == games[place]["to_move"] == samples.values[place].argmax()
         assert set(np.flatnonzero(samples.policy[place])) <= set(np.flatnonzero(known.moves == WON))
         assert set(np.unique(samples.policy[place])) == {0, 1}
-    half = network_games(search, players, 5, 1e-9, exact_nodes=2000, exact_share=0.5, slides=some_slides())
+    half = with_network(search, players, 5, share=1e-9, exact_nodes=2000, exact_share=0.5, slide_playouts=8)
     assert 0.3 < len(half.games) / len(games) < 0.7
 
 
 def test_nothing_is_known_before_the_movement_phase_or_with_more_seats():
-    games = playout_games(PLAYERS, 3, 4).games
+    games = with_playouts(PLAYERS, 3, 4).games
     known = find_known(games, 500)
     assert (known.winners[(games["phase"] < Phase.MOVEMENT) | (games["num_players"] > 2)] == UNFINISHED).all()
     assert (known.winners >= 0).any()

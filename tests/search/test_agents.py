@@ -264,7 +264,7 @@ KERNELS = [
     maxn._act,
     maxn._search_first,
     maxn._evaluate_first,
-    uct._act,
+    uct._search_all,
     uct._search_first,
     solver._solve_all,
 ]

@@ -1,11 +1,13 @@
-"""What single games bring to judging: perfect play, where somebody knows it. Found by name, imported when asked for."""
+"""What single games bring to learning and judging. Found by name, imported when asked for."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ninetka_agents.agent import Agent
+from ninetka_agents.parts import load
 from ninetka_env.core.registry import Variant
 from ninetka_train.judging.intervals import Interval
 
@@ -44,6 +46,8 @@ class Exact(Protocol):
 
 
 _EXACT = {"ninetka": "ninetka_train.ninetka.blunders"}
+_EXTRAS = {"ninetka": "ninetka_train.ninetka.slides:Extras"}
+_PAIRS = {"ninetka": "ninetka_train.ninetka.phases:pairs"}
 
 
 def exact_of(variant: Variant) -> Exact:
@@ -52,3 +56,14 @@ def exact_of(variant: Variant) -> Exact:
         raise ValueError(f"exact: perfect play is not known in {variant.definition.title}, but in {', '.join(_EXACT)}")
     module: Exact = importlib.import_module(_EXACT[variant.definition.name])
     return module
+
+
+def extras_of(game: str) -> Any:
+    """Return what a game adds to self-play, a class derived from `ninetka_train.learning.extras.GameExtras`."""
+    return load(_EXTRAS.get(game, "ninetka_train.learning.extras:GameExtras"))
+
+
+def pairs_of(game: str, agent: Agent) -> list[tuple[Agent, Agent]]:
+    """Return what a trained agent's benchmark plays in this game beside its opponents: (agent, opponent)."""
+    found: list[tuple[Agent, Agent]] = load(_PAIRS[game])(agent) if game in _PAIRS else []
+    return found

@@ -23,7 +23,6 @@ import yaml
 from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
 from ninetka_agents.net_agent import NetAgent
-from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.parts import parts_of
 from ninetka_env.api.record_files import write_records
 from ninetka_env.api.records import GameRecord
@@ -35,6 +34,7 @@ from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import train_ppo
+from ninetka_train.parts import pairs_of
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES
 from ninetka_train.showing.run_report import print_run, write_report
 
@@ -63,8 +63,8 @@ def run(
         ValueError: if the folder exists already, is missing or not fit to resume from.
         OSError: naming the file that cannot be written; checkpoints written before stay as they are.
     """
-    for players in config.players if games else ():
-        make_settings(("net", "its opponent"), players, games, game=config.game)  # what is wrong with them is told now
+    for variant in config.variants if games else ():
+        make_settings(("net", "its opponent"), None, games, game=variant)  # what is wrong with them is told now
     _prepare(config, folder, resume)
     if not (folder / EVALUATION).exists():
         journal = Journal(folder)
@@ -96,7 +96,7 @@ def _check_resumable(config: TrainConfig, folder: Path) -> None:
     if not (folder / CONFIG).exists():
         raise ValueError(f"{folder}: no run to resume")
     before, now = (_flat(each.model_dump(mode="json")) for each in (load_config(folder / CONFIG), config))
-    changed = [f"{key}={before[key]} (now {now[key]})" for key in now if before[key] != now[key]]
+    changed = [f"{key}={before.get(key)} (now {now[key]})" for key in now if before.get(key) != now[key]]
     if changed:
         raise ValueError(
             f"{folder}: cannot be resumed with other settings than it was begun with: {', '.join(changed)}"
@@ -146,36 +146,37 @@ def _measure(network: Any, config: TrainConfig, journal: Journal, progress: floa
     """Add a point to the learning curves."""
     begin, points = time.perf_counter(), []
     for results in _matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS)):
-        wins, now = float(results.shares[:, 0].sum()), time.perf_counter()
-        about = {"players": results.settings.num_players, "opponent": results.settings.agents[1]}
-        figures = {"games": len(results.winners), "wins": wins, "evaluation_seconds": round(now - begin, 2)}
-        points.append(about | figures)
+        settings, now = results.settings, time.perf_counter()
+        about = {"game": settings.game, "players": settings.num_players, "opponent": settings.agents[1]}
+        wins = float(results.shares[:, 0].sum())  # draws shared
+        figures = {"games": len(results.winners), "wins": int(wins) if wins.is_integer() else wins}
+        points.append(about | figures | {"evaluation_seconds": round(now - begin, 2)})
         begin = now
     for point in points:  # all together, so that a run that is killed while it plays measures anew
         journal.point(progress, point)
 
 
 def _benchmark(network: Any, config: TrainConfig, folder: Path, games: int) -> None:
-    """Measure a finished network, phase by phase too, on seeds that nothing else was played on; save some games."""
+    """Measure a finished network on seeds that nothing else was played on; save some games."""
     evaluations: list[dict[str, Any]] = []
     records: list[GameRecord] = []
-    for results in _matches(network, config, games, CURVE_POINTS, phases=True):
+    for results in _matches(network, config, games, CURVE_POINTS, final=True):
         evaluations.append(as_dict(summarise(results)))
         records += game_records(results, range(results.schedule.rotation))
     write_records(folder / GAMES, records)
     replace_file(folder / EVALUATION, [json.dumps(evaluations, indent=1).encode()])
 
 
-def _matches(network: Any, config: TrainConfig, games: int, number: int, phases: bool = False) -> Iterator[Results]:
-    """Play the network against each opponent at each table that it learns; `number` tells measurements apart.
+def _matches(network: Any, config: TrainConfig, games: int, number: int, final: bool = False) -> Iterator[Results]:
+    """Play the network against each opponent in each variant that it learns; `number` tells measurements apart.
 
-    With `phases`, also its placement with MaxN's movement and the reverse, against MaxN.
+    The `final` ones include what the game has of its own: see `ninetka_train.parts.pairs_of`.
     """
-    net, maxn = NetAgent.of(network, game=config.game), make_agent("maxn", config.game)
-    opponents = parts_of(config.game).opponents
-    pairs: list[tuple[Agent, Agent]] = [(net, make_agent(opponent, config.game)) for opponent in opponents]
-    if phases:
-        pairs += [(ByPhase(net, maxn), maxn), (ByPhase(maxn, net), maxn)]
-    for players in sorted(set(config.players)):
+    game = config.definition.name
+    net = NetAgent.of(network, game=game)
+    pairs: list[tuple[Agent, Agent]] = [(net, make_agent(opponent, game)) for opponent in parts_of(game).opponents]
+    if final:
+        pairs += pairs_of(game, net)
+    for variant in sorted(set(config.variants), key=lambda one: one.codes):
         for pair in pairs:
-            yield play_games(pair, players, games, game=config.game, seed=(config.seed << 8) + number)
+            yield play_games(pair, None, games, game=variant, seed=(config.seed << 8) + number)

@@ -43,18 +43,6 @@ CHUNK = 64
 """Playouts between two looks at the clock."""
 
 
-class GuidedResult(NamedTuple):
-    """What a search found out about N positions, of a game of A actions and at most P players."""
-
-    actions: Actions
-    """(N,) int64: the most visited action, a proven win before all others and a proven loss after them; with Gumbel
-    noise, the one of highest noise + log(visits)."""
-    visits: npt.NDArray[np.int64]
-    """(N, A) int64: playouts per action, the network's values counted like `VIRTUAL_VISITS` of them."""
-    values: npt.NDArray[np.float32]
-    """(N, P) float32: chance to win per seat (absolute), the share of them that it won, draws shared."""
-
-
 class _Trees(NamedTuple):
     """The trees of N games."""
 
@@ -142,7 +130,7 @@ class GuidedSearch:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
         return self.run(games, rng).actions
 
-    def run(self, games: Records, rng: np.random.Generator) -> GuidedResult:
+    def run(self, games: Records, rng: np.random.Generator) -> tree.TreeResult:
         """Search positions.
 
         Args:
@@ -150,13 +138,14 @@ class GuidedSearch:
             rng: the source of the playouts; each game draws from a stream of its own (see `game_streams`), so what is
                 found in a game does not depend on the others.
         """
-        streams, result, room = game_streams(games, rng), _empty_result(games), self.room(games)
+        streams, room = game_streams(games, rng), self.room(games)
+        result = tree.empty_result(len(games), limits_of(games.dtype))
         at_once = 1 if self._seconds else max(1, MEMORY // (room.nodes * _node_bytes(games)))
         for first in range(0, len(games), at_once):
             start, part = time.monotonic(), slice(first, first + at_once)
             trees = make_trees(games[part], streams[part], room)
             self.grow(trees, _Size(), start)
-            _report_all(trees, self._gumbel_scale, GuidedResult._make(array[part] for array in result))
+            _report_all(trees, self._gumbel_scale, tree.TreeResult._make(array[part] for array in result))
         return result
 
     def room(self, games: Records, is_kept: bool = False) -> _Size:
@@ -185,7 +174,7 @@ class GuidedSearch:
 
     def best(self, trees: _Trees) -> int:
         """Return the action to play in the first game."""
-        result = _empty_result(trees.roots)
+        result = tree.empty_result(len(trees.roots), limits_of(trees.roots.dtype))
         _report_all(trees, self._gumbel_scale, result)
         return int(result.actions[0])
 
@@ -241,12 +230,6 @@ class GuidedPlayer:
 
 def _node_bytes(games: Records) -> int:
     return tree.node_dtype(games.dtype).itemsize
-
-
-def _empty_result(games: Records) -> GuidedResult:
-    count, limits = len(games), limits_of(games.dtype)
-    visits, values = np.zeros((count, limits.actions), np.int64), np.zeros((count, limits.players), np.float32)
-    return GuidedResult(np.zeros(count, np.int64), visits, values)
 
 
 def make_trees(games: Records, streams: Streams, room: _Size) -> _Trees:
@@ -459,7 +442,7 @@ def _keep_subtree(games: Records, old: _Trees, new: _Trees, evaluated: int, used
 
 
 @jit
-def _report_all(trees: _Trees, scale: float, result: GuidedResult) -> None:
+def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
     """Fill the result in, with so much Gumbel noise."""
     for index in range(len(trees.roots)):
         game, nodes = trees.roots[index], trees.nodes[index]

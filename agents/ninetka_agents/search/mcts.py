@@ -16,11 +16,12 @@ from ninetka_agents.search import uct
 from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
 from ninetka_agents.search.rave_tree import Rules
-from ninetka_agents.search.tree import MOST_SIMULATIONS
+from ninetka_agents.search.tree import MOST_SIMULATIONS, TreeResult, empty_result
 from ninetka_agents.search.uct import UctTree
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import check_choice, check_count, check_scale
+from ninetka_env.core.registry import limits_of
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Records, forced_action
 
@@ -43,6 +44,10 @@ class Tree(Protocol):
 
     def best(self) -> int:
         """Return the action to play."""
+        ...
+
+    def report(self, result: TreeResult, index: int) -> None:
+        """Write what was found out into a row of the result."""
         ...
 
     def children(self, node: int) -> list[Child]:
@@ -106,18 +111,22 @@ class MctsAgent:
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
-        actions, streams = np.empty(len(games), np.int64), game_streams(games, rng)
+        return self.run(games, rng).actions
+
+    def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
+        """Search (N,) games and return what was found out about each; arguments as of `act`."""
+        result, streams = empty_result(len(games), limits_of(games.dtype)), game_streams(games, rng)
         if len(games):
             threads = min(self._threads, len(games))
             if self._plain and not self._seconds:
                 options = (self._simulations, self._exploration, self._exact)
-                uct.act_all(threads, games, streams, options, actions)
+                uct.search_all(threads, games, streams, options, result)
             else:
-                run_shared(self._act, threads, games, streams, actions)
-        return actions
+                run_shared(self._search, threads, games, streams, result)
+        return result
 
-    def _act(self, control: Control, games: Records, streams: Streams, actions: Actions) -> None:
-        """Choose actions for the games that this thread claims."""
+    def _search(self, control: Control, games: Records, streams: Streams, result: TreeResult) -> None:
+        """Search the games that this thread claims."""
         tree = self.make_tree(games)
         while True:
             index, stop = claim(control, 0, len(games), 1)
@@ -125,7 +134,7 @@ class MctsAgent:
                 return
             tree.begin(games[index : index + 1])
             self.think(tree, streams, index)
-            actions[index] = tree.best()
+            tree.report(result, index)
 
     def _start(self, game: Game) -> _Player:
         """Sit down to one game; offered as `start` by an agent that keeps its tree."""

@@ -28,7 +28,7 @@ from ninetka_agents.search.rave_tree import (
     make_desk,
     most_visited,
 )
-from ninetka_agents.search.tree import MOST_SIMULATIONS
+from ninetka_agents.search.tree import MOST_SIMULATIONS, TreeResult
 from ninetka_agents.search.uct import SearchResult
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
@@ -139,6 +139,10 @@ class RaveTree:
         """Return the action to play."""
         return int(_best(self._games, self.nodes))
 
+    def report(self, result: TreeResult, index: int) -> None:
+        """Write what was found out into a row of the result."""
+        _report(self._games, self.nodes, self.desk, result, index)
+
     def children(self, node: int) -> list[Child]:
         """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""
         first, count = int(self.nodes[node].first), int(self.nodes[node].count)
@@ -196,3 +200,17 @@ def _grow(
 def _best(games: Records, nodes: Records) -> int:
     forced = forced_action(games[0])
     return forced if forced >= 0 else most_visited(nodes)
+
+
+@jit
+def _report(games: Records, nodes: Records, desk: Desk, result: TreeResult, index: int) -> None:
+    root, forced = nodes[0], forced_action(games[0])
+    result.actions[index] = forced if forced >= 0 else most_visited(nodes)
+    if forced >= 0:
+        result.visits[index, forced] = root.visits
+    else:
+        for child in range(root.first, root.first + root.count):
+            result.visits[index, nodes[child].action] = nodes[child].visits
+    for seat in range(len(desk.shares)):
+        known = root.count > 0  # else the forced turn ends the game, as the latest simulation did
+        result.values[index, seat] = desk.root_wins[:, seat].sum() / root.visits if known else desk.shares[seat]

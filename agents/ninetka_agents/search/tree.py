@@ -7,17 +7,18 @@ to the seat that moves there; nothing is ever negated, so a seat that moves twic
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_agents.agent import Actions
 from ninetka_agents.search.choices import is_empty, remove_choice, words_for
 from ninetka_agents.search.prover import Prover, proven_winner
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.registry import limits_of
+from ninetka_env.core.registry import Limits, limits_of
 from ninetka_env.core.verbs import (
     Record,
     Records,
@@ -35,6 +36,23 @@ MOST_SIMULATIONS = 1 << 24
 """Of a tree: its nodes count wins by float32, exactly up to here."""
 MOST_FAILURES = 16
 """Failed proofs after which a search stops to try, beyond 4 for each that succeeded: early slides are out of reach."""
+
+
+class TreeResult(NamedTuple):
+    """What searches with playouts found out about N positions, of a game of A actions and at most P players."""
+
+    actions: Actions
+    """(N,) int64: the action to play."""
+    visits: npt.NDArray[np.int64]
+    """(N, A) int64: simulations per action."""
+    values: npt.NDArray[np.float32]
+    """(N, P) float32: chance to win per seat (absolute), the share of the simulations that it won, draws shared."""
+
+
+def empty_result(count: int, limits: Limits) -> TreeResult:
+    """Return room for what is found out about so many positions, zeros."""
+    visits, values = np.zeros((count, limits.actions), np.int64), np.zeros((count, limits.players), np.float32)
+    return TreeResult(np.zeros(count, np.int64), visits, values)
 
 
 @functools.cache
@@ -204,3 +222,12 @@ def write_visits(game: Record, nodes: Records, visits: npt.NDArray[np.integer]) 
     while child:
         visits[choice_action(game, nodes[child].choice)] = nodes[child].visits
         child = nodes[child].sibling
+
+
+@jit
+def write_result(game: Record, nodes: Records, result: TreeResult, index: int) -> None:
+    """Write what a finished search says of a game into its row of the result."""
+    result.actions[index] = most_visited(game, nodes)
+    write_visits(game, nodes, result.visits[index])
+    for seat in range(len(nodes[0].wins)):
+        result.values[index, seat] = nodes[0].wins[seat] / np.float32(nodes[0].visits)

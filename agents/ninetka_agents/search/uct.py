@@ -15,17 +15,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, game_streams
+from ninetka_agents.agent import game_streams
 from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.choices import draw_choice, is_empty
 from ninetka_agents.search.prover import Prover, clear_prover, make_prover
 from ninetka_agents.search.tree import (
     MOST_SIMULATIONS,
+    TreeResult,
     copy_root,
     init_root,
     most_visited,
     node_dtype,
     simulate,
+    write_result,
 )
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
@@ -53,9 +55,11 @@ class SearchResult(NamedTuple):
     """(num_actions,) int8: the seat proven to win after each action, `UNFINISHED`, -2, where none is."""
 
 
-def act_all(threads: int, games: Records, streams: Streams, options: tuple[int, float, int], actions: Actions) -> None:
-    """Choose the action to play in each game; options are the simulations, and what `search` calls so."""
-    run_shared(_act, threads, games, streams, np.empty(0, node_dtype(games.dtype)), *options, actions)
+def search_all(
+    threads: int, games: Records, streams: Streams, options: tuple[int, float, int], result: TreeResult
+) -> None:
+    """Search each game and write what was found out; options are the simulations, and what `search` calls so."""
+    run_shared(_search_all, threads, games, streams, np.empty(0, node_dtype(games.dtype)), *options, result)
 
 
 def search(
@@ -175,7 +179,7 @@ def best_child(nodes: Records, index: int, exploration: float) -> int:
 
 
 @jit
-def _act(
+def _search_all(
     control: Control,
     games: Records,
     streams: Streams,
@@ -183,9 +187,9 @@ def _act(
     simulations: int,
     exploration: float,
     exact: int,
-    actions: Actions,
+    result: TreeResult,
 ) -> None:
-    """Choose actions for the games that this thread claims; `like` has the type of the nodes."""
+    """Search the games that this thread claims; `like` has the type of the nodes."""
     nodes = np.zeros(simulations + 1, like.dtype)
     scratch, prover, nobody = games[:1].copy(), make_prover(games[0], exact), make_prover(games[0], 0)
     while True:
@@ -195,7 +199,7 @@ def _act(
         search_tree(games[index], streams, index, exploration, nodes, scratch, prover)
         if nodes[0].winner >= 0 and nodes[0].winner != nodes[nodes[0].child].mover:  # lost: set the opponent problems
             search_tree(games[index], streams, index, exploration, nodes, scratch, nobody)
-        actions[index] = most_visited(games[index], nodes)
+        write_result(games[index], nodes, result, index)
 
 
 @jit(counted=False)
@@ -223,6 +227,11 @@ def _grow(
 @jit(counted=False)
 def _best(games: Records, nodes: Records) -> int:
     return most_visited(games[0], nodes)
+
+
+@jit
+def _report(games: Records, nodes: Records, result: TreeResult, index: int) -> None:
+    write_result(games[0], nodes, result, index)
 
 
 class UctTree:
@@ -261,6 +270,10 @@ class UctTree:
     def best(self) -> int:
         """Return the action to play."""
         return int(_best(self._games, self._nodes))
+
+    def report(self, result: TreeResult, index: int) -> None:
+        """Write what was found out into a row of the result."""
+        _report(self._games, self._nodes, result, index)
 
     def children(self, node: int) -> list[Child]:
         """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""

@@ -23,7 +23,7 @@ from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.options import check_actions, check_count, check_memory, shortened
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
-from ninetka_env.core.registry import DEFAULT, Variant, load_variant
+from ninetka_env.core.registry import DEFAULT, Variant, load_variant, with_players
 from ninetka_env.core.verbs import Records
 from ninetka_train.judging.openings import draw_openings, usual_opening_plies
 from ninetka_train.judging.schedule import Schedule, count_lineups, make_schedule
@@ -233,8 +233,8 @@ def make_settings(
     if not agents:
         raise ValueError("no agents: expected at least one")
     variant = load_variant(game, **options)
-    if num_players is not None and num_players != variant.num_players:
-        variant = _with_players(variant, num_players)
+    if num_players is not None:
+        variant = with_players(variant, num_players)
     check_count("num_games", num_games)
     check_count("batch", batch)
     check_memory("num_games", num_games, _bytes_per_game(variant) * count_lineups(len(agents), variant.num_players))
@@ -252,15 +252,6 @@ def _bytes_per_game(variant: Variant) -> int:
     return int(variant.dtype.itemsize + 2 * variant.sizes.most_plies + 32 * variant.num_players)
 
 
-def _with_players(variant: Variant, num_players: int) -> Variant:
-    """Return a variant for so many players, if its game has the choice."""
-    if all(option.name != "num_players" for option in variant.definition.options):
-        raise ValueError(
-            f"num_players={shortened(num_players)}: {variant.definition.title} has {variant.num_players} players"
-        )
-    return variant.replaced(num_players=num_players)
-
-
 class _Arena:
     """The games of a schedule, all at their start; `play_batch` plays some of them to the end."""
 
@@ -275,7 +266,7 @@ class _Arena:
         self._variant = settings.variant
         self._players: dict[tuple[int, int], Player] = {}
         count, definition = len(self.games), self._variant.definition
-        self._endings: Endings = make_endings(self._variant, count)
+        self._endings: Endings = make_endings(self._variant.dtype, count, settings.num_players)
         kind = np.int64 if np.issubdtype(definition.score_dtype, np.integer) else np.float64
         scores = np.zeros((count, settings.num_players), kind)
         actions = np.full((count, self._variant.sizes.most_plies), NO_ACTION, np.int16)

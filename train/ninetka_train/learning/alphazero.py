@@ -1,4 +1,6 @@
-"""AlphaZero for 2, 3 and 4 players (Silver et al., 2018; Petosa and Balch, 2019): read it from `train_alphazero` down.
+"""AlphaZero for any game (Silver et al., 2018; for more than two players Petosa and Balch, 2019).
+
+Read it from `train_alphazero` down.
 
 A round plays games by search, keeps what the search found out about their positions, and lets the network learn from
 the newest rounds. The first rounds search with random playouts and need no network: an untrained one would only
@@ -7,27 +9,23 @@ mislead. Later rounds use the Gumbel search with the network as it is by then.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from ninetka_agents.agent import check_threads
 from ninetka_agents.checkpoint import Checkpoint
-from ninetka_agents.net_agent import network_evaluate
-from ninetka_agents.ninetka.features import make_features
-from ninetka_agents.ninetka.network import Inputs, Network, as_inputs
-from ninetka_agents.outputs import MASKED, Outputs
-from ninetka_agents.search.guided import GuidedSearch
-from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
-from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
+from ninetka_train.learning.losses import named, owner_loss, policy_losses, score_loss, value_loss
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -35,19 +33,21 @@ from ninetka_train.learning.resume import (
     restore_optimizer,
     taking_up,
 )
-from ninetka_train.learning.selfplay import (
+from ninetka_train.learning.samples import (
     Samples,
-    Slides,
-    network_games,
-    playout_games,
+    draw,
+    join,
     read_samples,
+    relative_scores,
     relative_seats,
     relative_values,
+    take,
     write_samples,
 )
+from ninetka_train.learning.selfplay import play_task, tasks_of
 from ninetka_train.learning.setup import Log, first_network, uses_bf16
 
-LOSSES = ("policy_loss", "value_loss", "owner_loss", "agreement")
+LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
 """What `losses` returns beside the loss to be lowered; agreement: how often the network's best is the target's."""
 
 
@@ -55,13 +55,16 @@ LOSSES = ("policy_loss", "value_loss", "owner_loss", "agreement")
 class Examples:
     """N positions with their targets, seats relative to the mover, on the learner's device."""
 
-    inputs: Inputs
+    inputs: Any
+    """What the network reads."""
     policy: Tensor
-    """(N, 122) float32; see `ninetka_train.learning.selfplay.Samples`."""
+    """(N, A) float32; see `ninetka_train.learning.samples.Samples`."""
     values: Tensor
-    """(N, 5) float32 shares of the outcomes, summing to 1: each relative seat wins; drawn."""
+    """(N, P + 1) float32 shares of the outcomes, summing to 1: each relative seat wins; drawn."""
     owners: Tensor
-    """(N, 9) int64 relative seats, 4 for nobody."""
+    """(N, T) int64 relative seats, P for nobody."""
+    scores: Tensor
+    """(N,) float32 the mover's final score less the best other."""
 
 
 @dataclass
@@ -69,7 +72,7 @@ class TrainState:
     """All that a run carries from one round to the next, and that a checkpoint must hold."""
 
     config: TrainConfig
-    network: Network
+    network: Any
     optimizer: torch.optim.Optimizer
     rng: np.random.Generator
     """Draws minibatches; games have chance of their own, numbered by round."""
@@ -89,7 +92,7 @@ def train_alphazero(
     folder: Path | None = None,
     report: Callable[[TrainState, Log], None] | None = None,
     resume: bool = False,
-) -> Network:
+) -> Any:
     """Learn from searched games for `config.alphazero.rounds` rounds.
 
     Args:
@@ -133,28 +136,19 @@ def new_state(config: TrainConfig) -> TrainState:
 
 
 def play_round(state: TrainState) -> Samples:
-    """Play the games of one round, the same number for each player count."""
-    config, settings = state.config, state.config.alphazero
-    players = np.repeat(config.players, settings.games)
-    seed = (config.seed << 32) + state.rounds * len(players)
-    if state.rounds < settings.playout_rounds:
-        threads = check_threads(config.threads)
-        tree = (settings.playouts, settings.exploration, settings.greedy, settings.power, settings.exact_nodes)
-        return playout_games(players, seed, *tree, threads=threads)
+    """Play the games of one round, the same number of each variant: task by task, some of them at once."""
+    config, tasks = state.config, tasks_of(state.config)
+    threads = check_threads(config.threads)
+    at_once = min(threads, len(tasks))
     state.network.eval()
-    options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
-    evaluate, threads = network_evaluate(state.network), check_threads(config.threads)
-    kept = (settings.share, settings.value_share, settings.value_mix, settings.exact_nodes, settings.exact_share)
-    slides = _slides(settings, evaluate, threads)
-    return network_games(GumbelSearch(evaluate, options, threads), players, seed, *kept, slides)
-
-
-def _slides(settings: AlphaZeroSettings, evaluate: Evaluate, threads: int) -> Slides | None:
-    """Return who slides in the network's games, None for its policy."""
-    if settings.slide_playouts == 0:
-        return None
-    agent = MctsAgent(settings.slide_playouts, threads=threads)
-    return Slides(agent, GuidedSearch(evaluate, settings.simulations, threads=threads), settings.slide_share)
+    play = functools.partial(play_task, config, state.network, state.rounds, threads=-(-threads // at_once))
+    if at_once == 1:
+        return join(map(play, tasks))
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        return join(pool.map(play, tasks))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 # --- learning --------------------------------------------------------------------------------------------------------
@@ -171,7 +165,7 @@ def learn(state: TrainState) -> Log:
         _set_learning_rate(state, step)
         state.optimizer.zero_grad(set_to_none=True)
         for part in np.array_split(draw(state.window, settings.minibatch, state.rng), pieces):
-            examples = make_examples(take(state.window, part), network.device)
+            examples = make_examples(network, take(state.window, part), state.rng if settings.turned else None)
             with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
                 outputs = network(examples.inputs)
             total, parts = losses(outputs, examples, settings)
@@ -180,7 +174,7 @@ def learn(state: TrainState) -> Log:
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         state.optimizer.step()
     network.eval()
-    return dict(zip(LOSSES, (sums / settings.steps).tolist(), strict=True))
+    return named(LOSSES, sums / settings.steps, outputs)
 
 
 def _set_learning_rate(state: TrainState, step: int) -> None:
@@ -192,66 +186,27 @@ def _set_learning_rate(state: TrainState, step: int) -> None:
         group["lr"] = settings.learning_rate * share
 
 
-def draw(window: list[Samples], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw (count,) int64 numbers of positions: every round alike, however many positions it has.
-
-    Raises:
-        ValueError: if there are none.
-    """
-    sizes = np.array([len(samples.games) for samples in window])
-    filled = np.flatnonzero(sizes)
-    if not len(filled):
-        raise ValueError("no position was searched in these games: alphazero.games or alphazero.share is too small")
-    rounds = filled[rng.integers(0, len(filled), count)]
-    return (sizes.cumsum() - sizes)[rounds] + rng.integers(0, sizes[rounds])
-
-
-def take(window: list[Samples], chosen: npt.NDArray[np.int64]) -> Samples:
-    """Return the positions of those numbers, counted through the window."""
-    ends = np.cumsum([len(samples.games) for samples in window])
-    numbers = np.searchsorted(ends, chosen, side="right")
-    parts = []
-    for number in np.unique(numbers):
-        rows = chosen[numbers == number] - (ends[number] - len(window[number].games))
-        parts.append([array[rows] for array in window[number]])
-    return Samples(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-
-def make_examples(samples: Samples, device: torch.device | str = "cpu") -> Examples:
-    """Turn positions by seat into examples from the mover's eyes."""
-    targets = (samples.policy.astype(np.float32), relative_values(samples), relative_seats(samples))
-    return Examples(
-        as_inputs(make_features(samples.games), device), *(torch.from_numpy(array).to(device) for array in targets)
-    )
+def make_examples(network: Any, samples: Samples, rng: np.random.Generator | None = None) -> Examples:
+    """Turn positions by seat into examples from the mover's eyes, each turned by a symmetry that `rng` draws."""
+    arrays, policy, owners = network.encode(samples.games), samples.policy.astype(np.float32), relative_seats(samples)
+    if rng is not None:
+        arrays, policy, owners = network.turned(arrays, policy, owners, rng)
+    targets = (policy, relative_values(samples), owners, relative_scores(samples))
+    tensors = (torch.from_numpy(target).to(network.device) for target in targets)
+    return Examples(as_tensors(arrays, network.device), *tensors)
 
 
 def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings) -> tuple[Tensor, Tensor]:
-    """Return the loss to be lowered, and (4,) float32 what it is made of, detached; see `LOSSES`."""
+    """Return the loss to be lowered, and (5,) float32 what it is made of, detached; see `LOSSES`."""
     has_policy_target = examples.policy.sum(-1) > 0
     among = has_policy_target.sum().clamp(min=1)
     policy = policy_losses(outputs.logits, examples.policy).sum() / among
-    value = -(examples.values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1).mean()
-    owner = functional.cross_entropy(outputs.owner_logits.flatten(0, 1), examples.owners.flatten())
+    value, owner = value_loss(outputs, examples.values), owner_loss(outputs, examples.owners)
+    score = score_loss(outputs, examples.scores)
     best = examples.policy.gather(1, outputs.logits.argmax(-1, keepdim=True))[:, 0] == examples.policy.amax(-1)
     agreement = (best & has_policy_target).sum() / among
-    total = policy + value + settings.owner_weight * owner
-    return total, torch.stack([policy, value, owner, agreement]).detach()
-
-
-def policy_losses(logits: Tensor, policy: Tensor) -> Tensor:
-    """Return (N,) float32: the cross-entropy of searched policies; 0 where there is none.
-
-    Where all winning moves are known it is that of winning, -log of their probabilities' sum: the network need not
-    learn which of them a search happened to like, only to tell them from the others.
-
-    Args:
-        logits: (N, 122) float32, masked.
-        policy: (N, 122) float32; see `ninetka_train.learning.selfplay.Samples`.
-    """
-    log_policy = logits.log_softmax(-1)
-    searched = -(policy * log_policy).sum(-1)
-    winning = -log_policy.masked_fill(policy == 0, MASKED).logsumexp(-1)
-    return torch.where(policy.sum(-1) > 1.5, winning, searched)
+    total = policy + value + settings.owner_weight * owner + settings.score_weight * score
+    return total, torch.stack([policy, value, owner, score, agreement]).detach()
 
 
 # --- keeping ---------------------------------------------------------------------------------------------------------
@@ -288,4 +243,5 @@ def restore(state: TrainState, folder: Path) -> None:
         state.rng.bit_generator.state = about.notes["rng"]
     first = max(0, state.rounds - state.config.alphazero.window)
     numbers = range(first + 1, state.rounds + 1)
-    state.window = [read_samples(folder / "games" / f"round-{number:06}.npz") for number in numbers]
+    dtype = state.config.variants[0].dtype
+    state.window = [read_samples(folder / "games" / f"round-{number:06}.npz", dtype) for number in numbers]

@@ -5,21 +5,33 @@ config = load_config("quick", ["ppo.moves=100000", "seed=3"])
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from ninetka_agents.checkpoint import FORMER_NAMES
-from ninetka_agents.ninetka.network import NetworkConfig
 from ninetka_agents.parts import network_of
 from ninetka_env.core.files import shown
 from ninetka_env.core.options import shortened
-from ninetka_env.core.registry import DEFAULT
+from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition, load_variant, with_players
 from ninetka_env.core.text import did_you_mean
 from ninetka_train.learning.settings_file import parse_yaml, read_settings
+from ninetka_train.learning.teacher import make_teacher
+from ninetka_train.parts import extras_of
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -28,8 +40,8 @@ Count = Annotated[int, Field(ge=1, le=10**12)]
 CountOr0 = Annotated[int, Field(ge=0, le=10**12)]
 Batch = Annotated[int, Field(ge=1, le=10**6)]
 """Of things that are in memory at once."""
-Size = Annotated[int, Field(ge=1, le=4096)]
-"""Of a network."""
+Size = Annotated[int, Field(ge=0, le=4096)]
+"""Of a network; its own configuration says what is too small."""
 
 MOST_TOLD = 5
 """Keys that an error tells of."""
@@ -57,26 +69,19 @@ class _Settings(BaseModel):
 
 
 class NetworkSettings(_Settings):
-    """The shape of the network; see `ninetka_agents.ninetka.network.NetworkConfig`."""
+    """The shape of the network: the fields of the `NetworkConfig` of its game, which `config_class` puts in here."""
 
-    width: Size = 64
-    """Numbers per token (slot or section)."""
-    blocks: Size = 2
-    """Residual blocks."""
-    mixing: Literal["pool", "attention", "relations"] = "relations"
-    """How slots learn of each other: by pools over all alone, also by attention, or by how their slides bear on each
-    other."""
-    heads: Size = 4
-    """Attention heads, where mixing is attention."""
+    shape: ClassVar[Any] = None
+    """That `NetworkConfig`."""
 
     @model_validator(mode="after")
     def _check(self) -> NetworkSettings:
         self.build()
         return self
 
-    def build(self) -> NetworkConfig:
+    def build(self) -> Any:
         """Return the network's own configuration."""
-        return NetworkConfig(**self.model_dump())
+        return self.shape(**self.model_dump())
 
 
 class PPOSettings(_Settings):
@@ -85,7 +90,7 @@ class PPOSettings(_Settings):
     moves: Count = 3_000_000
     """Moves to see in all; the run ends after the rollout that reaches it."""
     games: Batch = 512
-    """Games stepped at once, shared out evenly over the player counts."""
+    """Games stepped at once, shared out evenly over the variants."""
     plies: Batch = 32
     """Plies per game and rollout; a learning batch is games x plies moves."""
     minibatch: Batch = 2048
@@ -111,7 +116,9 @@ class PPOSettings(_Settings):
     value_weight: Finite = 1.0
     """Weight of the value's cross-entropy."""
     owner_weight: Finite = 0.2
-    """Weight of the cross-entropy of the sections' final owners, where the game ended within the rollout."""
+    """Weight of the cross-entropy of the sections' or points' final owners, where the game ended within the rollout."""
+    score_weight: Finite = 0.02
+    """Weight of the final score's loss (see `ninetka_train.learning.losses.score_loss`), there too."""
     gradient_norm: Positive = 1.0
     """Gradients are scaled down to at most this norm."""
     league_share: Fraction = 0.0
@@ -136,39 +143,50 @@ class AlphaZeroSettings(_Settings):
     rounds: Count = 20
     """Times that new games are played and learned from."""
     games: Batch = 100
-    """Games per round and player count."""
+    """Games per round and variant of the game (9tka: number of players)."""
+    task_games: Batch = 64
+    """A round's games are played in tasks of so many at most, each on its own: what the games of a task share is the
+    network's batches, so that results hang on it by rounding."""
     playout_rounds: CountOr0 = 20
     """So many rounds at the start search with random playouts; the later ones with the network."""
     playouts: Annotated[int, Field(ge=2, le=65535)] = 400
     """Playouts per move of a playout round."""
+    teacher: Annotated[str, Field(max_length=200)] = ""
+    """That search as an agent's spec, without its simulations; empty for the strongest that the game has, such as
+    mcts:rave,playouts=heavy in Go."""
     exploration: Finite = 0.7
-    """The exploration constant of that search."""
+    """The exploration constant of that search, if it is plain UCT."""
     greedy: Fraction = 0.75
     """Chance that a move of a playout round is the most visited one; else it is drawn by visits."""
     power: Positive = 12.0
     """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
+    teacher_mix: Fraction = 0.0
+    """Share of that search's own values in the value's target; the rest is who won."""
     simulations: Batch = 64
     """Simulations of the Gumbel search."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16
     """Root actions that it considers."""
     leaf_playouts: CountOr0 = 32
     """Playouts of a tree search from each position that it evaluates, which count half in its value."""
+    drawn_plies: CountOr0 = 60
+    """The network's games draw their moves from the policy up to a random ply below this, and below three quarters of
+    the longest game; positions are kept from there on."""
     share: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Chance that a position is searched; the network's games go on by its policy alone."""
     value_share: Fraction = 0.2
     """Chance that one is kept without search, to learn from how its game ended, and what the solver knows of it."""
     slide_playouts: CountOr0 = 0
-    """Playouts of the tree search that slides in the network's games, from the random ply on; searched slides then
-    learn from the guided search's visits. 0: the network's policy slides, and the Gumbel search searches all."""
+    """9tka: playouts of the tree search that slides in the network's games, from the random ply on; searched slides
+    then learn from the guided search's visits. 0: the policy slides, and the Gumbel search searches all."""
     slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """With slide_playouts: times share and value_share in the movement phase, whose positions say less that is new."""
     value_mix: Fraction = 0.5
     """Share of the search's own values in the value's target; the rest is who won."""
     exact_nodes: CountOr0 = 20_000
-    """Nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
+    """9tka: nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
     exact_share: Fraction = 0.0
-    """Chance that a slide of the network's two-player games is shown to the solver, beside those that are kept anyway,
-    and kept if it knows how to win; above 0, the policy slides in these games whatever `slide_playouts` says."""
+    """9tka: chance that a slide of the network's two-player games is shown to the solver, beside those that are kept
+    anyway, and kept if it knows how to win; above 0, the policy slides in these games, whatever `slide_playouts`."""
     window: Batch = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100
@@ -180,7 +198,11 @@ class AlphaZeroSettings(_Settings):
     learning_rate: Positive = 2e-3
     """AdamW's step size at the start; it falls to 1 % in a straight line over the run."""
     owner_weight: Finite = 0.3
-    """Weight of the cross-entropy of the sections' final owners."""
+    """Weight of the cross-entropy of the final owners, of sections or points."""
+    score_weight: Finite = 0.02
+    """Weight of the final score's loss (see `ninetka_train.learning.losses.score_loss`), if the network tells one."""
+    turned: bool = True
+    """Turn each example by a random symmetry of the board, if its network can."""
 
     @model_validator(mode="after")
     def _check(self) -> AlphaZeroSettings:
@@ -194,12 +216,13 @@ class TrainConfig(_Settings):
 
     name: Annotated[str, AfterValidator(check_name)] = "quick"
     """The run's folder under runs/: letters, digits, and - _ . between them."""
-    game: str = DEFAULT
-    """What to learn, by name: a game that has networks."""
+    game: str | Annotated[tuple[str, ...], Field(min_length=1, max_length=100)] = DEFAULT
+    """What to learn: a game that has networks, with its options, such as go:komi=6.5; or several variants of one game
+    whose records and planes are alike, all in one network."""
     algorithm: Literal["ppo", "alphazero"] = "ppo"
     """How to learn: self-play with PPO, or from searched games."""
     players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1, max_length=100)] = (2,)
-    """Player counts to learn, all in one network; one that is named twice gets twice the games."""
+    """Player counts to learn, all in one network; one that is named twice gets twice the games. Go and Kropki: 2."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Decides weights, games and the order of learning."""
     threads: Annotated[int, Field(ge=0, le=1024)] = 0
@@ -212,18 +235,64 @@ class TrainConfig(_Settings):
     """Rollouts, or rounds, between two checkpoints."""
     start_from: str = ""
     """Checkpoint whose weights to start from; empty for fresh ones."""
-    network: NetworkSettings = NetworkSettings()
-    """The network's shape."""
+    network: Any = None
+    """The network's shape, the fields of its game's `NetworkConfig`; see `config_class`."""
     ppo: PPOSettings = PPOSettings()
     """Settings of PPO."""
     alphazero: AlphaZeroSettings = AlphaZeroSettings()
     """Settings of AlphaZero."""
 
+    @property
+    def definition(self) -> Definition:
+        """The game."""
+        return self.variants[0].definition
+
+    @functools.cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """What is learned: each spec of `game` at each number of `players`."""
+        specs = (self.game,) if isinstance(self.game, str) else self.game
+        return tuple(with_players(load_variant(spec), players) for spec in specs for players in self.players)
+
     @field_validator("game")
     @classmethod
-    def _check_game(cls, game: str) -> str:
-        network_of(game)
+    def _check_game(cls, game: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        variants = [load_variant(spec) for spec in ((game,) if isinstance(game, str) else game)]
+        network_of(variants[0].definition.name)
+        for variant in variants:
+            if variant.options.get("num_players", 2) != 2:
+                raise ValueError(f"{variant}: numbers of players are told by players=[...]")
+            if (variant.dtype, variant.sizes.planes) != (variants[0].dtype, variants[0].sizes.planes):
+                raise ValueError(
+                    f"{variant} and {variants[0]} differ in records or planes: one network cannot learn both"
+                )
         return game
+
+    @model_validator(mode="after")
+    def _check_game_s_own(self) -> TrainConfig:
+        """Refuse numbers of players that the game does not have, and settings of AlphaZero that it has no use for."""
+        name, settings = self.definition.name, self.alphazero
+        extras_of(name).check(settings)
+        make_teacher(name, settings.teacher, settings.playouts, settings.exploration)
+        return self
+
+
+@functools.cache
+def config_class(game: str) -> type[TrainConfig]:
+    """Return the configuration whose `network` has the settings of a game's network.
+
+    Raises:
+        ValueError: if the game is unknown or has no networks.
+    """
+    shape = network_of(game).NetworkConfig
+    fields: dict[str, Any] = {one.name: (_kind(one.default), one.default) for one in dataclasses.fields(shape)}
+    network: Any = create_model("NetworkSettings", __base__=NetworkSettings, __module__=__name__, **fields)
+    network.shape = shape
+    return create_model("TrainConfig", __base__=TrainConfig, __module__=__name__, network=(network, network()))
+
+
+def _kind(default: Any) -> Any:
+    """Return the type of a setting of a network, given its default."""
+    return Size if type(default) is int else type(default)
 
 
 def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
@@ -276,12 +345,22 @@ def find_config(path: Path | str) -> Path:
 
 def check_config(values: dict[str, Any], where: str = "the configuration") -> TrainConfig:
     """Make a configuration of plain values; raises `ValueError` as `load_config` does."""
+    model = _class_for(values.get("game", DEFAULT))
     try:
-        return TrainConfig.model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
-        lines = [_explain(problem) for problem in error.errors()]
+        lines = [_explain(problem, model) for problem in error.errors()]
         more = [f"{len(lines) - MOST_TOLD} more"] if len(lines) > MOST_TOLD else []
         raise ValueError(f"{where}: " + "; ".join([*lines[:MOST_TOLD], *more])) from None
+
+
+def _class_for(game: Any) -> type[TrainConfig]:
+    """Return the configuration for what `game` names; the general one, which says what is wrong, if it is no game."""
+    spec = game if isinstance(game, str) else game[0] if isinstance(game, (list, tuple)) and game else ""
+    try:
+        return config_class(get_definition(str(spec).partition(":")[0]).name)
+    except ValueError:
+        return TrainConfig
 
 
 def _override(values: dict[str, Any], text: str) -> None:
@@ -301,19 +380,19 @@ def _override(values: dict[str, Any], text: str) -> None:
         raise ValueError(f"override {shortened(text)}: {shortened(value)} is no YAML value: {error}") from None
 
 
-def _explain(problem: Any) -> str:
+def _explain(problem: Any, model: type[TrainConfig]) -> str:
     """Say what is wrong with one key."""
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
         what = str(problem["msg"]).removeprefix("Value error, ")
         return f"{key[:80]}={shortened(problem['input'])}: {what}" if key else what
-    known = list(_known_keys())
+    known = _known_keys(model)
     last = (name.rsplit(".", 1)[-1] for name in known)
     meant = did_you_mean(key, known) or did_you_mean(key.rsplit(".", 1)[-1], last)
     return f"unknown key {shortened(key)}{meant}"
 
 
-def _known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[str]:
+def _known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
     keys: list[str] = []
     for name, info in model.model_fields.items():
         keys.append(prefix + name)

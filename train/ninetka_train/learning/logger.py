@@ -12,6 +12,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from ninetka_env.core.files import naming, replace_file
+from ninetka_env.core.registry import DEFAULT
 
 LOG, CURVE, TENSORBOARD = "log.jsonl", "curve.jsonl", "tensorboard"
 Line = dict[str, Any]
@@ -67,11 +68,12 @@ class Journal:
         return line
 
     def point(self, progress: float, numbers: Line) -> None:
-        """Add a line to `curve.jsonl`: `players`, `opponent`, `games`, `wins` and the seconds that playing took."""
+        """Add a line to `curve.jsonl`: `game`, `players`, `opponent`, `games`, `wins`, seconds of playing."""
         line = {"progress": round(progress, 6), "seconds": self.seconds, **numbers}
         self.curve.append(line)
         self._add(CURVE, line)
-        self._scalars({f"wins/{line['players']} players, {line['opponent']}": line["wins"] / line["games"]})
+        where = variant_label(line["game"], line["players"])
+        self._scalars({f"wins/{where}, {line['opponent']}": line["wins"] / line["games"]})
 
     def close(self) -> None:
         """Write what TensorBoard's writer still holds."""
@@ -96,6 +98,11 @@ class Journal:
                 self._writer = SummaryWriter(str(self.folder / TENSORBOARD), purge_step=self._steps)
             for name, value in values.items():
                 self._writer.add_scalar(name, value, self._steps)
+
+
+def variant_label(spec: str, players: int) -> str:
+    """Say which variant of a game: by its number of players alone, where that is all there is to say."""
+    return f"{players} players" if spec in (DEFAULT, f"{DEFAULT}:num_players={players}") else spec
 
 
 def read_lines(path: Path) -> list[Line]:

@@ -8,31 +8,27 @@ games holds T * B decisions. A seat's trajectory is its own successive decisions
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from ninetka_agents.agent import Agent, make_agent
 from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.net_agent import NetAgent
-from ninetka_agents.ninetka.features import Features, make_features
-from ninetka_agents.ninetka.network import Inputs, Network, as_inputs
-from ninetka_agents.outputs import MASKED, Outputs
-from ninetka_env.core.batch import Endings, advance
+from ninetka_agents.outputs import Outputs, as_tensors
+from ninetka_env.core.batch import advance, make_endings
 from ninetka_env.core.chance import Streams, make_streams
+from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seats
 from ninetka_env.core.verbs import Codes, Records
-from ninetka_env.games.ninetka.definition import MOST_PLIES
-from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
-from ninetka_env.games.ninetka.rules import GAME
 from ninetka_train.learning.config import PPOSettings, TrainConfig
+from ninetka_train.learning.losses import UNKNOWN, named, owner_loss, score_loss, value_loss
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -41,8 +37,17 @@ from ninetka_train.learning.resume import (
     restore_optimizer,
     taking_up,
 )
-from ninetka_train.learning.rollout import Rollout, own_decision_targets, owner_targets, roll_seats, start_games
-from ninetka_train.learning.selfplay import codes_for
+from ninetka_train.learning.rollout import (
+    Floats,
+    Rollout,
+    codes_for,
+    next_endings,
+    own_decision_targets,
+    roll_seats,
+    sample,
+    start_games,
+)
+from ninetka_train.learning.samples import relative_leads
 from ninetka_train.learning.setup import Log, first_network, uses_bf16
 
 LEARNER = -1
@@ -52,7 +57,8 @@ LEARNER = -1
 class Batch(NamedTuple):
     """N decisions to learn from, seats relative to the mover."""
 
-    inputs: Inputs
+    inputs: Any
+    """What the network reads."""
     actions: Tensor
     """(N,) int64."""
     log_probs: Tensor
@@ -60,9 +66,11 @@ class Batch(NamedTuple):
     advantages: Tensor
     """(N,) float32."""
     values: Tensor
-    """(N, 5) float32 shares of the outcomes, summing to 1: each relative seat wins; drawn."""
+    """(N, P + 1) float32 shares of the outcomes, summing to 1: each relative seat wins; drawn."""
     owners: Tensor
-    """(N, 9) int64 relative seats, 4 for nobody, -100 for unknown."""
+    """(N, T') int64 relative seats, P for nobody, `UNKNOWN`."""
+    scores: Tensor
+    """(N,) float32 the mover's final score less the best other, nan for unknown."""
 
 
 @dataclass
@@ -70,7 +78,7 @@ class Learner:
     """All that a run carries from one rollout to the next, and that a checkpoint must hold."""
 
     config: TrainConfig
-    network: Network
+    network: Any
     optimizer: torch.optim.Optimizer
     games: Records
     """(B,) the games under way."""
@@ -82,7 +90,7 @@ class Learner:
     """All other chance, torch's included."""
     moves: int = 0
     rollouts: int = 0
-    league: list[Network] = field(default_factory=list)
+    league: list[Any] = field(default_factory=list)
     agents: list[Agent] = field(default_factory=list)
     opponents: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     """(B,) the opponent (past selves first, then agents) in each game, or `LEARNER`."""
@@ -100,7 +108,7 @@ def train_ppo(
     folder: Path | None = None,
     report: Callable[[Learner, Log], None] | None = None,
     resume: bool = False,
-) -> Network:
+) -> Any:
     """Learn by self-play until `config.ppo.moves` moves have been seen.
 
     Args:
@@ -142,11 +150,12 @@ def new_learner(config: TrainConfig) -> Learner:
     """Set a run up: fresh weights (or those to start from), games spread over all phases."""
     settings, network = config.ppo, first_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
-    games, options = np.zeros(settings.games, GAME), codes_for(np.resize(config.players, settings.games))
+    variants = config.variants
+    games, options = np.zeros(settings.games, variants[0].dtype), codes_for(variants, range(settings.games))
     streams = make_streams(config.seed << 20, settings.games)
-    start_games(games, options, streams, MOST_PLIES)
+    start_games(games, options, streams, max(variant.sizes.most_plies for variant in variants))
     learner = Learner(config, network, optimizer, games, options, streams, np.random.default_rng(config.seed))
-    learner.agents = [make_agent(spec, config.game) for spec in settings.league_agents]
+    learner.agents = [make_agent(spec, config.definition.name) for spec in settings.league_agents]
     learner.opponents = np.full(settings.games, LEARNER)
     learner.seats = np.full(settings.games, LEARNER)
     return learner
@@ -182,81 +191,74 @@ def grow_league(learner: Learner) -> None:
     settings = learner.config.ppo
     if not settings.league_share or learner.rollouts % settings.league_every:
         return
-    past = Network(learner.network.config).to(learner.network.device).eval()
-    past.load_state_dict(learner.network.state_dict())
     if len(learner.league) == settings.league_size:
         del learner.league[int(learner.rng.integers(len(learner.league)))]
-    learner.league.append(past)
+    learner.league.append(_like(learner.network, learner.network.state_dict()))
+
+
+def _like(network: Any, weights: Mapping[str, Tensor]) -> Any:
+    """Return a network of the same shape with these weights, in evaluation mode."""
+    past = type(network)(network.config).to(network.device).eval()
+    past.load_state_dict(weights)
+    return past
 
 
 @torch.inference_mode()
 def play(learner: Learner) -> Rollout:
     """Play T plies of all games and return what happened."""
-    settings, games = learner.config.ppo, learner.games
-    shape = (settings.plies, settings.games)
-    features = []
-    players = games["num_players"].astype(np.int8)
-    rollout = Rollout(
-        Features(*(np.zeros(0, np.int8),) * len(Features._fields)),
-        np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape, np.bool_), np.zeros(shape, np.int8),
-        players,
-        np.zeros((settings.plies + 1, settings.games, MAX_PLAYERS), np.float32), np.zeros(shape, np.int8),
-        np.zeros((*shape, 9), np.int8),
-    )  # fmt: skip
-    scores, rewards = (
-        np.zeros((settings.games, MAX_PLAYERS), np.int8),
-        np.zeros((settings.games, MAX_PLAYERS), np.float32),
-    )
-    for ply in range(settings.plies):
-        features.append(make_features(games))
+    games, arrays = learner.games, []
+    rollout = _empty_rollout(learner)
+    endings = make_endings(games.dtype, len(games))
+    for ply in range(learner.config.ppo.plies):
+        arrays.append(learner.network.encode(games))
         rollout.movers[ply] = games["to_move"]
         rollout.learned[ply] = (learner.opponents == LEARNER) | (games["to_move"] == learner.seats)
-        logits, rollout.values[ply] = evaluate(learner, features[-1], games)
-        rollout.actions[ply], rollout.log_probs[ply] = sample(logits, learner.rng)
+        logits, rollout.values[ply] = evaluate(learner, arrays[-1], games)
+        chance = learner.rng.random(len(games), np.float32)
+        rollout.actions[ply], rollout.log_probs[ply] = sample(logits, chance)
         _ask_opponents(learner, rollout.actions[ply], ~rollout.learned[ply])
-        endings = Endings(rollout.winners[ply], scores, rewards, rollout.owners[ply])
         advance(games, rollout.actions[ply], learner.options, learner.streams, endings)
-    rollout.values[-1] = evaluate(learner, make_features(games), games)[1]
-    return rollout._replace(features=Features(*(np.concatenate(parts) for parts in zip(*features, strict=True))))
+        rollout.winners[ply], rollout.owners[ply] = endings.winners, endings.targets
+        rollout.scores[ply] = endings.scores
+    rollout.values[-1] = evaluate(learner, learner.network.encode(games), games)[1]
+    read = type(arrays[0])(*(np.concatenate(parts) for parts in zip(*arrays, strict=True)))
+    return rollout._replace(arrays=read)
 
 
-def evaluate(
-    learner: Learner, features: Features, games: Records
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return (B, 122) float32 masked logits and (B, 4) float32 chances to win per seat."""
-    outputs = _forward(learner, as_inputs(features, learner.network.device))
+def _empty_rollout(learner: Learner) -> Rollout:
+    """Return room for a rollout of the games, without what the network reads."""
+    shape = (learner.config.ppo.plies, len(learner.games))
+    limits, players = limits_of(learner.games.dtype), learner.games["num_players"].astype(np.int8)
+    return Rollout(
+        None, np.zeros(shape, np.int64), np.zeros(shape, np.float32), np.zeros(shape, np.bool_),
+        np.zeros(shape, np.int8), players,
+        np.zeros((shape[0] + 1, shape[1], limits.players), np.float32), np.zeros(shape, np.int8),
+        np.zeros((*shape, limits.targets), np.int8), np.zeros((*shape, limits.players), np.float32),
+    )  # fmt: skip
+
+
+def evaluate(learner: Learner, arrays: Any, games: Records) -> tuple[Floats, Floats]:
+    """Return (B, A) float32 masked logits and (B, P) float32 chances to win per seat."""
+    outputs = _forward(learner, as_tensors(arrays, learner.network.device))
     values = np.ascontiguousarray(outputs.values.cpu().numpy())
     roll_seats(values, -games["to_move"].astype(np.int8), games["num_players"].astype(np.int8))
     return outputs.logits.cpu().numpy(), values
 
 
-def _forward(learner: Learner, inputs: Inputs) -> Outputs:
+def _forward(learner: Learner, inputs: Any) -> Outputs:
     device = learner.network.device
     with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16(learner.config, device)):
         outputs: Outputs = learner.network(inputs)
         return outputs
 
 
-def sample(
-    logits: npt.NDArray[np.float32], rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Draw an action per row of (B, 122) logits; return them, (B,) int64, and their log probabilities, (B,) float32."""
-    shifted = logits - logits.max(1, keepdims=True)
-    weights = np.exp(shifted, dtype=np.float32)
-    sums = weights.cumsum(1)
-    # The first action whose share of the sum exceeds a number below all of it is never one of weight 0.
-    thresholds = rng.random(len(logits), np.float32)[:, None] * sums[:, -1:] * np.float32(1 - 1e-6)
-    actions = (sums > thresholds).argmax(1)
-    rows = np.arange(len(logits))
-    return actions, shifted[rows, actions] - np.log(sums[:, -1])
-
-
 def _ask_opponents(learner: Learner, actions: npt.NDArray[np.int64], theirs: npt.NDArray[np.bool_]) -> None:
     """Let the opponents choose the actions of the games where they are to move."""
+    game = learner.config.definition.name
     for index in np.unique(learner.opponents[theirs]):
         chosen = np.flatnonzero(theirs & (learner.opponents == index))
         past = len(learner.league)
-        agent = NetAgent.of(learner.league[index], 1.0) if index < past else learner.agents[index - past]
+        agent = NetAgent.of(learner.league[index], 1.0, game=game) if index < past else learner.agents[index - past]
         actions[chosen] = agent.act(learner.games[chosen], learner.rng)
 
 
@@ -265,24 +267,36 @@ def _ask_opponents(learner: Learner, actions: npt.NDArray[np.int64], theirs: npt
 
 def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu") -> Batch:
     """Turn a rollout into the learner's own decisions with their targets."""
-    plies, count = rollout.movers.shape
-    advantages, targets = np.zeros((plies, count), np.float32), np.zeros((plies, count, MAX_PLAYERS), np.float32)
+    (plies, count), seats = rollout.movers.shape, rollout.values.shape[2]
+    advantages, targets = np.zeros((plies, count), np.float32), np.zeros((plies, count, seats), np.float32)
     own_decision_targets(
         rollout.movers, rollout.num_players, rollout.values, rollout.winners, decay, advantages, targets
     )
     movers, players = rollout.movers.ravel(), np.tile(rollout.num_players, plies)
-    values = targets.reshape(-1, MAX_PLAYERS)
+    values = targets.reshape(-1, seats)
     roll_seats(values, movers, players)
-    values = np.clip(values, 0, None) + 1e-6 * (np.arange(MAX_PLAYERS) < players[:, None])
+    values = np.clip(values, 0, None) + 1e-6 * (np.arange(seats) < players[:, None])
     values = np.pad(values / values.sum(1, keepdims=True), ((0, 0), (0, 1)))  # draws count as shares of wins
-    seats = owner_targets(rollout.winners, rollout.owners).reshape(-1, 9).astype(np.int64)
-    owners = np.where(
-        seats >= 0, relative_seats(seats, movers[:, None], players[:, None]), np.where(seats == -1, MAX_PLAYERS, -100)
-    )
+    owners, scores = _final_targets(rollout, movers, players)
     kept = np.flatnonzero(rollout.learned.ravel())
-    arrays = (rollout.actions.ravel(), rollout.log_probs.ravel(), advantages.ravel(), values.astype(np.float32), owners)
-    inputs = as_inputs(Features(*(array[kept] for array in rollout.features)), device)
-    return Batch(inputs, *(torch.from_numpy(array[kept]).to(device) for array in arrays))
+    arrays = (rollout.actions.ravel(), rollout.log_probs.ravel(), advantages.ravel(), values.astype(np.float32))
+    inputs = as_tensors(type(rollout.arrays)(*(array[kept] for array in rollout.arrays)), device)
+    return Batch(inputs, *(torch.from_numpy(array[kept]).to(device) for array in (*arrays, owners, scores)))
+
+
+def _final_targets(
+    rollout: Rollout, movers: npt.NDArray[np.int8], players: npt.NDArray[np.int8]
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the final owners and scores of T * B positions as of `Batch`, unknown where the game went on."""
+    ending = next_endings(rollout.winners)
+    column = np.arange(ending.shape[1])
+    owners, scores = (each[ending, column].reshape(ending.size, -1) for each in (rollout.owners, rollout.scores))
+    relative = relative_seats(owners, movers[:, None], players[:, None])
+    classes = np.where(owners < 0, scores.shape[1], relative)
+    unknown = ending.ravel() < 0
+    return np.where(unknown[:, None], UNKNOWN, classes), np.where(
+        unknown, np.float32(np.nan), relative_leads(scores, movers, players)
+    )
 
 
 def learn(learner: Learner, batch: Batch) -> Log:
@@ -300,22 +314,23 @@ def learn(learner: Learner, batch: Batch) -> Log:
             for part in torch.split(minibatch, settings.microbatch):
                 piece = take(batch, part)
                 piece = piece._replace(advantages=(piece.advantages - mean) / deviation)
-                total, parts = losses(_forward(learner, piece.inputs), piece, settings, entropy_weight)
+                outputs = _forward(learner, piece.inputs)
+                total, parts = losses(outputs, piece, settings, entropy_weight)
                 torch.autograd.backward(total * (len(part) / len(minibatch)))
                 sums += parts * (len(part) / len(minibatch))
             torch.nn.utils.clip_grad_norm_(learner.network.parameters(), settings.gradient_norm)
             learner.optimizer.step()
             passes += 1
     learner.network.eval()
-    return dict(zip(LOSSES, (sums / max(1, passes)).tolist(), strict=True))
+    return named(LOSSES, sums / max(1, passes), outputs) if passes else {}
 
 
-LOSSES = ("policy_loss", "value_loss", "owner_loss", "entropy", "clipped", "kl")
+LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "entropy", "clipped", "kl")
 """What `losses` returns beside the loss to be lowered."""
 
 
 def losses(outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight: float) -> tuple[Tensor, Tensor]:
-    """Return the loss to be lowered, and (6,) float32 what it is made of, detached; see `LOSSES`.
+    """Return the loss to be lowered, and (7,) float32 what it is made of, detached; see `LOSSES`.
 
     The policy's is the clipped surrogate of Schulman et al. 2017, equation 7; advantages are to be normalised already.
     """
@@ -326,18 +341,17 @@ def losses(outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight
     clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
     policy = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean()
     entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
-    value = -(batch.values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1).mean()
-    known = (batch.owners != -100).sum()
-    owner = functional.cross_entropy(outputs.owner_logits.flatten(0, 1), batch.owners.flatten(), reduction="sum")
-    owner = owner / known.clamp(min=1)
-    total = policy + settings.value_weight * value + settings.owner_weight * owner - entropy_weight * entropy
+    value, owner = value_loss(outputs, batch.values), owner_loss(outputs, batch.owners)
+    score = score_loss(outputs, batch.scores)
+    total = policy + settings.value_weight * value + settings.owner_weight * owner
+    total = total + settings.score_weight * score - entropy_weight * entropy
     share, kl = (clipped != ratio).float().mean(), (ratio - 1 - log_ratio).mean()
-    return total, torch.stack([policy, value, owner, entropy, share, kl]).detach()
+    return total, torch.stack([policy, value, owner, score, entropy, share, kl]).detach()
 
 
 def take(batch: Batch, index: Tensor) -> Batch:
     """Return the rows `index` of a batch."""
-    inputs = Inputs(*(tensor[index] for tensor in batch.inputs))
+    inputs = type(batch.inputs)(*(tensor[index] for tensor in batch.inputs))
     return Batch(inputs, *(tensor[index] for tensor in batch[1:]))
 
 
@@ -374,11 +388,7 @@ def _state(learner: Learner) -> dict[str, Tensor]:
 
 
 def _set_state(learner: Learner, state: dict[str, Tensor]) -> None:
-    learner.games[:] = state["games"].numpy().view(GAME)[:, 0]
+    learner.games[:] = state["games"].numpy().view(learner.games.dtype)[:, 0]
     learner.streams[:] = state["streams"].numpy().view(np.uint64)
     restore_optimizer(learner.optimizer, state)
-    learner.league = []
-    for weights in numbered_parts(state, "league").values():
-        network = Network(learner.network.config).to(learner.network.device).eval()
-        network.load_state_dict(weights)
-        learner.league.append(network)
+    learner.league = [_like(learner.network, weights) for weights in numbered_parts(state, "league").values()]

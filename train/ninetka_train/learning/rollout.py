@@ -1,28 +1,33 @@
-"""PPO's self-play in arrays: a rollout of many games, and the targets that each seat's own decisions get from it."""
+"""PPO's self-play in arrays: a rollout of many games, and the targets that each seat's own decisions get from it.
+
+The games have A actions, P players and T' final targets at most.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.ninetka.features import Features
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Codes, Records, is_over, play, random_action, start
-from ninetka_env.games.ninetka.geometry import MAX_PLAYERS
+
+Floats = npt.NDArray[np.float32]
 
 
 class Rollout(NamedTuple):
     """T plies of B games, with all that learning from them needs. Seats are absolute unless said otherwise."""
 
-    features: Features
-    """(T * B, ...) of each position, as the seat to move saw it; ply by ply."""
+    arrays: Any
+    """(T * B, ...) what the network reads of each position, as the seat to move saw it; ply by ply."""
     actions: npt.NDArray[np.int64]
     """(T, B) int64 what was played."""
-    log_probs: npt.NDArray[np.float32]
+    log_probs: Floats
     """(T, B) float32 log probability of it."""
     learned: npt.NDArray[np.bool_]
     """(T, B) bool: the learner moved, not an opponent from the league."""
@@ -30,12 +35,35 @@ class Rollout(NamedTuple):
     """(T, B) int8 seat that moved."""
     num_players: npt.NDArray[np.int8]
     """(B,) int8."""
-    values: npt.NDArray[np.float32]
-    """(T + 1, B, 4) float32 the network's chance to win per seat, draws shared, after the last ply too."""
+    values: Floats
+    """(T + 1, B, P) float32 the network's chance to win per seat, draws shared, after the last ply too."""
     winners: npt.NDArray[np.int8]
     """(T, B) int8 the winner, or `DRAWN`, if that ply ended the game, else `UNFINISHED`."""
     owners: npt.NDArray[np.int8]
-    """(T, B, 9) int8 the final owners if that ply ended the game, else -1."""
+    """(T, B, T') int8 the final targets, of `ninetka_env.core.verbs.write_targets`, if that ply ended the game."""
+    scores: Floats
+    """(T, B, P) float32 the final scores if that ply ended the game."""
+
+
+def codes_for(variants: Sequence[Variant], games: Iterable[int]) -> Codes:
+    """Return the options of the games of those numbers, (G, k) int64; the variants take turns."""
+    return np.array([variants[game % len(variants)].codes for game in games], np.int64)
+
+
+def sample(logits: Floats, chance: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Draw an action per row of (N, A) float32 logits; return them, (N,) int64, and their log probabilities, (N,).
+
+    Args:
+        logits: masked where illegal.
+        chance: (N,) float32 uniform random numbers, 0 (included) to 1.
+    """
+    shifted = logits - logits.max(1, keepdims=True)
+    sums = np.exp(shifted, dtype=np.float32).cumsum(1)
+    # The first action whose share of the sum exceeds a number below all of it is never one of weight 0.
+    thresholds = chance[:, None] * sums[:, -1:] * np.float32(1 - 1e-6)
+    actions = (sums > thresholds).argmax(1)
+    rows = np.arange(len(logits))
+    return actions, shifted[rows, actions] - np.log(sums[:, -1])
 
 
 @jit
@@ -56,11 +84,11 @@ def start_games(games: Records, options: Codes, streams: Streams, most_plies: in
 def own_decision_targets(
     movers: npt.NDArray[np.int8],
     num_players: npt.NDArray[np.int8],
-    values: npt.NDArray[np.float32],
+    values: Floats,
     winners: npt.NDArray[np.int8],
     decay: float,
-    advantages: npt.NDArray[np.float32],
-    targets: npt.NDArray[np.float32],
+    advantages: Floats,
+    targets: Floats,
 ) -> None:
     """Compute advantages and value targets, each seat's over its own successive decisions.
 
@@ -76,14 +104,14 @@ def own_decision_targets(
     Args:
         movers: (T, B) int8 seats.
         num_players: (B,) int8.
-        values: (T + 1, B, 4) float32 per seat; the last ones stand for what comes after the rollout.
+        values: (T + 1, B, P) float32 per seat; the last ones stand for what comes after the rollout.
         winners: (T, B) int8, as in `Rollout`.
         decay: lambda.
         advantages: (T, B) float32, written: the mover's.
-        targets: (T, B, 4) float32, written: per seat, 0 for seats that are not in play.
+        targets: (T, B, P) float32, written: per seat, 0 for seats that are not in play.
     """
     plies, batch = movers.shape
-    next_value, next_advantage = np.zeros(MAX_PLAYERS), np.zeros(MAX_PLAYERS)
+    next_value, next_advantage = np.zeros(values.shape[2]), np.zeros(values.shape[2])
     for index in range(batch):
         for seat in range(num_players[index]):
             next_value[seat], next_advantage[seat] = values[plies, index, seat], 0.0
@@ -103,35 +131,25 @@ def own_decision_targets(
                 targets[ply, index, seat] = next_value[seat] + next_advantage[seat]
 
 
-@jit
-def owner_targets(winners: npt.NDArray[np.int8], owners: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """Return (T, B, 9) int8: who will own each section, -1 nobody, -2 unknown because the game did not end.
-
-    Args:
-        winners: (T, B) int8, as in `Rollout`.
-        owners: (T, B, 9) int8, as in `Rollout`.
-    """
-    targets = np.full(owners.shape, np.int8(-2))
-    for index in range(winners.shape[1]):
-        ending = -1
-        for ply in range(winners.shape[0] - 1, -1, -1):
-            if winners[ply, index] != UNFINISHED:
-                ending = ply
-            if ending >= 0:
-                targets[ply, index] = owners[ending, index]
-    return targets
+def next_endings(winners: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
+    """Return (T, B) int64: the ply that ended the game of each position, -1 where it went on beyond the rollout."""
+    plies, ending = np.full(winners.shape, -1), np.full(winners.shape[1], -1)
+    for ply in range(len(winners) - 1, -1, -1):
+        ending = np.where(winners[ply] != UNFINISHED, ply, ending)
+        plies[ply] = ending
+    return plies
 
 
 @jit
-def roll_seats(rows: npt.NDArray[np.float32], first: npt.NDArray[np.int8], num_players: npt.NDArray[np.int8]) -> None:
-    """Turn (N, 4) rows in place from seats to relative seats, or back with `first` negated.
+def roll_seats(rows: Floats, first: npt.NDArray[np.int8], num_players: npt.NDArray[np.int8]) -> None:
+    """Turn (N, P) rows in place from seats to relative seats, or back with `first` negated.
 
     Args:
         rows: one number per seat.
         first: (N,) the seat that becomes relative seat 0.
         num_players: (N,).
     """
-    old = np.empty(MAX_PLAYERS, np.float32)
+    old = np.empty(rows.shape[1], np.float32)
     for index in range(len(rows)):
         players = num_players[index]
         for seat in range(players):

@@ -1,130 +1,149 @@
-"""AlphaZero's self-play in arrays: positions and what became of them go from workers to learners, nothing else.
+"""Self-play in arrays: whole games, searched with random playouts or played by a network, become `Samples`.
 
-Whole games searched with random playouts or with a network become `Samples`. Seats are absolute there; `relative_seats`
-and `relative_values` turn them to the mover's eyes.
+A round is cut into tasks. What a task gives is a function of the settings, the network's weights and the numbers of its
+games, and of nothing else: every game draws from a stream of its own, and a network is always asked about the games of
+one task together, on one thread of torch's. So it does not matter who plays it, when, or beside what.
 """
 
 from __future__ import annotations
 
-import io
-import zipfile
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent
-from ninetka_agents.ninetka.solver.solver import solvable
-from ninetka_agents.search.guided import GuidedSearch
-from ninetka_agents.search.gumbel import GumbelSearch
-from ninetka_agents.search.prover import make_prover
-from ninetka_agents.search.tree import most_visited, node_dtype, write_visits
-from ninetka_agents.search.uct import EXPLORATION, search_tree
-from ninetka_env.core.batch import Endings, begin, play_all, write_ending, write_endings
-from ninetka_env.core.chance import Streams, draw_below, make_streams
-from ninetka_env.core.files import replace_file
-from ninetka_env.core.jit import jit
-from ninetka_env.core.outcome import DRAWN, UNFINISHED
-from ninetka_env.core.registry import get_definition
-from ninetka_env.core.seats import relative_seats as seats_from
-from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import Codes, Records, is_over, play, start
-from ninetka_env.games.ninetka.definition import MOST_PLIES
-from ninetka_env.games.ninetka.geometry import MAX_PLAYERS, NUM_ACTIONS, NUM_SECTIONS
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT
-from ninetka_train.ninetka.exact_targets import find_known, next_known, only_winning
+from ninetka_agents.agent import Actions, GameRandom
+from ninetka_agents.net_agent import network_evaluate
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.search.tree import TreeResult
+from ninetka_env.core.batch import begin, make_endings, play_all, write_endings
+from ninetka_env.core.chance import Streams, draw_each, make_streams
+from ninetka_env.core.registry import limits_of
+from ninetka_env.core.verbs import Records
+from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
+from ninetka_train.learning.extras import GameExtras
+from ninetka_train.learning.rollout import codes_for, sample
+from ninetka_train.learning.samples import Floats, Samples, outcome_shares
+from ninetka_train.learning.setup import one_torch_thread
+from ninetka_train.learning.teacher import make_teacher
+from ninetka_train.parts import extras_of
 
-MAX_DRAWN = 60
-"""Plies that `network_games` draws at most; nearly all games last longer."""
 SEARCHED = 512
-"""Positions that it searches at once: enough for the network's batches, few enough for the memory of their trees."""
+"""Positions that are searched at once: enough for the network's batches, few enough for the memory of their trees."""
 
 
-class Samples(NamedTuple):
-    """N positions with a policy to learn and how their games ended. Seats are absolute."""
+class Position(NamedTuple):
+    """N positions that were met in the games of a task, ply by ply."""
 
+    index: npt.NDArray[np.int64]
+    """(N,) int64 the game of each."""
     games: Records
-    """(N,) records, none of them over."""
-    policy: npt.NDArray[np.float16]
-    """(N, 122) float16: what the search would play, summing to 1; without a search, 1 for each move that wins for sure;
-    all 0 where nothing is known."""
-    values: npt.NDArray[np.float32]
-    """(N, 5) float32 shares of the outcomes, summing to 1: each seat wins; drawn."""
-    owners: npt.NDArray[np.int8]
-    """(N, 9) int8: the seat that owned each section in the end, -1 for nobody."""
+    """(N,) records."""
+    drawn: npt.NDArray[np.float64]
+    """(N,) float64 random numbers, below `share` to be searched, below `share + value_share` to be kept."""
+    streams: Streams
+    """(N,) uint64: chance for their searches."""
+
+
+def tasks_of(config: TrainConfig) -> list[range]:
+    """Cut the numbers of a round's games into tasks of equal size, up to one game."""
+    count = config.alphazero.games * len(config.variants)
+    tasks = -(-count // config.alphazero.task_games)
+    return [range(count * task // tasks, count * (task + 1) // tasks) for task in range(tasks)]
+
+
+def play_task(config: TrainConfig, network: Any, number: int, games: range, threads: int = 1) -> Samples:
+    """Play a task of round `number`, counted from 0.
+
+    The same arguments give the same bytes, in any process, for one kind of processor and one version of torch.
+
+    Args:
+        config: with `algorithm="alphazero"`.
+        network: as it is at the beginning of the round, in evaluation mode.
+        number: of the round.
+        games: of the round, one of `tasks_of`.
+        threads: at most so many threads search; what is found does not depend on it.
+    """
+    settings, game = config.alphazero, config.definition.name
+    starts, streams = _starts(config, number, games)
+    evaluate = network_evaluate(network)
+    extras = extras_of(game)(settings, evaluate, threads)
+    with one_torch_thread():
+        if number < settings.playout_rounds:
+            teacher = make_teacher(game, settings.teacher, settings.playouts, settings.exploration, threads)
+            return playout_games(starts, streams, teacher, settings, extras)
+        options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
+        longest = max(variant.sizes.most_plies for variant in config.variants)
+        most_drawn = min(settings.drawn_plies, 3 * longest // 4)
+        return network_games(starts, streams, GumbelSearch(evaluate, options, threads), settings, extras, most_drawn)
+
+
+def _starts(config: TrainConfig, number: int, games: range) -> tuple[Records, Streams]:
+    """Start games of a round, the variants in turn; return them and their chance."""
+    variants, count = config.variants, len(games)
+    before = number * config.alphazero.games * len(variants) + games.start
+    starts, streams = np.zeros(count, variants[0].dtype), make_streams((config.seed << 32) + before, count)
+    options = codes_for(variants, games)
+    begin(starts, np.arange(count), options, streams)
+    return starts, streams
+
+
+# Rounds with playouts
 
 
 def playout_games(
-    players: npt.NDArray[np.int64],
-    seed: int,
-    simulations: int,
-    exploration: float = EXPLORATION,
-    greedy: float = 0.75,
-    power: float = 1.0,
-    exact_nodes: int = 0,
-    threads: int = 1,
+    games: Records, streams: Streams, teacher: MctsAgent, settings: AlphaZeroSettings, extras: GameExtras
 ) -> Samples:
-    """Play whole games by tree search with random playouts, and keep every position.
+    """Play games to their ends by tree search with playouts, and keep every position.
 
     Args:
-        players: (G,) number of players per game.
-        seed: decides everything; threads do not matter.
-        simulations: playouts per move, at most 65535.
-        exploration: as in `ninetka_agents.search.mcts.MctsAgent`.
-        greedy: chance that a move is the most visited one; otherwise it is drawn by visits.
-        power: the policy to learn is visits ** power.
-        exact_nodes: of the solver per position; see `ninetka_train.ninetka.exact_targets`.
-        threads: at most this many play at once, 1 or more.
-
-    Returns:
-        Positions whose values are 1 for the winner.
+        games: (G,) records at their start; played to their ends.
+        streams: (G,) their chance; moved on.
+        teacher: the search.
+        settings: `greedy`, `power` and `teacher_mix` count here.
+        extras: what the game adds; here its exact results alone.
     """
-    count = len(players)
-    games = np.zeros((count, MOST_PLIES), GAME)
-    visits = np.zeros((count, MOST_PLIES, NUM_ACTIONS), np.uint16)
-    endings, like = _no_endings(count), np.empty(0, node_dtype(GAME))
-    lengths = np.zeros(count, np.int64)
-    search = (codes_for(players), like, simulations, exploration, greedy, make_streams(seed, count))
-    run_shared(_play_searching, threads, *search, games, visits, endings, lengths)
-    kept = np.arange(MOST_PLIES) < lengths[:, None]
-    index = np.repeat(np.arange(count), lengths)
-    known = find_known(games[kept], exact_nodes, threads)
-    policy = only_winning(policy_targets(visits[kept], power), known)
-    values = _won(next_known(known.winners, index, endings.winners))
-    return Samples(games[kept], policy.astype(np.float16), values, endings.targets[index])
+    met, policies, values, playing = [], [], [], np.arange(len(games))
+    while len(playing):
+        now, own = games[playing], streams[playing]
+        found = teacher.run(now, GameRandom(own))
+        actions = _by_visits(found, settings.greedy, own)
+        streams[playing] = own
+        met.append(Position(playing, now, np.zeros(len(now)), own))
+        policies.append(policy_targets(found.visits, settings.power))
+        values.append(found.values)
+        playing = _play(games, playing, actions)
+    searched = np.concatenate(values)
+    return _samples(games, _joined(met), np.concatenate(policies), searched, settings.teacher_mix, extras)
 
 
-def policy_targets(visits: npt.NDArray[np.integer], power: float) -> npt.NDArray[np.float32]:
-    """Return (N, 122) float32 policies: visits ** power, each row summing to 1."""
+def policy_targets(visits: npt.NDArray[np.integer], power: float) -> Floats:
+    """Return (N, A) float32 policies: visits ** power, each row summing to 1."""
     weights = (visits / visits.max(1, keepdims=True)).astype(np.float32) ** np.float32(power)
     return weights / weights.sum(1, keepdims=True)
 
 
-class Slides(NamedTuple):
-    """How slides are played and searched where that is not left to the network and its Gumbel search."""
+def _by_visits(found: TreeResult, greedy: float, streams: Streams) -> Actions:
+    """Choose what the search would play, with the chance `greedy`, else draw by visits."""
+    chosen, drawn = uniform(streams), uniform(streams)
+    sums = found.visits.cumsum(1)
+    by_visits = (sums > drawn[:, None] * sums[:, -1:]).argmax(1)
+    return np.where(chosen < greedy, found.actions, by_visits)
 
-    agent: Agent
-    """Plays them."""
-    search: GuidedSearch
-    """Finds out what to learn."""
-    share: float = 1.0
-    """Chance that a position of the movement phase is kept, if it would be; there are more of them, and they say less
-    that is new."""
+
+# Rounds with the network
 
 
 def network_games(
+    games: Records,
+    streams: Streams,
     search: GumbelSearch,
-    players: npt.NDArray[np.int64],
-    seed: int,
-    share: float = 0.1,
-    value_share: float = 0.0,
-    value_mix: float = 0.0,
-    exact_nodes: int = 0,
-    exact_share: float = 0.0,
-    slides: Slides | None = None,
+    settings: AlphaZeroSettings,
+    extras: GameExtras,
+    most_drawn: int,
 ) -> Samples:
-    """Play whole games by a network's policy alone, all at once, and search some of their positions.
+    """Play games to their ends by a network's policy alone, all at once, and search some of their positions.
 
     Games without search cost next to nothing, so few positions of each are enough and almost every position comes with
     a winner of its own: what "playout cap randomization" is after (Wu, "Accelerating self-play learning in Go", 2019),
@@ -132,96 +151,68 @@ def network_games(
     ones from there, so that the winner says what the position was worth (as in Silver et al., 2016); only positions
     from there on are kept.
 
-    A policy slides badly, and who wins by bad slides says little about the stones that were placed. With `slides`, a
-    tree search slides from the random ply on instead. Where the solver says who wins, the policy may slide: with
-    `exact_share` it does, in two-player games, and meets the positions that its own mistakes lead to.
-
     Args:
-        search: the search; games are played by the policy of its network.
-        players: (G,) number of players per game.
-        seed: decides everything.
-        share: chance that a position after the random ply is searched.
-        value_share: chance that one is kept without search, to learn how its game ended, and all that the solver knows.
-        value_mix: share of the search's own values in the values to learn; the rest is who won.
-        exact_nodes: of the solver per position; see `ninetka_train.ninetka.exact_targets`.
-        exact_share: chance that a slide of a two-player game is shown to the solver, and kept if a win is known.
-        slides: who plays and searches those; None leaves them to the policy and to `search`.
+        games: (G,) records at their start; played to their ends.
+        streams: (G,) their chance; moved on.
+        search: what the network is asked by.
+        settings: `share`, `value_share` and `value_mix` count here.
+        extras: what the game adds.
+        most_drawn: plies that are drawn, at most.
     """
-    games, rng = np.zeros(len(players), GAME), np.random.default_rng(seed)
-    everywhere, endings = np.arange(len(games)), _no_endings(len(games))
-    begin(games, everywhere, codes_for(players), make_streams(seed, len(players)))
-    index, positions, drawn = _play_out(search, slides, games, rng, share + value_share, exact_share)
-    write_endings(games, everywhere, endings)
-    known = find_known(positions, exact_nodes, search.threads)
-    values, guessed = _won(next_known(known.winners, index, endings.winners)), known.winners < 0
-    searched = drawn < share
-    policy = np.zeros((len(positions), NUM_ACTIONS), np.float32)
-    policy[searched], found = _search(search, slides, positions[searched], rng)
-    values[searched & guessed] *= np.float32(1 - value_mix)
-    values[searched & guessed, :MAX_PLAYERS] += np.float32(value_mix) * found[guessed[searched]]
-    policy = only_winning(policy, known)
-    kept = (drawn < share + value_share) | policy.any(1)
-    return Samples(positions[kept], policy[kept].astype(np.float16), values[kept], endings.targets[index[kept]])
-
-
-def _play_out(
-    search: GumbelSearch,
-    slides: Slides | None,
-    games: Records,
-    rng: np.random.Generator,
-    share: float,
-    exact_share: float,
-) -> tuple[npt.NDArray[np.int64], Records, npt.NDArray[np.float64]]:
-    """Play games to the end; find positions to keep or to show to the solver.
-
-    Returns:
-        The numbers of their games, themselves, and the random numbers that they drew: below `share` to be kept.
-    """
-    last_drawn = rng.integers(0, MAX_DRAWN, len(games))
-    kept, playing, ply = [], np.arange(len(games)), 0
+    last_drawn = (uniform(streams) * most_drawn).astype(np.int64)
+    met, playing, ply = [], np.arange(len(games)), 0
     while len(playing):
-        now, drawing = games[playing], last_drawn[playing] > ply
-        moving = ~drawing & (now["phase"] == MOVEMENT)
-        known = moving & solvable(now) & (exact_share > 0)
-        sliding = moving & ~known & (slides is not None)
-        draw = np.where(drawing, np.inf, rng.random(len(now)))
-        actions = np.empty(len(now), np.int64)
-        if slides and sliding.any():
-            draw[sliding] /= slides.share
-            actions[sliding] = slides.agent.act(now[sliding], rng)
-        actions[~sliding] = _by_policy(search, now[~sliding], drawing[~sliding], rng)
-        keep = (draw < share) | (known & (rng.random(len(now)) < exact_share))
-        kept.append((playing[keep], now[keep], draw[keep]))
-        over = np.zeros(len(playing), np.bool_)
-        play_all(games, playing, actions, over)
-        playing, ply = playing[~over], ply + 1
-    index, positions, draws = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    return index, positions, draws
+        now, own, drawing = games[playing], streams[playing], last_drawn[playing] > ply
+        actions = _by_network(search, extras, now, own, drawing)
+        drawn, shown = uniform(own) / extras.weights(now), uniform(own) < extras.shown(now)
+        words = np.empty(len(own), np.uint64)
+        draw_each(own, words)
+        streams[playing] = own
+        kept = ~drawing & ((drawn < settings.share + settings.value_share) | shown)
+        met.append(Position(playing[kept], now[kept], drawn[kept], words[kept]))
+        playing, ply = _play(games, playing, actions), ply + 1
+    positions = _joined(met)
+    searched = positions.drawn < settings.share
+    policy = np.zeros((len(searched), limits_of(games.dtype).actions), np.float32)
+    values = np.full((len(searched), limits_of(games.dtype).players), np.nan, np.float32)
+    _search(search, extras, positions, np.flatnonzero(searched), policy, values)
+    samples = _samples(games, positions, policy, values, settings.value_mix, extras)
+    kept = (positions.drawn < settings.share + settings.value_share) | samples.policy.any(1)
+    return Samples(*(array[kept] for array in samples))
 
 
-def _by_policy(
-    search: GumbelSearch, games: Records, drawing: npt.NDArray[np.bool_], rng: np.random.Generator
+def _by_network(
+    search: GumbelSearch, extras: GameExtras, games: Records, streams: Streams, drawing: npt.NDArray[np.bool_]
 ) -> Actions:
-    """Draw actions from the network's policy in some games, take the most probable one in the others."""
-    logits = search.evaluate(games)[0]
-    logits[drawing] += rng.gumbel(size=(int(drawing.sum()), NUM_ACTIONS)).astype(np.float32)
-    return logits.argmax(1)
+    """Draw actions from the policy in some games; in the others take the most probable one, or what `extras` plays."""
+    actions, theirs, drawn = np.empty(len(games), np.int64), ~drawing & extras.plays(games), uniform(streams)
+    if theirs.any():
+        rng = GameRandom(streams[theirs])
+        actions[theirs] = extras.act(games[theirs], rng)
+        streams[theirs] = rng.streams
+    if not theirs.all():
+        logits = search.evaluate(games[~theirs])[0]
+        by_chance = sample(logits, drawn[~theirs].astype(np.float32))[0]
+        actions[~theirs] = np.where(drawing[~theirs], by_chance, logits.argmax(1))
+    return actions
 
 
 def _search(
-    search: GumbelSearch, slides: Slides | None, games: Records, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return the improved policies and the values of positions."""
-    policy, values = np.empty((len(games), NUM_ACTIONS), np.float32), np.empty((len(games), MAX_PLAYERS), np.float32)
-    sliding = (games["phase"] == MOVEMENT) & (slides is not None)
-    for rows in _portions(np.flatnonzero(~sliding)):
-        found = search.run(games[rows], rng)
-        policy[rows], values[rows] = found.policy, found.values
-    if slides:
-        for rows in _portions(np.flatnonzero(sliding)):
-            guided = slides.search.run(games[rows], rng)
-            policy[rows], values[rows] = policy_targets(guided.visits, 1.0), guided.values
-    return policy, values
+    search: GumbelSearch,
+    extras: GameExtras,
+    positions: Position,
+    rows: npt.NDArray[np.int64],
+    policy: Floats,
+    values: Floats,
+) -> None:
+    """Search the positions `rows`; write what should be played there and the chances to win."""
+    theirs = extras.searches(positions.games[rows])
+    for part in _portions(rows[~theirs]):
+        found = search.run(positions.games[part], GameRandom(positions.streams[part]))
+        policy[part], values[part] = found.policy, found.values
+    for part in _portions(rows[theirs]):
+        visited = extras.search(positions.games[part], GameRandom(positions.streams[part]))
+        policy[part], values[part] = policy_targets(visited.visits, 1.0), visited.values
 
 
 def _portions(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
@@ -229,108 +220,47 @@ def _portions(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
     return [rows[first : first + SEARCHED] for first in range(0, len(rows), SEARCHED)]
 
 
-def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
-    """Return (N, 9) int64: the final owners as relative seats 0..3, 4 for nobody."""
-    movers, players = (samples.games[name].astype(np.int64)[:, None] for name in ("to_move", "num_players"))
-    return np.where(samples.owners < 0, MAX_PLAYERS, seats_from(samples.owners, movers, players))
+# What both do
 
 
-def relative_values(samples: Samples) -> npt.NDArray[np.float32]:
-    """Return (N, 5) float32: the outcomes' shares per relative seat, 0 for seats that are not in play; drawn last."""
-    movers, players = (samples.games[name].astype(np.int64)[:, None] for name in ("to_move", "num_players"))
-    seats = np.arange(MAX_PLAYERS)
-    values = np.take_along_axis(samples.values, seats_from(seats, -movers, players), 1)
-    return np.hstack([np.where(seats < players, values, np.float32(0)), samples.values[:, MAX_PLAYERS:]])
+def uniform(streams: Streams) -> npt.NDArray[np.float64]:
+    """Draw a number from 0 (included) to 1 from each stream, (N,) float64."""
+    words = np.empty(len(streams), np.uint64)
+    draw_each(streams, words)
+    return (words >> np.uint64(11)) * 2.0**-53
 
 
-def write_samples(path: Path, samples: Samples) -> None:
-    """Write samples to a file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **samples._asdict())
-    replace_file(path, [buffer.getvalue()])
+def _play(games: Records, playing: npt.NDArray[np.int64], actions: Actions) -> npt.NDArray[np.int64]:
+    """Play an action in each game of `playing`; return those that go on."""
+    over = np.zeros(len(playing), np.bool_)
+    play_all(games, playing, actions, over)
+    return playing[~over]
 
 
-def read_samples(path: Path) -> Samples:
-    """Read samples back.
+def _joined(met: list[Position]) -> Position:
+    return Position(*(np.concatenate(parts) for parts in zip(*met, strict=True)))
 
-    Raises:
-        ValueError: naming the file, if it is missing or damaged.
+
+def _samples(
+    games: Records, positions: Position, policy: Floats, searched: Floats, mix: float, extras: GameExtras
+) -> Samples:
+    """Return what is to be learned of positions.
+
+    Args:
+        games: (G,) finished games.
+        positions: met in them.
+        policy: (N, A) float32 what the search would play, all 0 without one.
+        searched: (N, P) float32 the search's values, nan without one.
+        mix: their share in the values to learn, where the winner is not certain.
+        extras: what the game adds.
     """
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            samples = Samples(**{name: arrays[name] for name in Samples._fields})
-            values = samples.values  # files of before have no draws
-            values = np.pad(values, ((0, 0), (0, MAX_PLAYERS + 1 - values.shape[1])))
-            # and all files forget how a dtype is aligned
-            return samples._replace(games=samples.games.astype(GAME), values=values)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: cannot be read: {error}") from None
-
-
-def codes_for(players: npt.NDArray[np.int64]) -> Codes:
-    """Return the options of games for those numbers of players, (G, k) int64."""
-    variants = {number: get_definition("ninetka").variant(num_players=number) for number in set(players.tolist())}
-    return np.array([variants[number].codes for number in players.tolist()], np.int64)
-
-
-def _no_endings(count: int) -> Endings:
-    """Return room for how so many games end."""
-    scores, rewards = np.zeros((count, MAX_PLAYERS), np.int8), np.zeros((count, MAX_PLAYERS), np.float32)
-    return Endings(np.full(count, UNFINISHED, np.int8), scores, rewards, np.full((count, NUM_SECTIONS), -1, np.int8))
-
-
-def _won(winners: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-    """Return (N, 5) float32: 1 for the outcome."""
-    return np.eye(MAX_PLAYERS + 1, dtype=np.float32)[np.where(winners == DRAWN, MAX_PLAYERS, winners)]
-
-
-@jit
-def _play_searching(
-    control: Control,
-    options: Codes,
-    like: Records,
-    simulations: int,
-    exploration: float,
-    greedy: float,
-    streams: Streams,
-    games: Records,
-    visits: npt.NDArray[np.uint16],
-    endings: Endings,
-    lengths: npt.NDArray[np.int64],
-) -> None:
-    """Play the games that this thread claims; `like` has the type of the nodes."""
-    nodes, now = np.zeros(simulations + 1, like.dtype), np.zeros(2, games.dtype)
-    scratch, prover = now[1:], make_prover(now[0], 0)
-    while True:
-        index, stop = claim(control, 0, len(games), 1)
-        if index == stop:
-            return
-        start(now[0], options[index], streams, index)
-        game, ply = now[0], 0
-        while not is_over(game):
-            search_tree(game, streams, index, exploration, nodes, scratch, prover)
-            games[index, ply] = game
-            write_visits(game, nodes, visits[index, ply])
-            if draw_below(streams, index, 1 << 20) < greedy * (1 << 20):
-                action = most_visited(game, nodes)
-            else:
-                action = draw_by_weight(streams, index, visits[index, ply])
-            play(game, action)
-            ply += 1
-        lengths[index] = ply
-        write_ending(game, index, 0, endings)
-
-
-@jit
-def draw_by_weight(streams: Streams, index: int, weights: npt.NDArray[np.uint16]) -> int:
-    """Draw an index in proportion to whole-number weights from stream `index`."""
-    total = 0
-    for weight in weights:
-        total += weight
-    rest = draw_below(streams, index, total)
-    for place in range(len(weights)):
-        rest -= weights[place]
-        if rest < 0:
-            return place
-    return 0
+    index, players = positions.index, limits_of(games.dtype).players
+    endings = make_endings(games.dtype, len(games))
+    write_endings(games, np.arange(len(games)), endings)
+    learned = extras.learned(positions.games, index, endings.winners.astype(np.int64), policy)
+    values, mixed = outcome_shares(learned.winners, players), ~learned.certain & ~np.isnan(searched[:, 0])
+    values[mixed] *= np.float32(1 - mix)
+    values[mixed, :players] += np.float32(mix) * searched[mixed]
+    scores = endings.scores.astype(np.float32)
+    policies = learned.policy.astype(np.float16)
+    return Samples(positions.games, policies, values, endings.targets[index], scores[index])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,12 +18,19 @@ Log = dict[str, float]
 
 
 def first_network(config: TrainConfig) -> Any:
-    """Return the network that a run begins with: fresh weights, or those to start from."""
-    device = choose_device(config)
+    """Return the network that a run begins with: fresh weights, or those to start from.
+
+    Raises:
+        ValueError: if those are of another game.
+    """
+    device, game = choose_device(config), config.definition.name
     torch.manual_seed(config.seed)
     if config.start_from:
-        return load_checkpoint(config.start_from, device, config.game)[0]
-    return network_of(config.game).Network(config.network.build()).to(device)
+        network = load_checkpoint(config.start_from, device, game)[0]
+        if network.game != game:
+            raise ValueError(f"start_from={config.start_from}: its network plays {network.game}, not {game}")
+        return network
+    return network_of(game).Network(config.network.build()).to(device)
 
 
 def choose_device(config: TrainConfig) -> torch.device:
@@ -34,3 +43,14 @@ def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
     if config.bf16 != "auto":
         return config.bf16
     return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let torch, called from this thread of Python's, work on one thread alone, so that it always rounds alike."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

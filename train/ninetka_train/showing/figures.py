@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from ninetka_train.showing.run_data import BASELINE, PHASES, Run, Share, summary
+from ninetka_train.showing.run_data import BASELINE, NETWORK, PHASES, Run, Share, summary
 
 LIGHT = {
     "page": "#f5f6f8", "paper": "#ffffff", "ink": "#1f2430", "faint": "#667085", "grid": "#e4e7ec",
@@ -28,8 +28,8 @@ DARK = {
     "page": "#0f1116", "paper": "#171a21", "ink": "#e8eaf0", "faint": "#98a2b3", "grid": "#2d333f",
     "one": "#ff8a5c", "two": "#84b0ff", "three": "#a9b4c8", "four": "#4fd1c0",
 }  # fmt: skip
-COLOURS = {"maxn": "one", "mcts": "two", "random": "three"}
-"""The colour of each opponent, by the name of its kind."""
+COLOURS = {"maxn": "one", "greedy": "one", "mcts": "two", "random": "three"}
+"""The colour of each opponent, by the name of its kind; all others have the fourth, and so does RAVE."""
 WIDTH, HEIGHT = 4.6, 3.1
 """Inches of a panel, in SVG 72 units each, so that its writing can be read on a phone."""
 STYLE: Any = {
@@ -71,17 +71,23 @@ class Panel:
 def strength_panels(run: Run) -> list[Panel]:
     """Return the pictures of how strong the network became."""
     found = []
-    for players in run.players:
-        curve = [share for share in run.shares if share.players == players]
-        final = [share for share in run.benchmark if share.players == players]
-        about = f"Wins of the network at {players} players over the minutes of training, against each opponent"
+    for variant in run.variants:
+        curve = [share for share in run.shares if share.variant == variant]
+        final = [share for share in run.benchmark if share.variant == variant]
+        about = f"Wins of the network at {variant} over the minutes of training, against each opponent"
         note = "Wins with 95 % intervals; dashed: an even share."
-        found.append(Panel(f"{players} players: learning curve", about, partial(_curve, shares=curve), note))
+        found.append(Panel(f"{variant}: learning curve", about, partial(_curve, shares=curve), note))
         if final:
-            about = f"Wins of the network at {players} players in the end, against each opponent and phase by phase"
-            note = f"Wins with 95 % intervals, seats as ticks below; {BASELINE} plays the phase that is left out."
-            found.append(Panel(f"{players} players: benchmark", about, partial(_benchmark, shares=final), note))
+            found.append(_final_panel(variant, final))
     return found
+
+
+def _final_panel(variant: str, shares: list[Share]) -> Panel:
+    about = f"Wins of the network at {variant} in the end, against each opponent"
+    note = "Wins with 95 % intervals, seats as ticks below"
+    if any(share.agent != NETWORK for share in shares):
+        about, note = f"{about} and phase by phase", f"{note}; {BASELINE} plays the phase that is left out"
+    return Panel(f"{variant}: benchmark", about, partial(_benchmark, shares=shares), f"{note}.")
 
 
 def learning_panels(run: Run) -> list[Panel]:
@@ -160,7 +166,7 @@ def _series(axes: Axes, run: Run, key: str) -> None:
 
 
 def _colour(opponent: str) -> str:
-    return LIGHT[COLOURS.get(opponent.partition(":")[0], "four")]
+    return LIGHT["four" if "rave" in opponent else COLOURS.get(opponent.partition(":")[0], "four")]
 
 
 def draw_png(run: Run) -> bytes:

@@ -37,7 +37,7 @@ def _tiles(run: Run) -> str:
     """Show the figures that matter most, large."""
     tiles = [
         f"<div><b>{percent(share.share)}<small> %</small></b><span>against {escape(share.opponent)}, "
-        f"{share.players} players</span><span>{_interval(share)}</span></div>"
+        f"{escape(share.variant)}</span><span>{_interval(share)}</span></div>"
         for share in run.benchmark
         if share.agent == NETWORK
     ]

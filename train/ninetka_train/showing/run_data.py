@@ -12,9 +12,10 @@ from typing import Any
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.options import shortened
+from ninetka_env.core.registry import DEFAULT
 from ninetka_train.judging.intervals import Interval, wilson
 from ninetka_train.judging.report import percent
-from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines
+from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines, variant_label
 from ninetka_train.learning.settings_file import read_settings
 
 CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
@@ -34,9 +35,11 @@ class Share:
 
     agent: str
     opponent: str
+    variant: str
+    """Of the game; see `variant_label`."""
     players: int
     wins: float
-    """Draws shared."""
+    """A draw counts as a share of a win for every seat."""
     games: int
     seats: tuple[tuple[float, int], ...] = ()
     """(wins, games) in each seat."""
@@ -93,23 +96,33 @@ class Run:
     def shares(self) -> list[Share]:
         """The network's measurements on the way and at the end, in order."""
         before = [
-            Share(NETWORK, line["opponent"], line["players"], line["wins"], line["games"], (), line["seconds"] / 60)
+            Share(
+                NETWORK,
+                line["opponent"],
+                variant_label(line.get("game", DEFAULT), line["players"]),
+                line["players"],
+                line["wins"],
+                line["games"],
+                minutes=line["seconds"] / 60,
+            )
             for line in self.curve
         ]
         return before + [share for share in self.benchmark if share.agent == NETWORK]
 
     @property
-    def players(self) -> list[int]:
-        """The numbers of players that it was measured at."""
-        return sorted({share.players for share in self.shares})
+    def variants(self) -> list[str]:
+        """The variants of the game that it was measured at, in order."""
+        return list(dict.fromkeys(share.variant for share in self.shares))
 
 
 def _share(evaluation: dict[str, Any], minutes: float) -> Share:
     agent, opponent = evaluation["agents"]
     players = evaluation["settings"]["num_players"]
-    wins, *by_seat = (one["wins"] + one["draws"] / players for one in (agent, *agent["seats"]))
-    seats = tuple((won, seat["games"]) for won, seat in zip(by_seat, agent["seats"], strict=True))
-    return Share(agent["name"], opponent["name"], players, wins, agent["games"], seats, minutes)
+    seats = tuple((seat["wins"] + seat.get("draws", 0) / players, seat["games"]) for seat in agent["seats"])
+    wins, variant = agent["share"] * agent["games"], evaluation["settings"].get("game", DEFAULT)
+    return Share(
+        agent["name"], opponent["name"], variant_label(variant, players), players, wins, agent["games"], seats, minutes
+    )
 
 
 def read_run(folder: Path) -> Run:
@@ -139,8 +152,9 @@ def read_run(folder: Path) -> Run:
 
 def summary(run: Run) -> str:
     """Say in a line what was trained, and for how long."""
-    players = " and ".join(str(number) for number in run.config["players"])
-    text = f"{run.config['algorithm']}, {players} players, trained for {duration(60 * run.minutes)}"
+    game, players = run.config.get("game", DEFAULT), " and ".join(str(number) for number in run.config["players"])
+    what = f"{players} players" if game == DEFAULT else " and ".join([game] if isinstance(game, str) else game)
+    text = f"{run.config['algorithm']}, {what}, trained for {duration(60 * run.minutes)}"
     if run.log and run.log[-1]["progress"] < 1:
         text += f" ({run.log[-1]['progress']:.0%} of the run)"
     if beside := sum(line["evaluation_seconds"] for line in run.curve):
@@ -156,16 +170,19 @@ def duration(seconds: float) -> str:
 
 
 def sheets(run: Run) -> list[Sheet]:
-    """Return the tables of the benchmark: against each opponent, seat by seat, and phase by phase."""
+    """Return the tables of the benchmark: against each opponent, seat by seat, and phase by phase where there are."""
     found = []
-    for players in run.players:
-        shares = [share for share in run.benchmark if share.players == players]
+    for variant in run.variants:
+        shares = [share for share in run.benchmark if share.variant == variant]
         if shares:
-            found += [_opponents(players, shares), _phases(players, shares)]
+            found.append(_opponents(variant, shares))
+        if any(share.agent != NETWORK for share in shares):
+            found.append(_phases(variant, shares))
     return found
 
 
-def _opponents(players: int, shares: list[Share]) -> Sheet:
+def _opponents(variant: str, shares: list[Share]) -> Sheet:
+    players = shares[0].players
     seats = tuple(f"seat {seat}" for seat in range(players))
     rows = [
         (share.opponent, str(share.games), str(share), *(percent(wins / games) for wins, games in share.seats))
@@ -173,15 +190,15 @@ def _opponents(players: int, shares: list[Share]) -> Sheet:
         if share.agent == NETWORK
     ]
     note = f"The opponent holds all other seats; {percent(1 / players)} % would be even. Seat 0 moves first."
-    return Sheet(f"{players} players: wins of the network", ("against", "games", "wins % [95 %]", *seats), rows, note)
+    return Sheet(f"{variant}: wins of the network", ("against", "games", "wins % [95 %]", *seats), rows, note)
 
 
-def _phases(players: int, shares: list[Share]) -> Sheet:
+def _phases(variant: str, shares: list[Share]) -> Sheet:
     rows = [
         (*PHASES[share.agent], str(share.games), str(share))
         for share in shares
         if share.opponent == BASELINE and share.agent in PHASES
     ]
     note = f"Against {BASELINE} in all other seats; neutral stones count as placement."
-    title = f"{players} players: what each phase is worth"
+    title = f"{variant}: what each phase is worth"
     return Sheet(title, ("places", "moves", "games", "wins % [95 %]"), rows, note)

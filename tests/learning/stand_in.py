@@ -1,0 +1,105 @@
+"""The smallest networks that learn Go and Kropki, for tests of what is written for any game.
+
+with_stand_ins(monkeypatch)  # until the end of the test, Go and Kropki have these networks
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ninetka_agents import parts
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors
+from ninetka_env.core.jit import jit
+from ninetka_env.core.registry import get_definition, limits_of
+from ninetka_env.core.verbs import Records, num_actions, write_legal_mask, write_observation
+from ninetka_train.learning import config
+
+POINTS = {"go:size=5": 25, "kropki:width=6,height=6": 36}
+"""The variants that they can read, and the points of their boards."""
+PLANES = {"go": 16, "kropki": 14}
+
+
+class Arrays(NamedTuple):
+    planes: Any
+    mask: Any
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    width: int = 8
+    blocks: int = 1
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"width={self.width}: expected at least 1")
+
+
+@jit
+def write_arrays(games: Records, planes: Any, mask: Any) -> None:
+    for index in range(len(games)):
+        write_observation(games[index], games[index].to_move, planes[index])
+        write_legal_mask(games[index], mask[index, : num_actions(games[index])])
+
+
+class Network(nn.Module):
+    """Two layers over all planes; turns nothing but counts how often it was asked to."""
+
+    game: ClassVar[str]
+    points: ClassVar[int]
+    turns: ClassVar[int] = 0
+
+    def __init__(self, shape: NetworkConfig | None = None) -> None:
+        super().__init__()
+        self.config = shape = shape or NetworkConfig()
+        self.limits = limits_of(next(iter(get_definition(self.game).dtypes))) if self.game == "kropki" else None
+        self.limits = self.limits or limits_of(get_definition("go").variant(size=5).dtype)
+        self.hidden = nn.Linear(PLANES[self.game] * self.points, shape.width)
+        players = self.limits.players
+        self.heads = nn.ModuleList(
+            nn.Linear(shape.width, size)
+            for size in (self.limits.actions, players + 1, self.limits.targets * (players + 1), 1)
+        )
+
+    @property
+    def device(self) -> torch.device:
+        return self.hidden.weight.device
+
+    def encode(self, games: Records) -> Arrays:
+        planes = np.zeros((len(games), PLANES[self.game] * self.points), np.int8)
+        mask = np.zeros((len(games), self.limits.actions), np.int8)
+        write_arrays(games, planes, mask)
+        return Arrays(planes, mask)
+
+    def forward(self, inputs: Arrays) -> Outputs:
+        hidden = self.hidden(inputs.planes.float()).relu()
+        policy, value, owners, score = (head(hidden).float() for head in self.heads)
+        owners = owners.view(len(owners), self.limits.targets, -1)
+        return Outputs(policy.masked_fill(inputs.mask == 0, MASKED), value, owners, score[:, 0])
+
+    def judge(self, games: Records) -> Outputs:
+        return self(as_tensors(self.encode(games), self.device))
+
+    def turned(self, arrays: Arrays, policy: Any, owners: Any, rng: np.random.Generator) -> tuple[Arrays, Any, Any]:
+        type(self).turns += 1
+        return arrays, policy, owners
+
+
+def with_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give Go and Kropki these networks, and a weak opponent to measure them by."""
+    config.config_class.cache_clear()
+    for spec, points in POINTS.items():
+        game = spec.partition(":")[0]
+        module = ModuleType(f"stand_in_{game}")
+        module.Network = type("Network", (Network,), {"game": game, "points": points})
+        module.NetworkConfig = NetworkConfig
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        own = replace(parts.parts_of(game), network=module.__name__, opponents=("random",))
+        monkeypatch.setitem(parts._PARTS, game, own)

@@ -1,0 +1,277 @@
+"""What learning does for one game it does for all: Go and Kropki on small boards, with stand-ins for networks."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from learning.stand_in import with_stand_ins  # noqa: E402
+
+from ninetka_env.core.outcome import DRAWN  # noqa: E402
+from ninetka_env.core.registry import load_variant  # noqa: E402
+from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero  # noqa: E402
+from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
+from ninetka_train.learning.logger import Journal, read_lines  # noqa: E402
+from ninetka_train.learning.ppo import Learner, draw_opponents, grow_league, make_batch, new_learner, play, train_ppo  # noqa: E402
+from ninetka_train.learning.samples import Samples, join, relative_scores, relative_values  # noqa: E402
+from ninetka_train.learning.selfplay import play_task, tasks_of  # noqa: E402
+from ninetka_train.learning.setup import first_network  # noqa: E402
+from ninetka_train.run import run  # noqa: E402
+from ninetka_train.showing.run_data import read_run, sheets, summary  # noqa: E402
+
+GO = "go:size=5,komi=1"
+KROPKI = ("kropki:width=6,height=6,territory=immediate,start=cross", "kropki:width=6,height=6")
+GAMES = {"ninetka": "ninetka", "go": GO, "kropki": KROPKI}
+SMALL = {
+    "rounds": 2, "playout_rounds": 1, "games": 3, "task_games": 3, "playouts": 4, "simulations": 3, "leaf_playouts": 0,
+    "drawn_plies": 12, "share": 0.3, "value_share": 0.3, "exact_nodes": 200, "window": 2, "steps": 3,
+    "minibatch": 16, "microbatch": 8,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_stand_ins(monkeypatch)
+
+
+def small(game: str, **settings: Any) -> TrainConfig:
+    values = {"game": GAMES[game], "algorithm": "alphazero", "threads": 1, "device": "cpu", "bf16": False}
+    values |= {"checkpoint_every": 1, "network": {"width": 8}, "seed": 3, "alphazero": SMALL | settings}
+    return check_config(values)
+
+
+def samples_of(game: str, number: int, **settings: Any) -> Samples:
+    config = small(game, **settings)
+    network = first_network(config).eval()
+    return join(play_task(config, network, number, task) for task in tasks_of(config))
+
+
+def same(one: Samples, other: Samples) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("game", GAMES)
+def test_samples_hold_legal_policies_and_what_the_rules_say_of_the_end(game: str, number: int) -> None:
+    config = small(game)
+    samples = samples_of(game, number)
+    assert len(samples.games) > 5
+    face = config.definition.game_class
+    for games, policy in zip(samples.games[:, None], samples.policy, strict=True):
+        assert set(np.flatnonzero(policy)) <= set(face(games).legal_actions())
+    np.testing.assert_allclose(samples.values.sum(1), 1, atol=1e-5)
+    searched = samples.policy.sum(1)
+    assert (abs(searched - 1) < 4e-3).any()
+    ended = samples_of(game, number, value_mix=0.0, exact_nodes=0)
+    assert set(np.unique(ended.values)) <= {0, 1}
+    best = ended.scores.max(1)
+    for seat in range(2):  # area and territory scores decide in Go and Kropki
+        won = ended.values[:, seat] == 1
+        assert (ended.scores[won, seat] == best[won]).all()
+    drawn = ended.values[:, -1] == 1
+    assert (ended.scores[drawn, 0] == ended.scores[drawn, 1]).all()
+
+
+def replayed(config: TrainConfig, network: Any, samples: Samples, row: int) -> Any:
+    """Play on from a position by the network's most probable actions."""
+    game = config.definition.game_class(samples.games[row : row + 1].copy())
+    while not game.is_over:
+        game.play(int(network.judge(game.records).logits.argmax()))
+    return game
+
+
+@pytest.mark.parametrize("game", ["go", "kropki"])
+def test_a_network_game_ends_as_its_most_probable_moves_have_it(game: str) -> None:
+    config = small(game, value_mix=0.0)
+    network = first_network(config).eval()
+    samples = play_task(config, network, 1, range(3))
+    for row in np.linspace(0, len(samples.games) - 1, 5).astype(int):
+        end = replayed(config, network, samples, row)
+        winner = end.winner()
+        assert samples.values[row].argmax() == (2 if winner in (None, DRAWN) else winner)
+        assert samples.scores[row].tolist() == end.scores().tolist()
+        owners = end.owners().ravel() if game == "go" else None
+        assert owners is None or samples.owners[row].tolist() == owners.tolist()
+
+
+def _in_another_process(values: dict[str, Any], number: int, task: range) -> Samples:
+    config = check_config(values)
+    return play_task(config, first_network(config).eval(), number, task, threads=2)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_task_is_a_function_of_weights_seed_and_game_numbers(number: int) -> None:
+    """Whoever plays it: another process, threads beside each other, torch with more threads."""
+    config = small("ninetka", games=4, task_games=2)
+    network = first_network(config).eval()
+    tasks = tasks_of(config)
+    assert [list(task) for task in tasks] == [[0, 1], [2, 3]]
+    alone = [play_task(config, network, number, task) for task in tasks]
+    with ThreadPoolExecutor(2) as pool:
+        beside = list(pool.map(lambda task: play_task(config, network, number, task, threads=2), tasks))
+    assert all(map(same, alone, beside))
+    with multiprocessing.get_context("spawn").Pool(1) as processes:
+        other = processes.apply(_in_another_process, (config.model_dump(mode="json"), number, tasks[1]))
+    assert same(alone[1], other)
+    assert not same(alone[0], alone[1])
+
+
+def test_tasks_are_as_equal_as_can_be_and_variants_take_turns() -> None:
+    config = small("kropki", games=5, task_games=4)
+    tasks = tasks_of(config)
+    assert [game for task in tasks for game in task] == list(range(10))
+    assert [len(task) for task in tasks] == [3, 3, 4]
+    samples = play_task(config, first_network(config).eval(), 0, tasks[0])
+    assert sorted(set(samples.games["territory"].tolist())) == [0, 1]
+
+
+def test_a_teacher_is_the_strongest_of_its_game_and_can_be_told() -> None:
+    usual = samples_of("kropki", 0)
+    assert same(usual, samples_of("kropki", 0, teacher="mcts:rave"))
+    assert not same(usual, samples_of("kropki", 0, teacher="mcts"))
+
+
+def test_a_teachers_values_mix_in() -> None:
+    outcome, mixed = samples_of("go", 0), samples_of("go", 0, teacher_mix=0.5)
+    assert (outcome.games == mixed.games).all()
+    won = outcome.values[:, :2].max(1) == 1
+    assert ((mixed.values[won, :2] * outcome.values[won, :2]).sum(1) >= 0.5).all()
+    np.testing.assert_allclose(mixed.values.sum(1), 1, atol=1e-5)
+    assert 0 < np.mean((mixed.values > 0.01) & (mixed.values < 0.99)) < 1
+
+
+def test_targets_turn_to_the_mover() -> None:
+    config = small("go")
+    samples = samples_of("go", 0)
+    leads = samples.scores[:, 0] - samples.scores[:, 1]
+    black = samples.games["to_move"] == 0
+    np.testing.assert_allclose(relative_scores(samples), np.where(black, leads, -leads))
+    turned = np.where(black[:, None], samples.values, samples.values[:, [1, 0, 2]])
+    np.testing.assert_allclose(relative_values(samples), turned)
+    network = first_network(config)
+    examples = make_examples(network, samples, np.random.default_rng(0))
+    assert type(network).turns == 1
+    assert examples.owners.max() <= 2
+
+
+@pytest.mark.parametrize("game", ["go", "kropki"])
+def test_an_interrupted_run_gives_the_same_network(tmp_path: Path, game: str) -> None:
+    config = small(game)
+    logs: list[dict[str, float]] = []
+    whole = train_alphazero(config, tmp_path / "whole", lambda state, log: logs.append(log))
+    assert all(np.isfinite(list(log.values())).all() and "score_loss" in log for log in logs)
+
+    def stop(state: TrainState, log: dict[str, float]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_alphazero(config, tmp_path / "cut", stop)
+    resumed = train_alphazero(config, tmp_path / "cut", resume=True)
+    assert all(map(torch.equal, whole.parameters(), resumed.parameters()))
+
+
+def test_a_run_of_two_variants_is_killed_resumed_measured_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ninetka_train.run.CURVE_GAMES", 2)
+    config, log, folder = small("kropki"), Journal.log, tmp_path / "run"
+
+    def killed(journal: Journal, progress: float, numbers: dict[str, float]) -> None:
+        log(journal, progress, numbers)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Journal, "log", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(config, folder, 2)
+    with pytest.raises(ValueError, match=r"game=.* \(now kropki:width=6,height=6\)"):
+        run(config.model_copy(update={"game": KROPKI[1]}), folder, 2, resume=True)
+    monkeypatch.setattr(Journal, "log", log)
+    run(config, folder, 2, resume=True)
+    assert [line["progress"] for line in read_lines(folder / "log.jsonl")] == [0.5, 1.0]
+    found = read_run(folder)
+    assert set(found.variants) == {variant.spec for variant in config.variants}
+    assert [sheet.title for sheet in sheets(found)] == [f"{one}: wins of the network" for one in found.variants]
+    assert summary(found).startswith(f"alphazero, {KROPKI[0]} and {KROPKI[1]}, trained for ")
+    assert (folder / "report.html").exists()
+
+
+PPO = {
+    "games": 6, "plies": 30, "moves": 360, "minibatch": 64, "microbatch": 32, "league_share": 0.5, "league_every": 1,
+    "league_agents": ["random"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("game", ["go", "kropki"])
+def test_ppo_learns_every_game_and_resumes(tmp_path: Path, game: str) -> None:
+    values = {"game": GAMES[game], "threads": 1, "device": "cpu", "bf16": False, "checkpoint_every": 1, "ppo": PPO}
+    config = check_config(values)
+    whole = train_ppo(config, tmp_path / "whole")
+
+    def stop(learner: Learner, log: dict[str, float]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_ppo(config, tmp_path / "cut", stop)
+    resumed = train_ppo(config, tmp_path / "cut", resume=True)
+    assert all(map(torch.equal, whole.parameters(), resumed.parameters()))
+
+
+def test_a_rollout_of_go_fits_its_batch() -> None:
+    learner = new_learner(check_config({"game": GO, "threads": 1, "device": "cpu", "bf16": False, "ppo": PPO}))
+    grow_league(learner)
+    draw_opponents(learner)
+    rollout = play(learner)
+    mask = rollout.arrays.mask.reshape(30, 6, -1)
+    assert np.take_along_axis(mask, rollout.actions[..., None], 2).all()
+    batch = make_batch(rollout, 0.95)
+    assert len(batch.actions) == rollout.learned.sum()
+    torch.testing.assert_close(batch.values.sum(-1), torch.ones(len(batch.actions)))
+    known = ~batch.scores.isnan()
+    assert 0 < known.sum() < len(known)
+    assert ((batch.owners == -100).all(1) == ~known).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"game": "go:size=5", "players": [3]}, "Go has 2 players"),
+        ({"game": "go:size=99"}, "game='go:size=99': size=99"),
+        ({"game": ["go:size=5", "kropki"]}, "differ in records or planes"),
+        ({"game": ["kropki", "kropki:width=20,height=20"]}, "differ in records or planes"),
+        ({"game": []}, r"game\..*=\[\]"),
+        ({"game": 3}, "game"),
+        ({"game": "ninetka:num_players=3"}, "numbers of players are told by players"),
+        ({"game": GO, "alphazero": {"slide_playouts": 8}}, "slide_playouts=8: is for 9tka alone"),
+        ({"game": GO, "alphazero": {"teacher": "greedy"}}, "teacher='greedy': expected mcts"),
+        ({"game": GO, "alphazero": {"teacher": "mcts:simulations=3"}}, "teacher='mcts:simulations=3': expected mcts"),
+        ({"game": GO, "alphazero": {"teacher": "mcts:rav"}}, "unknown option 'rav'"),
+        ({"game": GO, "network": {"mixing": "pool"}}, "unknown key 'network.mixing'"),
+        ({"game": GO, "network": {"width": 0}}, "width=0: expected at least 1"),
+        ({"game": GO, "network": {"width": "wide"}}, r"network\.width='wide'"),
+        ({"game": GO, "network": 3}, "network=3"),
+    ],
+)
+def test_what_a_game_cannot_learn_is_told_in_a_line(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        check_config(values)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_variants_are_specs_at_each_number_of_players() -> None:
+    assert small("kropki").variants == tuple(map(load_variant, KROPKI))
+    config = check_config({"game": "ninetka:turn_order=continue", "players": [2, 4]})
+    assert [one.num_players for one in config.variants] == [2, 4]
+    assert {one.options["turn_order"] for one in config.variants} == {"continue"}
+
+
+def test_weights_of_another_game_are_no_start() -> None:
+    config = check_config({"game": GO, "start_from": "ninetka/gen-4"})
+    with pytest.raises(ValueError, match="start_from=ninetka/gen-4: its network plays ninetka, not go"):
+        first_network(config)

@@ -1,0 +1,62 @@
+"""What networks of any game learn, as losses: of `ninetka_agents.outputs.Outputs` against targets by relative seat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ninetka_agents.outputs import MASKED, Outputs
+
+UNKNOWN = -100
+"""Class of an owner that is not known."""
+CLOSE = 8.0
+"""Points by which a score is told wrong up to where its loss grows with the square, from where on in a line."""
+
+
+def named(names: Sequence[str], numbers: Tensor, outputs: Outputs) -> dict[str, float]:
+    """Return numbers by name, without the score's loss for a network that tells no score."""
+    told = dict(zip(names, numbers.tolist(), strict=True))
+    return {name: number for name, number in told.items() if name != "score_loss" or outputs.score is not None}
+
+
+def policy_losses(logits: Tensor, policy: Tensor) -> Tensor:
+    """Return (N,) float32: the cross-entropy of searched policies; 0 where there is none.
+
+    Where all winning moves are known it is that of winning, -log of their probabilities' sum: the network need not
+    learn which of them a search happened to like, only to tell them from the others.
+
+    Args:
+        logits: (N, A) float32, masked.
+        policy: (N, A) float32; see `ninetka_train.learning.samples.Samples`.
+    """
+    log_policy = logits.log_softmax(-1)
+    searched = -(policy * log_policy).sum(-1)
+    winning = -log_policy.masked_fill(policy == 0, MASKED).logsumexp(-1)
+    return torch.where(policy.sum(-1) > 1.5, winning, searched)
+
+
+def value_loss(outputs: Outputs, values: Tensor) -> Tensor:
+    """Return the mean cross-entropy of (N, P + 1) shares of the outcomes."""
+    return -(values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1).mean()
+
+
+def owner_loss(outputs: Outputs, owners: Tensor) -> Tensor:
+    """Return the mean cross-entropy of (N, T) int64 final owners, those left out that are `UNKNOWN`."""
+    logits, classes = outputs.owner_logits.flatten(0, 1), owners.flatten()
+    known = (classes != UNKNOWN).sum().clamp(min=1)
+    return functional.cross_entropy(logits, classes, reduction="sum", ignore_index=UNKNOWN) / known
+
+
+def score_loss(outputs: Outputs, scores: Tensor) -> Tensor:
+    """Return the mean smooth L1 loss of (N,) final scores, in points, those left out that are nan.
+
+    It is 0 for a network that tells no score.
+    """
+    if outputs.score is None:
+        return outputs.logits.new_zeros(())
+    known = ~scores.isnan()
+    losses = functional.smooth_l1_loss(outputs.score, scores.nan_to_num(), reduction="none", beta=CLOSE)
+    return (losses * known).sum() / known.sum().clamp(min=1)

@@ -1,0 +1,133 @@
+"""What self-play hands to learning: positions and what became of them, nothing else. Seats are absolute here.
+
+`relative_seats`, `relative_values` and `relative_scores` turn them to the eyes of the seats to move.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.files import replace_file
+from ninetka_env.core.registry import limits_of
+from ninetka_env.core.seats import relative_seats as seats_from
+from ninetka_env.core.verbs import Records
+
+Floats = npt.NDArray[np.float32]
+
+
+class Samples(NamedTuple):
+    """N positions of a game of A actions, P players and T targets at most, with what is to be learned of them."""
+
+    games: Records
+    """(N,) records, none of them over."""
+    policy: npt.NDArray[np.float16]
+    """(N, A) float16: what the search would play, summing to 1; without a search, 1 for each move that wins for sure;
+    all 0 where nothing is known."""
+    values: Floats
+    """(N, P + 1) float32 shares of the outcomes, summing to 1: each seat wins; drawn."""
+    owners: npt.NDArray[np.int8]
+    """(N, T) int8: the final targets of `ninetka_env.core.verbs.write_targets`: seats, -1 for nobody."""
+    scores: Floats
+    """(N, P) float32: the final scores, 0 for seats that are not in play."""
+
+
+def join(parts: Iterable[Samples]) -> Samples:
+    """Return the samples of all parts, in order."""
+    return Samples(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def outcome_shares(winners: npt.NDArray[np.integer], players: int) -> Floats:
+    """Return (N, players + 1) float32: 1 for the outcome; winners are seats or `DRAWN`, -1."""
+    return np.eye(players + 1, dtype=np.float32)[winners.astype(np.int64)]  # -1 is the last one
+
+
+def draw(window: Sequence[Samples], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draw (count,) int64 numbers of positions: every round alike, however many positions it has.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    sizes = np.array([len(samples.games) for samples in window])
+    filled = np.flatnonzero(sizes)
+    if not len(filled):
+        raise ValueError("no position was searched in these games: alphazero.games or alphazero.share is too small")
+    rounds = filled[rng.integers(0, len(filled), count)]
+    return (sizes.cumsum() - sizes)[rounds] + rng.integers(0, sizes[rounds])
+
+
+def take(window: Sequence[Samples], chosen: npt.NDArray[np.int64]) -> Samples:
+    """Return the positions of those numbers, counted through the window."""
+    ends = np.cumsum([len(samples.games) for samples in window])
+    numbers = np.searchsorted(ends, chosen, side="right")
+    parts = []
+    for number in np.unique(numbers):
+        rows = chosen[numbers == number] - (ends[number] - len(window[number].games))
+        parts.append(Samples(*(array[rows] for array in window[number])))
+    return join(parts)
+
+
+def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
+    """Return (N, T) int64: the final owners as relative seats 0 .. P - 1, P for nobody."""
+    movers, players = (turn[:, None] for turn in _turns(samples))
+    return np.where(samples.owners < 0, samples.scores.shape[1], seats_from(samples.owners, movers, players))
+
+
+def relative_values(samples: Samples) -> Floats:
+    """Return (N, P + 1) float32: the outcomes' shares per relative seat, 0 for seats not in play; drawn last."""
+    turned = _by_relative_seat(samples.values[:, :-1], *_turns(samples), np.float32(0))
+    return np.hstack([turned, samples.values[:, -1:]])
+
+
+def relative_scores(samples: Samples) -> Floats:
+    """Return (N,) float32: the final score of the seat to move less the best of the others."""
+    return relative_leads(samples.scores, *_turns(samples))
+
+
+def relative_leads(scores: Floats, movers: npt.NDArray[Any], players: npt.NDArray[Any]) -> Floats:
+    """Return (N,) float32: the score of each mover less the best of the others, of (N, P) scores per seat."""
+    turned = _by_relative_seat(scores, movers, players, np.float32(-np.inf))
+    return turned[:, 0] - turned[:, 1:].max(1)
+
+
+def _turns(samples: Samples) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return (N,) the seats to move and the numbers of players."""
+    return samples.games["to_move"], samples.games["num_players"]
+
+
+def _by_relative_seat(rows: Floats, movers: npt.NDArray[Any], players: npt.NDArray[Any], absent: np.float32) -> Floats:
+    """Return (N, P) numbers per seat as numbers per relative seat, `absent` for seats that are not in play."""
+    seats, count = np.arange(rows.shape[1]), players[:, None]
+    turned = np.take_along_axis(rows, seats_from(seats, -movers[:, None].astype(np.int64), count), 1)
+    return np.where(seats < count, turned, absent)
+
+
+def write_samples(path: Path, samples: Samples) -> None:
+    """Write samples to a file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **samples._asdict())
+    replace_file(path, [buffer.getvalue()])
+
+
+def read_samples(path: Path, dtype: np.dtype[np.void]) -> Samples:
+    """Read samples back, of games whose records have this type.
+
+    Raises:
+        ValueError: naming the file, if it is missing or damaged.
+    """
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            games, values = arrays["games"].astype(dtype), arrays["values"]  # files forget how a dtype is aligned
+            players = limits_of(dtype).players
+            values = np.pad(values, ((0, 0), (0, players + 1 - values.shape[1])))  # files of before have no draws
+            scores = arrays["scores"] if "scores" in arrays else np.full((len(games), players), np.nan, np.float32)
+            return Samples(games, arrays["policy"], values, arrays["owners"], scores)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from None

@@ -1,0 +1,73 @@
+"""What 9tka adds to self-play: slides by a tree search, and exact results of two players.
+
+A policy slides badly, and who wins by bad slides says little about the stones that were placed. With `slide_playouts`,
+a tree search slides instead. Where the solver says who wins, the policy may slide: with `exact_share` it does, in
+two-player games, and meets the positions that its own mistakes lead to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.agent import Actions
+from ninetka_agents.ninetka.solver.solver import solvable
+from ninetka_agents.search.guided import GuidedSearch
+from ninetka_agents.search.gumbel import Evaluate
+from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.search.tree import TreeResult
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.rules import MOVEMENT
+from ninetka_train.learning.config import AlphaZeroSettings
+from ninetka_train.learning.extras import Bools, GameExtras, Learned
+from ninetka_train.ninetka.exact_targets import find_known, next_known, only_winning
+
+
+class Extras(GameExtras):
+    """Slides and their exact results."""
+
+    def __init__(self, settings: AlphaZeroSettings, evaluate: Evaluate, threads: int) -> None:
+        """Set up for a task; see `GameExtras`."""
+        super().__init__(settings, evaluate, threads)
+        self.slides = settings.slide_playouts > 0
+        self.agent = MctsAgent(max(1, settings.slide_playouts), threads=threads)
+        self.guided = GuidedSearch(evaluate, settings.simulations, threads=threads)
+
+    @classmethod
+    def check(cls, settings: AlphaZeroSettings) -> None:
+        """Take all settings."""
+
+    def plays(self, games: Records) -> Bools:
+        """Slide where the solver is not to see what the policy does."""
+        return self.searches(games) & (self.shown(games) == 0)
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Slide by tree search."""
+        return self.agent.act(games, rng)
+
+    def weights(self, games: Records) -> npt.NDArray[np.float64]:
+        """Keep fewer slides of the tree search: there are more of them, and they say less that is new."""
+        return np.where(self.plays(games), self.settings.slide_share, 1.0)
+
+    def shown(self, games: Records) -> npt.NDArray[np.float64]:
+        """Show slides of two players to the solver."""
+        return np.where(solvable(games), self.settings.exact_share, 0.0)
+
+    def searches(self, games: Records) -> Bools:
+        """Search slides if they are played by search."""
+        return np.asarray((games["phase"] == MOVEMENT) & self.slides)
+
+    def search(self, games: Records, rng: np.random.Generator) -> TreeResult:
+        """Search slides by one tree each, guided by the network."""
+        return self.guided.run(games, rng)
+
+    def learned(
+        self,
+        games: Records,
+        index: npt.NDArray[np.int64],
+        winners: npt.NDArray[np.int64],
+        policy: npt.NDArray[np.float32],
+    ) -> Learned:
+        """Put exact results in the place of what was guessed; see `ninetka_train.ninetka.exact_targets`."""
+        known = find_known(games, self.settings.exact_nodes, self.threads)
+        return Learned(next_known(known.winners, index, winners), only_winning(policy, known), known.winners >= 0)
