@@ -99,16 +99,14 @@ for seats in adapter_of(game).seats:
         table.view()
         for action in (table.game.legal_mask() == 0).nonzero()[0][:3].tolist():
             table.adapter.why_not(table.game, action)
-        table.play("ann", len(table.actions), int(table.game.legal_actions()[-1 if len(table.actions) % 3 else 0]))
-    if table.is_settling:
-        table.play_on("ann")
-    else:
-        table.record()
+        legal = table.game.legal_actions().tolist()
+        table.play("ann", len(table.actions), legal[len(legal) // 2 if len(table.actions) % 3 else 0])
+    table.record()
     table = Table.from_json(table.to_json())
     if game != "ninetka":
         Table.of_record(*read_sgf(table.sgf().encode())).view()
     table = Table.create(Create(**wish, position=str(table.position(20))), "ann")
-    table.play("ann", 0, int(table.game.legal_actions()[-1]))
+    table.play("ann", 0, int(table.game.legal_actions()[0]))
     try:
         table.play("ann", 1, 0)
     except RefusedError:
