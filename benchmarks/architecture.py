@@ -61,8 +61,8 @@ def steps_in_time(shape: Shape, samples: Samples) -> int:
 def rows() -> Iterator[Row]:
     """Train all shapes, then rate them, playing their policies' best moves."""
     torch.set_num_threads(1)
-    games = {"games": GAMES, "playouts": 400, "power": 12, "exact_nodes": 0}
-    values = {"algorithm": "alphazero", "players": [2, 3, 4], "seed": SEED, "threads": 1, "alphazero": games}
+    settings = {"games": GAMES, "playouts": 400, "power": 12, "exact_nodes": 0}
+    values = {"algorithm": "alphazero", "players": [2, 3, 4], "seed": SEED, "threads": 1, "alphazero": settings}
     samples = play_round(new_state(check_config(values)))
     steps = {name: steps_in_time(shape, samples) for name, shape in SHAPES.items()}
     networks = {name: learned(shape, samples, steps[name]) for name, shape in SHAPES.items()}

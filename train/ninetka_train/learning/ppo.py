@@ -290,7 +290,8 @@ def _final_targets(
     """Return the final owners and scores of T * B positions as of `Batch`, unknown where the game went on."""
     ending = next_endings(rollout.winners)
     column = np.arange(ending.shape[1])
-    owners, scores = (each[ending, column].reshape(ending.size, -1) for each in (rollout.owners, rollout.scores))
+    owners = rollout.owners[ending, column].reshape(ending.size, -1)
+    scores = rollout.scores[ending, column].reshape(ending.size, -1)
     relative = relative_seats(owners, movers[:, None], players[:, None])
     classes = np.where(owners < 0, scores.shape[1], relative)
     unknown = ending.ravel() < 0

@@ -69,8 +69,14 @@ def take(window: Sequence[Samples], chosen: npt.NDArray[np.int64]) -> Samples:
     parts = []
     for number in np.unique(numbers):
         rows = chosen[numbers == number] - (ends[number] - len(window[number].games))
-        parts.append(Samples(*(array[rows] for array in window[number])))
+        parts.append(rows_of(window[number], rows))
     return join(parts)
+
+
+def rows_of(samples: Samples, rows: npt.NDArray[Any]) -> Samples:
+    """Return some of the positions, by numbers or a mask."""
+    arrays: Any = (array[rows] for array in samples)
+    return Samples(*arrays)
 
 
 def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:

@@ -24,7 +24,7 @@ from ninetka_env.core.verbs import Records
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.extras import GameExtras
 from ninetka_train.learning.rollout import codes_for, sample
-from ninetka_train.learning.samples import Floats, Samples, outcome_shares
+from ninetka_train.learning.samples import Floats, Samples, outcome_shares, rows_of
 from ninetka_train.learning.setup import one_torch_thread
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.parts import extras_of
@@ -33,10 +33,10 @@ SEARCHED = 512
 """Positions that are searched at once: enough for the network's batches, few enough for the memory of their trees."""
 
 
-class Position(NamedTuple):
+class Positions(NamedTuple):
     """N positions that were met in the games of a task, ply by ply."""
 
-    index: npt.NDArray[np.int64]
+    origins: npt.NDArray[np.int64]
     """(N,) int64 the game of each."""
     games: Records
     """(N,) records."""
@@ -110,7 +110,7 @@ def playout_games(
         found = teacher.run(now, GameRandom(own))
         actions = _by_visits(found, settings.greedy, own)
         streams[playing] = own
-        met.append(Position(playing, now, np.zeros(len(now)), own))
+        met.append(Positions(playing, now, np.zeros(len(now)), own))
         policies.append(policy_targets(found.visits, settings.power))
         values.append(found.values)
         playing = _play(games, playing, actions)
@@ -169,7 +169,7 @@ def network_games(
         draw_each(own, words)
         streams[playing] = own
         kept = ~drawing & ((drawn < settings.share + settings.value_share) | shown)
-        met.append(Position(playing[kept], now[kept], drawn[kept], words[kept]))
+        met.append(Positions(playing[kept], now[kept], drawn[kept], words[kept]))
         playing, ply = _play(games, playing, actions), ply + 1
     positions = _joined(met)
     searched = positions.drawn < settings.share
@@ -178,7 +178,7 @@ def network_games(
     _search(search, extras, positions, np.flatnonzero(searched), policy, values)
     samples = _samples(games, positions, policy, values, settings.value_mix, extras)
     kept = (positions.drawn < settings.share + settings.value_share) | samples.policy.any(1)
-    return Samples(*(array[kept] for array in samples))
+    return rows_of(samples, kept)
 
 
 def _by_network(
@@ -200,7 +200,7 @@ def _by_network(
 def _search(
     search: GumbelSearch,
     extras: GameExtras,
-    positions: Position,
+    positions: Positions,
     rows: npt.NDArray[np.int64],
     policy: Floats,
     values: Floats,
@@ -227,7 +227,7 @@ def uniform(streams: Streams) -> npt.NDArray[np.float64]:
     """Draw a number from 0 (included) to 1 from each stream, (N,) float64."""
     words = np.empty(len(streams), np.uint64)
     draw_each(streams, words)
-    return (words >> np.uint64(11)) * 2.0**-53
+    return np.asarray((words >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
 def _play(games: Records, playing: npt.NDArray[np.int64], actions: Actions) -> npt.NDArray[np.int64]:
@@ -237,12 +237,12 @@ def _play(games: Records, playing: npt.NDArray[np.int64], actions: Actions) -> n
     return playing[~over]
 
 
-def _joined(met: list[Position]) -> Position:
-    return Position(*(np.concatenate(parts) for parts in zip(*met, strict=True)))
+def _joined(met: list[Positions]) -> Positions:
+    return Positions(*(np.concatenate(parts) for parts in zip(*met, strict=True)))
 
 
 def _samples(
-    games: Records, positions: Position, policy: Floats, searched: Floats, mix: float, extras: GameExtras
+    games: Records, positions: Positions, policy: Floats, searched: Floats, mix: float, extras: GameExtras
 ) -> Samples:
     """Return what is to be learned of positions.
 
@@ -254,7 +254,7 @@ def _samples(
         mix: their share in the values to learn, where the winner is not certain.
         extras: what the game adds.
     """
-    index, players = positions.index, limits_of(games.dtype).players
+    index, players = positions.origins, limits_of(games.dtype).players
     endings = make_endings(games.dtype, len(games))
     write_endings(games, np.arange(len(games)), endings)
     learned = extras.learned(positions.games, index, endings.winners.astype(np.int64), policy)
