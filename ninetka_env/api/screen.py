@@ -75,14 +75,13 @@ def render_rgb(game: Game) -> npt.NDArray[np.uint8]:
 
 def render_svg(game: Game) -> str:
     """Return the position as an `<svg>` element for a page that has `svg_style(game)`; plain text if it has none."""
-    pictures = _pictures(game)
-    return str(pictures.render_svg(game)) if pictures else f"<pre>{escape(str(game))}</pre>"
+    draw = getattr(_pictures(game), "render_svg", None)
+    return str(draw(game)) if draw else f"<pre>{escape(render_ansi(game, color=False))}</pre>"
 
 
 def svg_style(game: Game) -> str:
     """Return the style sheet of `render_svg`."""
-    pictures = _pictures(game)
-    return str(pictures.SVG_STYLE) if pictures else ""
+    return str(getattr(_pictures(game), "SVG_STYLE", ""))
 
 
 def save_png(game: Game, path: StrPath) -> None:

@@ -242,7 +242,7 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
     ("values", "message"),
     [
         ({"game": "go:size=5", "players": [3]}, "Go has 2 players"),
-        ({"game": "go:size=99"}, "game='go:size=99': size=99"),
+        ({"game": "go:size=99"}, "game='go:size=99': size='99'"),
         ({"game": ["go:size=5", "kropki"]}, "differ in records or planes"),
         ({"game": ["kropki", "kropki:width=20,height=20"]}, "differ in records or planes"),
         ({"game": []}, r"game\..*=\[\]"),
@@ -251,7 +251,7 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
         ({"game": GO, "alphazero": {"slide_playouts": 8}}, "slide_playouts=8: is for 9tka alone"),
         ({"game": GO, "alphazero": {"teacher": "greedy"}}, "teacher='greedy': expected mcts"),
         ({"game": GO, "alphazero": {"teacher": "mcts:simulations=3"}}, "teacher='mcts:simulations=3': expected mcts"),
-        ({"game": GO, "alphazero": {"teacher": "mcts:rav"}}, "unknown option 'rav'"),
+        ({"game": GO, "alphazero": {"teacher": "mcts:rav=1"}}, "unknown option 'rav'"),
         ({"game": GO, "network": {"mixing": "pool"}}, "unknown key 'network.mixing'"),
         ({"game": GO, "network": {"width": 0}}, "width=0: expected at least 1"),
         ({"game": GO, "network": {"width": "wide"}}, r"network\.width='wide'"),
