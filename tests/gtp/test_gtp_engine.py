@@ -534,7 +534,7 @@ def test_a_process_ends_with_its_input_or_when_nobody_reads():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--agent", "nobody"), "error: unknown agent 'nobody': known are gtp, mcts, random\n"),
+        (("--agent", "nobody"), "error: unknown agent 'nobody': known are gtp, mcts, net, random\n"),
         (("--agent", "mcts:simulations=0"), "error: simulations=0: expected an integer of at least 1"),
         (("--game", "ninetka"), "error: game='ninetka': the Go Text Protocol is for go\n"),
         (("--game", "go:komi=x"), "error: komi='x': expected"),

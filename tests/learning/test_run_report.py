@@ -156,7 +156,7 @@ def test_what_is_broken_is_named(folder, name, text, message):
 
 def test_drawn_games_are_shared_by_their_seats():
     seats = [{"wins": 1, "draws": 2, "games": 4}, {"wins": 2, "draws": 0, "games": 4}]
-    net = {"name": "net", "wins": 3, "draws": 2, "games": 8, "seats": seats}
+    net = {"name": "net", "wins": 3, "draws": 2, "share": 4 / 8, "games": 8, "seats": seats}
     share = run_data._share({"agents": [net, {"name": "random"}], "settings": {"num_players": 2}}, 1.0)
     assert (share.share, share.seats) == (4 / 8, ((2, 4), (2, 4)))
     assert share.interval == wilson(4, 8)

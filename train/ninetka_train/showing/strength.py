@@ -55,6 +55,6 @@ def _draw(axes: Axes, curve: Curve, budget: str) -> None:
 def _line(axes: Axes, spec: str, points: Sequence[Point], colour: str) -> None:
     points = sorted(points, key=lambda point: point.amount)
     amounts, shares = [point.amount for point in points], [point.share for point in points]
-    lengths = [[point.share - point.interval[0], point.interval[1] - point.share] for point in points]
-    bars = [list(side) for side in zip(*lengths, strict=True)]
-    axes.errorbar(amounts, shares, yerr=bars, fmt="o-", color=colour, markersize=4.5, capsize=2.5, label=spec)
+    lower = [max(0.0, point.share - point.interval[0]) for point in points]  # rounding passes by 0
+    upper = [max(0.0, point.interval[1] - point.share) for point in points]
+    axes.errorbar(amounts, shares, yerr=[lower, upper], fmt="o-", color=colour, markersize=4.5, capsize=2.5, label=spec)
