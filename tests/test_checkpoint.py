@@ -97,7 +97,7 @@ def test_a_truncated_json_is_refused(path):
     [
         ({"environment": "ninetka_v9"}, "environment is 'ninetka_v9', this version reads 'go_v0', .*, 'ninetka_v0'"),
         ({"environment": "chess_v0"}, "environment is 'chess_v0', this version reads 'go_v0', .*, 'ninetka_v0'"),
-        ({"environment": ["ninetka_v0"]}, r"environment is \['ninetka_v0'\], this version reads 'go_v0', .*, 'ninetka_v0'"),
+        ({"environment": ["ninetka_v0"]}, r"environment is \['ninetka_v0'\], this version reads 'go_v0', "),
         ({"format": 0}, "format is 0"),
         ({"network": {"width": 16, "blocks": 1}}, "do not fit the network"),
         ({"network": {"width": 8, "depth": 1}}, "do not fit the network"),

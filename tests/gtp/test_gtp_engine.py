@@ -350,6 +350,13 @@ def test_an_engine_that_ponders_stops_for_every_command():
     assert visits[-1] >= 1000
     assert re.fullmatch(r"=1 \S+\n\n=2 ninetka\n\n=3\n\n", "".join(wire.written))
     assert list(wire.session.ponder()) == []  # it is its own turn
+    for back in ("undo", "clear_board"):  # the move that it waited for an answer to is gone
+        wire.ask("genmove b")
+        assert next(wire.session.ponder(), "nothing") is None
+        wire.ask(back)
+        wire.session.pending = lambda: True
+        wire.ask("analyze b")  # keeps a tree of this position
+        assert next(wire.session.ponder(), "nothing") == "nothing"
     for agent in ("random", SEARCH, f"{SEARCH},rave"):
         with pytest.raises(ValueError, match="cannot ponder: expected one that keeps its tree"):
             Wire(agent, ponders=True)

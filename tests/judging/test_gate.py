@@ -142,6 +142,8 @@ def test_a_match_ends_with_the_verdict():
 
 def test_whole_rotations_count():
     agents = [make_agent("random"), make_agent("random")]
+    figures = judge(play_games(agents, 2, 5), Gate(0.5, 0.6))
+    assert figures.games == figures.most_games == 6
     seen = []
 
     def finished(results, games):

@@ -197,6 +197,8 @@ def test_a_chain_of_the_other_seat_that_no_rule_draws_is_refused() -> None:
 def test_a_result_by_agreement_is_kept_as_a_tag() -> None:
     record = one(HEAD.format("immediate") + "RE[W+3];B[ba])")
     assert (record.winner, record.tags["told"]) == (UNFINISHED, "W+3")
+    odd = one(HEAD.format("immediate") + "GC[told: by me];B[ba])")
+    assert one(sgf_text(odd)) == odd
 
 
 def test_points_may_be_set_up() -> None:

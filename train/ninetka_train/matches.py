@@ -66,7 +66,7 @@ def evaluate(
     ] = None,
     batch: Annotated[
         int | None,
-        integer_option("--batch", help="Games played at once; 256, with --gate 32. Results do not depend on it."),
+        integer_option("--batch", help="Games played at once, which changes none of them; 256, with --gate 32."),
     ] = None,
     json_file: JsonFile = None,
     games_file: Annotated[

@@ -74,7 +74,7 @@ def write(record: GameRecord) -> list[Node]:
         raise ValueError(f"SGF holds boards of {SMALLEST} to {LARGEST}, not size {start.size}: give another name")
     root = new_root(GO, record)
     root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"], "RE": [final.result()], **_rules(record.variant)}
-    if (told := record.tags.get("told", "")) and _is_result(told):  # as people agreed, who took dead stones off
+    if (told := record.tags.get("told")) and _is_result(told):  # as people agreed, who took dead stones off
         root["RE"] = [told]
     root |= _setup(start)
     game, nodes = start, [root]

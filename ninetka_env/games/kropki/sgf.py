@@ -46,6 +46,9 @@ CROSSES = 4
 """Rows and columns that up to two crosses take."""
 STOPPED = "pressed STOP"
 """What zagram.org notes where somebody grounds."""
+RESULT = re.compile(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|G|[0-9.]*)", re.IGNORECASE)
+NO_WINNER = ("", "0", "draw", "void", "?")
+"""What else `RE` may tell, in any case."""
 _POINT = re.compile(r"[a-zA-Z]{2}")
 _MOVE = re.compile(r"([a-zA-Z]{2})((?:\.(?:[a-zA-Z]{2})+)*)")
 _LINE = re.compile(rf"kropki (\d\d?)x(\d\d?) ({'|'.join(TERRITORIES)}) ({'|'.join(STARTS)}):(.*)", re.DOTALL)
@@ -84,7 +87,8 @@ def write(record: GameRecord) -> list[Node]:
     width, height = game.width, game.height
     root = new_root(KROPKI, record)
     root |= {"SZ": [f"{width}" if width == height else f"{width}:{height}"], "RU": [game.territory]}
-    root["RE"] = [record.tags.get("told", "?") if record.winner == UNFINISHED else _result(final)]
+    told = record.tags.get("told", "?")
+    root["RE"] = [_result(final) if record.winner != UNFINISHED else told if _is_result(told) else "?"]
     for colour, name in ((1, "AB"), (2, "AW")):
         if len(points := np.flatnonzero(game.board.ravel() == colour)):
             root[name] = [to_sgf(int(node), width) for node in points]
@@ -455,11 +459,16 @@ def _inside(
     return inside.ravel()
 
 
+def _is_result(told: str) -> bool:
+    """Tell whether `RE` may tell this."""
+    return bool(RESULT.fullmatch(told)) or told.lower() in NO_WINNER
+
+
 def _ended(record: GameRecord, told: str) -> GameRecord:
     """Return the record with what `RE` tells beside the moves: who resigned, lost on time or left."""
     final = _kropki(record.final())
-    match = re.fullmatch(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|G|[0-9.]*)", told, re.IGNORECASE)
-    if not match and told.lower() not in ("", "0", "draw", "void", "?"):
+    match = RESULT.fullmatch(told)
+    if not _is_result(told):
         raise ValueError(f"RE[{quote(told)}]: expected B+5, W+R, W+T, B+F, B+G, 0, Void or ?")
     kind = next((EVENTS[one[0].upper()] for one in match.groups()[1:] if one), None) if match else None
     if kind and match and not final.is_over:

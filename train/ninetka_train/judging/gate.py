@@ -70,7 +70,7 @@ class GateFigures:
     games: int
     """Games played."""
     most_games: int
-    """Games that might have been played."""
+    """Games that might have been played: those asked for, rounded up to whole rotation groups."""
 
 
 def parse_gate(text: str, alpha: float, beta: float) -> Gate:
@@ -105,7 +105,8 @@ def judge(results: Results, gate: Gate) -> GateFigures:
     values, counts = np.unique(shares.round(9), return_counts=True)
     ratio, bounds = float(log_likelihood_ratio(values, counts, gate.low, gate.high)), gate.bounds
     verdict = PASSED if ratio >= bounds[1] else FAILED if ratio <= bounds[0] else UNDECIDED
-    return GateFigures(gate, ratio, bounds, verdict, len(results.winners), results.settings.num_games)
+    most_games = math.ceil(results.settings.num_games / results.schedule.rotation) * results.schedule.rotation
+    return GateFigures(gate, ratio, bounds, verdict, len(results.winners), most_games)
 
 
 def log_likelihood_ratio(values: npt.ArrayLike, counts: npt.ArrayLike, low: float, high: float) -> Floats:

@@ -39,7 +39,8 @@ class Session:
         """
         self.thinker, self.version = thinker, version
         self._resign_below, self._hopeless = resign_below, [0, 0]
-        self._is_waiting = False
+        self._answered: Game | None = None
+        """The position after the agent's latest move, where it waits for the opponent's."""
         self.clock = Clock()
         self.interrupted: Callable[[], bool] = lambda: False
         """Tells whether the command under way is to stop thinking, and answer."""
@@ -161,7 +162,7 @@ class Session:
         except ValueError:
             raise GtpError("illegal move") from None
         self._before.append(self.game)
-        self.game, self._is_waiting = game, False
+        self.game = game
         self.thinker.observe(position, action, game)
 
     def undo(self) -> None:
@@ -196,12 +197,12 @@ class Session:
         if action == resign or self._hopeless[seat] >= RESIGN_TURNS:
             return resign
         self.play(seat, action)
-        self._is_waiting = True
+        self._answered = self.game
         return action
 
     def ponder(self) -> Iterator[None]:
         """Think bit by bit about the position after a move of the agent's, if it is one that ponders."""
-        return self.thinker.ponder(self.game) if self._is_waiting else iter(())
+        return self.thinker.ponder(self.game) if self.game is self._answered else iter(())
 
     def seconds_for(self, seat: int) -> float | None:
         """Return how long a seat may think now; None for as long as it likes."""
