@@ -17,7 +17,7 @@ from learning.stand_in import with_stand_ins  # noqa: E402
 from ninetka_env.core.outcome import DRAWN  # noqa: E402
 from ninetka_env.core.registry import load_variant  # noqa: E402
 from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero  # noqa: E402
-from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
+from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402
 from ninetka_train.learning.logger import Journal, read_lines  # noqa: E402
 from ninetka_train.learning.ppo import Learner, draw_opponents, grow_league, make_batch, new_learner, play, train_ppo  # noqa: E402
 from ninetka_train.learning.samples import Samples, join, relative_scores, relative_values  # noqa: E402
@@ -130,6 +130,13 @@ def test_tasks_are_as_equal_as_can_be_and_variants_take_turns() -> None:
     assert [len(task) for task in tasks] == [3, 3, 4]
     samples = play_task(config, first_network(config).eval(), 0, tasks[0])
     assert sorted(set(samples.games["territory"].tolist())) == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["quick", "quick-go", "quick-kropki"])
+def test_quick_runs_keep_two_cores_busy(name: str) -> None:
+    tasks = tasks_of(load_config(name))
+    assert len(tasks) % 2 == 0
+    assert len({len(task) for task in tasks}) == 1
 
 
 def test_a_teacher_is_the_strongest_of_its_game_and_can_be_told() -> None:
