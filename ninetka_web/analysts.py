@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 
 from ninetka_env.core.game import Game
@@ -71,14 +72,16 @@ class Analysts:
         if len(self._bands) > MAX_REMEMBERED:
             self._bands.clear()
             self._winners.clear()
-        missing = [game for game in games if (engine, game.name, game.records.tobytes()) not in self._bands]
+        keys = [(engine, game.name, _digest(game)) for game in games]
+        found = {key: self._bands[key] for key in keys if key in self._bands}
+        missing = [(key, game) for key, game in zip(keys, games, strict=True) if key not in found]
         for first in range(0, len(missing), BAND_CHUNK):
             part = missing[first : first + BAND_CHUNK]
-            shares = await self._players.run(win_shares, part, engine)
-            keys = [(engine, game.name, game.records.tobytes()) for game in part]
-            self._bands.update(zip(keys, shares, strict=True))
-        band = [self._bands[engine, game.name, game.records.tobytes()] for game in games]
-        guest.tell(type="shares", engine=engine, shares=band)
+            shares = await self._players.run(win_shares, [game for _, game in part], engine)
+            told = {key: share for (key, _), share in zip(part, shares, strict=True)}
+            found |= told
+            self._bands |= told  # others may empty it meanwhile
+        guest.tell(type="shares", engine=engine, shares=[found[key] for key in keys])
 
     async def _tell_winners(self, guest: Guest, games: Sequence[Game]) -> None:
         """Tell who wins each position under perfect play, from the last back to where that takes too long."""
@@ -94,3 +97,8 @@ class Analysts:
                 self._winners[key] = await self._players.run(adapter.exact_winner, games[ply])
             winners[ply] = self._winners[key]
         guest.tell(type="winners", winners=[told_winner(winner) for winner in winners])
+
+
+def _digest(game: Game) -> bytes:
+    """Return what a position is remembered by: it has up to some thousand bytes itself."""
+    return hashlib.blake2b(game.records.tobytes(), digest_size=16).digest()

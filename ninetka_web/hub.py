@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import itertools
 import json
 import logging
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ninetka_env.api.record_files import read_records
@@ -227,6 +228,8 @@ class Hub:
             saved = self._store.load(table.id)
             if saved:
                 self.tables[table.id] = saved
+                if self._thinking.get(table.id) is not asyncio.current_task():
+                    self._prompt(saved)  # whoever thinks there thinks of the table that is not to be
             else:
                 self._forget(table.id)
             raise RefusedError(f"the change could not be saved, so it was not made: {error}") from error
@@ -281,11 +284,12 @@ class Hub:
 
     def _upload(self, guest: Guest, message: protocol.Upload) -> None:
         try:
-            tables = [Table.of_record(record) for record in _read(message.text)]
+            records = itertools.islice(_read(message.text), 2)  # to read thousands would hold everybody up
+            tables = [Table.of_record(record) for record in records]
         except ValueError as error:
             raise RefusedError(f"no game record: {str(error).removeprefix('<text>, ')}") from None
         if len(tables) != 1:
-            raise RefusedError(f"expected the record of one game, found {len(tables)}")
+            raise RefusedError(f"expected the record of one game, found {'several' if tables else 0}")
         self._add(guest, tables[0])
 
     def _join(self, guest: Guest, message: protocol.Join) -> None:
@@ -303,7 +307,11 @@ class Hub:
 
     def _tell_record(self, guest: Guest, message: protocol.AskRecord) -> None:
         table = self._table_of(guest)
-        guest.tell(type="text", id=message.id, text=table.sgf() if message.sgf else format_record(table.record()))
+        try:
+            text = table.sgf() if message.sgf else format_record(table.record())
+        except ValueError as error:  # such as a game from a position that SGF has no words for
+            raise RefusedError(str(error)) from None
+        guest.tell(type="text", id=message.id, text=text)
 
     def _tell_position(self, guest: Guest, message: protocol.AskPosition) -> None:
         guest.tell(type="text", id=message.id, text=str(self._table_of(guest).position(message.ply)) + "\n")
@@ -426,10 +434,10 @@ def _rules_for(message: AnyMessage) -> Job | None:
     return None
 
 
-def _read(text: str) -> list[GameRecord]:
+def _read(text: str) -> Iterator[GameRecord]:
     """Return the games that a text tells, of records or as SGF; `ValueError` says what is wrong."""
     is_sgf = text.lstrip("\ufeff \t\r\n").startswith("(")
-    return list(read_sgf(text.encode()) if is_sgf else read_records(io.StringIO(text)))
+    return read_sgf(text.encode()) if is_sgf else read_records(io.StringIO(text))
 
 
 def _is_played(table: Table) -> bool:

@@ -139,7 +139,7 @@ class Table:
     def of_record(cls, record: GameRecord) -> Table:
         """Make a table that shows a game of a record."""
         setup, event = Setup.of_record(record), record.event
-        seats = [Seat(name=record.tags.get(colour.lower(), colour.lower())[:40]) for colour in record.seats]
+        seats = [Seat(name=record.tags.get(colour.lower(), colour.lower())[:40].strip()) for colour in record.seats]
         resigned = [event.seat] if event and event.kind == "resigned" else []
         return cls(
             new_id(), setup, seats, list(record.actions), handed=list(record.handed), resigned=resigned, event=event,
@@ -197,6 +197,8 @@ class Table:
     def play_agent(self, action: int) -> None:
         """Play the move that the agent whose turn it is has chosen."""
         self._advance(action)
+        if self.game.is_over:
+            self._clear_undo()  # nobody can open a finished game again
 
     def sit(self, person: str, seat: int, name: str, keep: bool) -> None:
         """Take an open seat."""

@@ -83,8 +83,8 @@ class Kropki(Adapter):
 
     def kind_in(self, text: str) -> str:
         """Look for the sides where records, files and positions tell them."""
-        sides = re.search(r"SZ\s*\[\s*([0-9]+)(?:\s*:\s*([0-9]+))?", text)
-        told = dict(re.findall(r"\b(width|height)[=:] ?([0-9]+)", text))
+        sides = re.search(r"SZ\s*\[\s*([0-9]{1,4})(?:\s*:\s*([0-9]{1,4}))?", text)
+        told = dict(re.findall(r"\b(width|height)[=:] ?([0-9]{1,4})", text))
         width = int(sides[1] if sides else told.get("width", "10"))
         height = int((sides[2] or sides[1]) if sides else told.get("height", "10"))
         return self.kind({"width": min(width, MOST_WIDTH), "height": min(height, MOST_HEIGHT)})

@@ -20,10 +20,8 @@ export class Link {
     this.socket.onopen = () => {
       this.delay = 250;
       const token = localStorage.getItem(TOKEN);
-      this.say({ type: "hello", ...(token && { token }) }).catch(() => {
-        localStorage.removeItem(TOKEN); // not one of ours: become a stranger
-        this.say({ type: "hello" });
-      });
+      // Only what is none of ours is left out. One that gets no answer is kept for the next time: it holds the seats.
+      this.say({ type: "hello", ...(/^[\w-]{43}$/.test(token) && { token }) }).catch(() => this.socket.close());
     };
     this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
     this.socket.onclose = () => {

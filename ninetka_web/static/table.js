@@ -113,7 +113,7 @@ export class TableView {
   }
 
   draw(animate = false) {
-    const { state, position } = this;
+    const { state, position } = this, held = document.activeElement;
     const names = state.seats.map((_, seat) => this.nameOf(seat));
     document.title = this.isMyTurn ? `● Your turn – ${this.game.title}` : this.game.title;
     const mine = this.isMyTurn && this.shown === null;
@@ -125,15 +125,21 @@ export class TableView {
     this.parts.controls.replaceChildren(...this.controls());
     this.drawTabs();
     this.drawPanel();
+    this.keepFocus(held);
+  }
+
+  /** Leave the focus where it was, though all but the board is made anew; where that is gone the board has it. */
+  keepFocus(held) {
+    if (!held || held.isConnected) return;
+    if (held.id) document.getElementById(held.id)?.focus({ preventScroll: true });
+    if (document.activeElement === document.body) this.board.svg.focus({ preventScroll: true });
   }
 
   /** What can be played that has no place on the board; and the question how a finished game is counted. */
   drawActs(mine) {
     const { state } = this;
     const act = ({ action, label, key }) => h("button", { type: "button", class: "act", id: `act-${key}`, title: `${label} (${key})`, click: () => this.play(action) }, label, " ", h("kbd", { "aria-hidden": "true" }, key));
-    const focused = document.activeElement?.id;
     this.acts.replaceChildren(...(mine ? state.buttons.map(act) : []), ...this.settling());
-    if (focused && this.acts.querySelector(`#${CSS.escape(focused)}`)) document.getElementById(focused).focus();
   }
 
   settling() {
@@ -351,7 +357,7 @@ export class TableView {
       }
       const ply = number + 1;
       moves.append(h("button", {
-        type: "button", class: `move c${move.seat + 1}`, "aria-current": ply === this.ply ? "step" : null, "aria-label": `Ply ${ply}: ${this.mover(move)}`, click: () => this.show(ply),
+        type: "button", id: `ply-${ply}`, class: `move c${move.seat + 1}`, "aria-current": ply === this.ply ? "step" : null, "aria-label": `Ply ${ply}: ${this.mover(move)}`, click: () => this.show(ply),
       }, move.name, this.analysis.isBlunder(number) && h("b", { class: "blunder", title: "This move threw a win away", "aria-label": ", threw a win away" }, "?")));
       for (const seat of move.passed) moves.append(h("span", { class: `pass c${seat + 1}`, title: `${this.game.colours[seat]} cannot move` }, "(pass)"));
     });

@@ -191,6 +191,31 @@ def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: Person) -> No
     assert ann.page.locator(".move").all_inner_texts()[:3] == moves[:3]
 
 
+def test_the_focus_stays_where_it_is(ann: Person) -> None:
+    ann.start("me", "me")
+    for number in range(3):
+        ann.click(number)
+    page, focused = ann.page, "document.activeElement.id"
+    for place, plies in (("ply-2", "2 / 3"), ("forward", "3 / 3"), ("undo", "2 / 2")):
+        page.locator(f"#{place}").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(".count")).to_have_text(plies)
+        assert page.evaluate(focused) == place
+    page.locator("#ply-2").focus()
+    page.keyboard.press("u")  # takes away what has the focus
+    expect(page.locator(".count")).to_have_text("1 / 1")
+    assert page.evaluate("document.activeElement.matches('.board, .hit')")
+
+
+def test_a_line_that_breaks_before_the_answer_costs_no_seat(ann: Person) -> None:
+    token = "localStorage.getItem('ninetka-token')"
+    before = ann.page.evaluate(token)
+    ann.page.route_web_socket(re.compile("/ws$"), lambda line: line.on_message(lambda text: line.close()))
+    ann.page.reload()
+    ann.page.wait_for_selector("#lost:not([hidden])")
+    assert ann.page.evaluate(token) == before
+
+
 def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browser: Browser, server: Server) -> None:
     ann.start("me", "open")
     url = ann.page.url

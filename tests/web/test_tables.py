@@ -125,6 +125,23 @@ def test_others_are_asked_before_a_move_is_taken_back() -> None:
     assert len(table.actions) == 3
 
 
+def test_a_wish_to_take_back_ends_with_the_game() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        table = table_of("me", "open", "random")
+        table.sit(BOB, 1, "Bob", False)
+        while not table.is_over:
+            if table.agent_to_move:
+                table.undo(ANN)
+            play_on(table, 1, rng)
+        if table.moves[-1]["seat"] == 2:  # the agent's move was the last one, and the wish still stood
+            break
+    assert table.view()["undo"] == -1
+    with pytest.raises(RefusedError, match="nobody has asked"):
+        table.answer(BOB, True)
+    assert table.is_over
+
+
 def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
     alone = table_of("me", "maxn")
     alone.resign(ANN)

@@ -259,6 +259,15 @@ def test_who_does_not_agree_plays_on() -> None:
         table.play_on(ANN)
 
 
+def test_dead_stones_are_found_near_the_limit_of_plies() -> None:
+    before = dead_stone_game("me", "me").position(12)
+    late = Go.from_text(str(before).split("\n")[0].replace("ply=12", "ply=46"))
+    for _ in range(2):
+        late.play(25)
+    proposal = adapter_of("go").settle(late)
+    assert (proposal["dead"], proposal["result"]) == ([0], "B+4.5")
+
+
 def test_agents_alone_need_not_agree() -> None:
     table = table_of("go", "random", "random")
     for _ in range(2):

@@ -15,6 +15,7 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records, playout, write_targets
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import NEIGHBOURS, first_row
+from ninetka_env.games.go.repetition import MAX_PLIES
 
 PLAYOUTS = 500
 DEAD = 0.9
@@ -32,6 +33,7 @@ def owner_shares(game: Game, seed: int, playouts: int = PLAYOUTS) -> npt.NDArray
     """Return in which share of playouts from a position each seat owned each point, (2, points) float64."""
     start, counts = game.copy(), np.zeros((2, game.size**2), np.int64)
     start.hand_turn(game.to_move)
+    start.records["max_plies"] = min(game.ply + 2 * game.size**2, MAX_PLIES)  # the limit would end them half-way
     _count_owners(start.records, playouts, make_streams(seed), counts)
     return counts / playouts
 
