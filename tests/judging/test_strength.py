@@ -57,7 +57,7 @@ def test_the_page_ranks_all_with_intervals_and_tells_the_command():
         summarise(play_games(agents, game=GO, num_games=20, seed=3), anchor="random"), "x.md", ["a b", "c"]
     )
     assert (
-        f"ninetka rate 'a b' c --game {GO} --games 20 --seed 3 --opening-plies 0 --anchor random --table x.md\n" in page
+        f"ninetka rate 'a b' c --game {GO} --games 20 --seed 3 --opening-plies 0 --anchor random --table x.md`.\n" in page
     )
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == ["mcts:simulations=30", "random"]
