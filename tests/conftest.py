@@ -77,6 +77,16 @@ def options(request: pytest.FixtureRequest) -> Options:
 
 
 @pytest.fixture
+def one_torch_thread() -> Iterator[None]:
+    """Let a test's networks run on one thread: their results may depend on how many there are."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test make games known that nobody knows afterwards."""
     registry._load_all()

@@ -25,6 +25,8 @@ from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions  # noqa: E4
 from ninetka_env.core import verbs  # noqa: E402
 from ninetka_env.core.registry import limits_of, load_variant  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
+
 SMALL = NetworkConfig(width=8, blocks=3)  # the third block pools
 GO, RESIGN, DECLARED, IMMEDIATE, LONG = BOARDS = (
     "go:size=5,komi=2.5",
@@ -33,14 +35,6 @@ GO, RESIGN, DECLARED, IMMEDIATE, LONG = BOARDS = (
     "kropki:width=6,height=5,territory=immediate",
     "kropki:width=39,height=3",
 )
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @functools.cache

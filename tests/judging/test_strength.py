@@ -161,15 +161,6 @@ def test_a_gate_that_stays_undecided_says_so():
     assert "undecided after 4 of at most 4 games" in " ".join(done.stdout.split())
 
 
-@pytest.fixture
-def one_torch_thread():
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.usefixtures("one_torch_thread")
 def test_networks_alone_begin_at_random_unless_told(tmp_path):
     done = run("evaluate", "net:gen-1", "--games", 2, "--json", tmp_path / "x.json")

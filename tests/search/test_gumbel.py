@@ -24,15 +24,9 @@ from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.geometry import PASS  # noqa: E402
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
+
 SIMULATIONS = 24
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @functools.cache
