@@ -63,7 +63,7 @@ def rows() -> Iterator[Row]:
     torch.set_num_threads(1)
     settings = {"games": GAMES, "playouts": 400, "power": 12, "exact_nodes": 0}
     values = {"algorithm": "alphazero", "players": [2, 3, 4], "seed": SEED, "threads": 1, "alphazero": settings}
-    samples = play_round(new_state(check_config(values)))
+    samples, _ = play_round(new_state(check_config(values)))
     steps = {name: steps_in_time(shape, samples) for name, shape in SHAPES.items()}
     networks = {name: learned(shape, samples, steps[name]) for name, shape in SHAPES.items()}
     agents = [NetAgent.of(network, name=name) for name, network in networks.items()]

@@ -239,6 +239,11 @@ def _lock(file: Any) -> None:
         time.sleep(0.005)
 
 
+def source_digest(package: str) -> str:
+    """Return a digest, hexadecimal, of all sources of an installed package: the same wherever they lie."""
+    return _read(_on_path(package)[0]).hash.hex()
+
+
 # Where the cache lies
 
 

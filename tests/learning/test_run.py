@@ -91,7 +91,7 @@ PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", *SMALL["p
 def told(folder, name):
     """Return what a file of lines tells apart from times."""
     lines = [json.loads(line) for line in (folder / name).read_text().splitlines()]
-    times = ("seconds", "evaluation_seconds", "moves_per_second", "share_of_play")
+    times = ("seconds", "evaluation_seconds", "moves_per_second", "share_of_play", "games_per_second")
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
     return [{key: value for key, value in line.items() if key not in times} for line in lines]
 

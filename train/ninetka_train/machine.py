@@ -9,10 +9,17 @@ from pathlib import Path
 
 def machine() -> str:
     """Name the processor, the cores that this process may use, and the versions that matter."""
-    processor = platform.processor() or platform.machine()
+    return f"{processor()}, {cores()} cores, Python {platform.python_version()}"
+
+
+def processor() -> str:
+    """Name the processor."""
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        processor = names[0] if names else processor
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{processor}, {cores} cores, Python {platform.python_version()}"
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

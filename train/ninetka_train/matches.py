@@ -322,7 +322,7 @@ def curve(
 @contextmanager
 def _failing_match(games: int) -> Iterator[None]:
     """End the command in a sentence if an agent breaks the rules or memory runs out."""
-    from ninetka_train.judging.arena import AgentError
+    from ninetka_train.judging.players import AgentError
 
     try:
         yield

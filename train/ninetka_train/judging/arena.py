@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant, with_players
 from ninetka_env.core.verbs import Records
 from ninetka_train.judging.openings import draw_openings, usual_opening_plies
+from ninetka_train.judging.players import AgentError, sit_down, warm_up
 from ninetka_train.judging.schedule import Schedule, count_lineups, make_schedule
 
 NO_ACTION = -1
@@ -41,8 +42,8 @@ Finished = Callable[["Results", range], object]
 true, ends the match there."""
 
 
-class AgentError(RuntimeError):
-    """An agent answered with something other than one legal action per game."""
+PlayBatches = Callable[["Settings", Sequence[range]], Iterator["Part"]]
+"""Plays batches of a match elsewhere, each by `play_part`; yields what came out, in their order."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,23 @@ class Clock:
         self.moves[agent, stage] += moves
         self.slowest[agent, stage] = max(self.slowest[agent, stage], seconds / moves)
 
+    def join(self, other: Clock) -> None:
+        """Count another clock's decisions, too."""
+        self.seconds[:] += other.seconds
+        self.moves[:] += other.moves
+        np.maximum(self.slowest, other.slowest, out=self.slowest)
+
+
+class Part(NamedTuple):
+    """What came out of some of a match's games: the rows of `Results` that are theirs, and all else that it tells."""
+
+    winners: npt.NDArray[np.int64]
+    scores: npt.NDArray[Any]
+    actions: npt.NDArray[np.int16]
+    clock: Clock
+    events: dict[int, Event]
+    failures: list[str]
+
 
 @dataclass(frozen=True)
 class Results:
@@ -130,6 +148,19 @@ class Results:
         """Games played per lineup: those asked for, rounded up to whole rotation groups."""
         return self.schedule.groups_per_lineup * self.schedule.rotation
 
+    def part(self, games: range) -> Part:
+        """Return what came out of these games, the only ones played."""
+        rows = slice(games.start, games.stop)
+        return Part(self.winners[rows], self.scores[rows], self.actions[rows], self.clock, self.events, self.failures)
+
+    def put(self, games: range, part: Part) -> None:
+        """Take in what came out of these games elsewhere."""
+        rows = slice(games.start, games.stop)
+        self.winners[rows], self.scores[rows], self.actions[rows] = part.winners, part.scores, part.actions
+        self.clock.join(part.clock)
+        self.events.update(part.events)
+        self.failures.extend(part.failures)
+
     def first(self, games: int) -> Results:
         """Return the whole rotation groups among the first games of the first lineup."""
         groups, schedule = games // self.schedule.rotation, self.schedule
@@ -168,6 +199,7 @@ def play_games(
     opening_plies: int | None = None,
     progress: Progress | None = None,
     finished: Finished | None = None,
+    elsewhere: PlayBatches | None = None,
     **options: Any,
 ) -> Results:
     """Let agents play each other, seats rotated.
@@ -192,6 +224,7 @@ def play_games(
         progress: told how far the games are.
         finished: told of the games that have ended, a batch at a time, for instance to save them. A match of one lineup
             ends where it returns true; whole rotation groups count.
+        elsewhere: who plays the batches; None for this process.
         options: of the game, such as `neutral_placement="random"`.
 
     Raises:
@@ -201,17 +234,29 @@ def play_games(
     """
     options |= {"game": game, "seed": seed, "batch": batch, "opening_plies": opening_plies}
     settings = make_settings(agents, num_players, num_games, **options)
-    schedule = make_schedule(len(agents), settings.num_players, num_games)
-    streams = _group_streams(schedule, seed)
-    starts = _start_groups(settings.variant, streams)
-    _warm_up(agents, settings.variant, starts[:1])
-    arena = _Arena(agents, settings, schedule, starts, streams)
-    for first in range(0, len(schedule.seatings), batch):
-        games = range(first, min(first + batch, len(schedule.seatings)))
-        arena.play_batch(games, progress or (lambda done: None))
-        if finished and finished(arena.results, games) and len(schedule.lineups) == 1:
-            return arena.results.first(games.stop)
-    return arena.results
+    arena, told = _Arena(agents, settings), progress or (lambda done: None)
+    results, schedule = arena.results, arena.results.schedule
+    firsts = range(0, len(schedule.seatings), batch)
+    batches = [range(first, min(first + batch, len(schedule.seatings))) for first in firsts]
+    if elsewhere is None:
+        warm_up(agents, settings.variant, results.starts[:1])
+    parts = elsewhere(settings, batches) if elsewhere else None
+    for games in batches:
+        if parts is None:
+            arena.play_batch(games, told)
+        else:
+            results.put(games, next(parts))
+            told(games.stop)
+        if finished and finished(results, games) and len(schedule.lineups) == 1:
+            return results.first(games.stop)
+    return results
+
+
+def play_part(agents: Sequence[Agent], settings: Settings, games: range) -> Part:
+    """Play some of the games that `play_games` plans for these settings, by agents that have been warmed up."""
+    arena = _Arena(agents, settings)
+    arena.play_batch(games, lambda done: None)
+    return arena.results.part(games)
 
 
 def make_settings(
@@ -255,9 +300,10 @@ def _bytes_per_game(variant: Variant) -> int:
 class _Arena:
     """The games of a schedule, all at their start; `play_batch` plays some of them to the end."""
 
-    def __init__(
-        self, agents: Sequence[Agent], settings: Settings, schedule: Schedule, starts: Records, streams: Streams
-    ) -> None:
+    def __init__(self, agents: Sequence[Agent], settings: Settings) -> None:
+        schedule = make_schedule(len(agents), settings.num_players, settings.num_games)
+        streams = _group_streams(schedule, settings.seed)
+        starts = _start_groups(settings.variant, streams)
         self.agents = agents
         openings = draw_openings(settings.variant, starts, streams, settings.opening_plies)
         self.openings = np.repeat(openings, schedule.rotation, axis=0)
@@ -396,7 +442,7 @@ class _Arena:
             for agent, one in enumerate(self.agents):
                 for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)].tolist():
                     try:
-                        player = _sit_down(one, self._variant.game_class(self.games[index : index + 1]), stack)
+                        player = sit_down(one, self._variant.game_class(self.games[index : index + 1]), stack)
                     except Forfeit as event:
                         self._forfeit(index, agent, event)
                         continue
@@ -420,49 +466,3 @@ def _start_groups(variant: Variant, streams: Streams) -> Records:
     starts = np.zeros(len(streams), variant.dtype)
     begin(starts, np.arange(len(starts)), codes_of(variant, len(starts)), streams)
     return starts
-
-
-def _sit_down(agent: Agent, game: Game, stack: contextlib.ExitStack) -> Player | None:
-    """Have an agent that remembers games start one, to be closed by the stack; None for any other agent."""
-    start: Callable[[Game], Player] | None = getattr(agent, "start", None)
-    if start is None:
-        return None
-    player = start(game.copy())
-    stack.callback(player.close)
-    return player
-
-
-def _warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
-    """Let every agent act in every stage before the clock runs, on one game and on two: first calls compile.
-
-    An agent that remembers games does so by a player in one game.
-    """
-    for agent in agents:
-        with contextlib.ExitStack() as stack:
-            try:
-                _play_once(agent, variant.game_class(start.copy()), stack)
-            except Forfeit as event:
-                if str(event):
-                    raise AgentError(f"agent {agent.name!r}: {event}") from event
-
-
-def _play_once(agent: Agent, game: Game, stack: contextlib.ExitStack) -> None:
-    """Play a game at random until the agent has acted in every stage."""
-    rng, player = np.random.default_rng(0), _sit_down(agent, game, stack)
-    seen: set[int] = set()
-    while not game.is_over and len(seen) < len(game.definition().stages):
-        if game.stage not in seen:
-            seen.add(game.stage)
-            _act_once(agent, player, game)
-        action = int(rng.choice(game.legal_actions()))
-        game.play(action)
-        if player is not None:
-            player.observe(action)
-
-
-def _act_once(agent: Agent, player: Player | None, game: Game) -> None:
-    if player is not None:
-        player.act(GameRandom(np.zeros(1, np.uint64)))
-        return
-    for count in (1, 2):
-        agent.act(np.repeat(game.records, count), GameRandom(np.zeros(count, np.uint64)))

@@ -9,11 +9,13 @@ mislead. Later rounds use the Gumbel search with the network as it is by then.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +89,17 @@ class TrainState:
         return min(1.0, self.rounds / self.config.alphazero.rounds)
 
 
+Play = Callable[[TrainState], tuple[Samples, Log]]
+"""Plays the games of the round that a state is about to learn from; returns what is known of the playing, too. What is
+played depends on the state alone, not on who plays it; see `ninetka_train.learning.selfplay.play_task`."""
+
+
 def train_alphazero(
     config: TrainConfig,
     folder: Path | None = None,
     report: Callable[[TrainState, Log], None] | None = None,
     resume: bool = False,
+    play: Play | None = None,
 ) -> Any:
     """Learn from searched games for `config.alphazero.rounds` rounds.
 
@@ -100,6 +108,7 @@ def train_alphazero(
         folder: for checkpoints, `step-*.safetensors`, and the window's games, `games/`; None keeps nothing.
         report: called after each round with plain numbers; it must leave the state alone.
         resume: go on from the newest good checkpoint in `folder`, if there is one.
+        play: who plays a round's games; None for this process, `play_round`.
 
     Returns:
         The trained network, in evaluation mode.
@@ -109,9 +118,22 @@ def train_alphazero(
     state = new_state(config)
     if resume and folder:
         restore(state, folder)
+    with contextlib.closing(_played_rounds(state, play or play_round)) as rounds:
+        _go_through(rounds, state, folder, report)
+    return state.network.eval()
+
+
+def _go_through(
+    rounds: Iterator[tuple[Samples, Log]],
+    state: TrainState,
+    folder: Path | None,
+    report: Callable[[TrainState, Log], None] | None,
+) -> None:
+    """Learn from each round as its games are there."""
+    config = state.config
     while state.rounds < config.alphazero.rounds:
         start = time.perf_counter()
-        samples = play_round(state)
+        samples, playing = next(rounds)
         played = time.perf_counter()
         state.window = [*state.window, samples][-config.alphazero.window :]
         state.positions += len(samples.games)
@@ -121,8 +143,7 @@ def train_alphazero(
             keep(state, folder)
         if report:
             share = (played - start) / (time.perf_counter() - start)
-            report(state, log | {"positions": state.positions, "share_of_play": share})
-    return state.network.eval()
+            report(state, log | {"positions": state.positions, "share_of_play": share} | playing)
 
 
 def new_state(config: TrainConfig) -> TrainState:
@@ -135,8 +156,49 @@ def new_state(config: TrainConfig) -> TrainState:
 # --- playing ---------------------------------------------------------------------------------------------------------
 
 
-def play_round(state: TrainState) -> Samples:
+def _played_rounds(state: TrainState, play: Play) -> Iterator[tuple[Samples, Log]]:
+    """Yield the games of round after round, each once the state has learned from those before.
+
+    With `alphazero.overlap` a round is played while the network learns from the one before, by the weights from before
+    that: `staleness` says how many rounds of learning these are behind.
+    """
+    if not state.config.alphazero.overlap:
+        while True:
+            samples, log = play(state)
+            yield samples, log | {"staleness": 0}
+    ahead = ThreadPoolExecutor(1)
+    try:
+        coming, staleness = ahead.submit(play, _snapshot(state, 0)), 0
+        while True:
+            samples, log = coming.result()
+            if state.rounds + 1 < state.config.alphazero.rounds:
+                coming = ahead.submit(play, _snapshot(state, 1))
+            yield samples, log | {"staleness": staleness}
+            staleness = 1
+    finally:
+        ahead.shutdown(wait=False, cancel_futures=True)
+
+
+def _snapshot(state: TrainState, later: int) -> TrainState:
+    """Return a state to play the round with that comes so many rounds later, which learning leaves alone."""
+    network = copy.deepcopy(state.network)
+    return replace(state, network=network, rounds=state.rounds + later, window=[])
+
+
+def play_round(state: TrainState) -> tuple[Samples, Log]:
     """Play the games of one round, the same number of each variant: task by task, some of them at once."""
+    start = time.perf_counter()
+    samples = _play_tasks(state)
+    return samples, pace_of(state.config, samples, time.perf_counter() - start)
+
+
+def pace_of(config: TrainConfig, samples: Samples, seconds: float) -> Log:
+    """Return how fast the games of a round were played."""
+    games = config.alphazero.games * len(config.variants)
+    return {"games_per_second": games / seconds, "samples_per_second": len(samples.games) / seconds}
+
+
+def _play_tasks(state: TrainState) -> Samples:
     config, tasks = state.config, tasks_of(state.config)
     threads = check_threads(config.threads)
     at_once = min(threads, len(tasks))

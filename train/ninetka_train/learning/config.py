@@ -147,6 +147,9 @@ class AlphaZeroSettings(_Settings):
     task_games: Batch = 64
     """A round's games are played in tasks of so many at most, each on its own: what the games of a task share is the
     network's batches, so that results hang on it by rounding."""
+    overlap: bool = False
+    """Play a round's games while the network learns from the round before, by its weights from before that: nobody
+    waits, but games are a round of learning behind, and a resumed run is not what an unbroken one would have been."""
     playout_rounds: CountOr0 = 20
     """So many rounds at the start search with random playouts; the later ones with the network."""
     playouts: Annotated[int, Field(ge=2, le=65535)] = 400

@@ -1,0 +1,52 @@
+"""A cluster for as long as a command runs: the one at an address, or one on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import ray
+
+from ninetka_train.cluster.workers import Workers
+from ninetka_train.machine import cores
+
+LOCAL = "local"
+OBJECT_STORE = 256 * 2**20
+"""Bytes for weights and samples under way on a local cluster; more go to disk."""
+
+
+@contextmanager
+def cluster(address: str, warn: Callable[[str], None]) -> Iterator[Workers]:
+    """Connect to a Ray cluster, and leave it in the end.
+
+    Args:
+        address: `HOST:PORT` of its head, `auto` for the one that this machine belongs to, or `LOCAL` for one on this
+            machine, with a worker per core, that ends with the command; or the one that `RAY_ADDRESS` names, as it does
+            in a job that Ray runs.
+        warn: told what users should know.
+
+    Raises:
+        ValueError: if no cluster answers there, or it has no cores.
+    """
+    _connect(address)
+    try:
+        if not ray.cluster_resources().get("CPU"):
+            raise ValueError(f"the cluster at {address} has no CPU cores: start its nodes with --num-cpus")
+        yield Workers(warn)
+    finally:
+        ray.shutdown()
+
+
+def _connect(address: str) -> None:
+    if address == LOCAL and "RAY_ADDRESS" not in os.environ:
+        ray.init(
+            LOCAL, num_cpus=cores(), include_dashboard=False, object_store_memory=OBJECT_STORE, logging_level="ERROR"
+        )
+        return
+    if address.startswith("ray://"):
+        raise ValueError(f"--cluster {address}: run the command on a node of the cluster, by `ray job submit`")
+    try:
+        ray.init(None if address == LOCAL else address, logging_level="ERROR")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ValueError(f"--cluster {address}: no Ray cluster answers there: {str(error).splitlines()[0]}") from None
