@@ -13,6 +13,7 @@ import typer
 
 from ninetka_train import matches
 from ninetka_train.arguments import integer_option
+from ninetka_train.cluster.command import Cluster, OnCluster, on_cluster, round_line
 from ninetka_train.ending import Commands, explain, fail, failing
 from ninetka_web import commands
 
@@ -61,7 +62,7 @@ def ninetka(
     """Board games for reinforcement learning: 9tka, Go, Kropki."""
 
 
-@app.command()
+@app.command(cls=OnCluster)
 def train(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="Such as configs/quick.yaml.")] = None,
     settings: Annotated[
@@ -70,8 +71,10 @@ def train(
     runs: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
     games: Annotated[int, integer_option("--games", "-g", help="Games per opponent at the end; 0: none.")] = 200,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
+    cluster: Cluster = None,
 ) -> None:
     """Train a network by self-play, and measure it."""
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     try:
@@ -81,16 +84,21 @@ def train(
         fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True, disable=not sys.stderr.isatty()) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=1.0)
 
         def show(share: float, numbers: dict[str, float]) -> None:
             text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
             bar.update(task, completed=share, description=text)
 
+            if cluster:
+                bar.console.print(round_line(share, numbers), highlight=False, soft_wrap=True)
+
         try:
             chosen = load_config(config, settings or ())
-            run(chosen, runs / chosen.name, games, resume, show)
+            with on_cluster(cluster) as player:
+                run(chosen, runs / chosen.name, games, resume, show, player and player.play_round)
         except ValueError as error:
             fail(error)
         except OSError as error:
@@ -261,7 +269,8 @@ def bench(context: typer.Context) -> None:
     raise typer.Exit(run(arguments) or 0)
 
 
-for command in (matches.evaluate, matches.rate, matches.curve):
+app.command(cls=OnCluster)(matches.evaluate)
+for command in (matches.rate, matches.curve):
     app.command()(command)
 app.command()(commands.play)
 app.command()(commands.table)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ninetka_train.arguments import integer_option
+from ninetka_train.cluster.command import Cluster, check_repeatable, on_cluster
 from ninetka_train.ending import explain, fail, failing
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
-    from ninetka_train.judging.arena import Progress, Results, Settings
+    from ninetka_train.judging.arena import PlayBatches, Progress, Results, Settings
     from ninetka_train.judging.evaluate import Evaluation
 
 
@@ -66,12 +68,15 @@ def evaluate(
     ] = None,
     batch: Annotated[
         int | None,
-        integer_option("--batch", help="Games played at once, which changes none of them; 256, with --gate 32."),
+        integer_option(
+            "--batch", help="Games played at once, which changes none of them; 256, with --gate or --cluster 32."
+        ),
     ] = None,
     json_file: JsonFile = None,
     games_file: Annotated[
         Path | None, typer.Option("--save-games", metavar="FILE", help="Write all games there, as text.")
     ] = None,
+    cluster: Cluster = None,
 ) -> None:
     """Let agents play each other, with seats rotated, and report win shares, intervals and ratings.
 
@@ -87,10 +92,12 @@ def evaluate(
 
     own = {"neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
     options: dict[str, Any] = {"game": game, "seed": seed, "opening_plies": opening_plies}
-    options |= {"batch": BATCH} if gate else {}
+    options |= {"batch": BATCH} if gate or cluster else {}
     options |= {key: value for key, value in own.items() if value is not None}
 
     def check(settings: Settings) -> None:
+        if cluster:
+            check_repeatable(settings.agents)
         if tournament:
             judging.check_tournament(len(settings.agents), settings.num_players)
         if exact:
@@ -112,10 +119,18 @@ def evaluate(
         return stop and stop(results, ended)
 
     with _failing_match(games):
-        with _progress_bar(_count_games(settings)) as progress:
-            results = play_games(chosen, players, games, **options, progress=progress, finished=finished)
+        with _played_on(cluster, chosen) as elsewhere, _progress_bar(_count_games(settings)) as progress:
+            told: dict[str, Any] = {"progress": progress, "finished": finished, "elsewhere": elsewhere}
+            results = play_games(chosen, players, games, **options, **told)
         evaluation = judging.summarise(results, tournament=tournament, exact=exact, gate=limits)
     _tell(evaluation, json_file, [saved.failure] if saved and saved.failure else [])
+
+
+@contextmanager
+def _played_on(address: str | None, agents: list[Agent]) -> Iterator[PlayBatches | None]:
+    """Give who plays batches on a cluster; None without an address. What is wrong with it is told in a sentence."""
+    with failing("clusters", "cluster") if address else nullcontext(), on_cluster(address) as player:
+        yield player and functools.partial(player.play_batches, agents)
 
 
 def _tell(evaluation: Evaluation, json_file: Path | None, failures: list[Exception]) -> None:

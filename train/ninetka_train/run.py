@@ -30,7 +30,7 @@ from ninetka_env.core.files import replace_file
 from ninetka_train.judging.arena import Results, make_settings, play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.report import as_dict, game_records
-from ninetka_train.learning.alphazero import train_alphazero
+from ninetka_train.learning.alphazero import Play, train_alphazero
 from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import train_ppo
@@ -48,7 +48,12 @@ Progress = Callable[[float, dict[str, float]], None]
 
 
 def run(
-    config: TrainConfig, folder: Path, games: int = 200, resume: bool = False, progress: Progress | None = None
+    config: TrainConfig,
+    folder: Path,
+    games: int = 200,
+    resume: bool = False,
+    progress: Progress | None = None,
+    play: Play | None = None,
 ) -> None:
     """Train a network, keep everything in `folder`, and report how it does against the opponents.
 
@@ -58,18 +63,21 @@ def run(
         games: games of the final benchmark per opponent and player count; 0 to measure nothing, on the way neither.
         resume: go on from the newest good checkpoint; a finished run is only reported.
         progress: called after every rollout or round.
+        play: who plays the rounds of AlphaZero; None for this process.
 
     Raises:
-        ValueError: if the folder exists already, is missing or not fit to resume from.
+        ValueError: if `play` is given to PPO; if the folder exists already, is missing or not fit to resume from.
         OSError: naming the file that cannot be written; checkpoints written before stay as they are.
     """
+    if play and config.algorithm != "alphazero":
+        raise ValueError(f"algorithm={config.algorithm}: only the games of alphazero can be played on a cluster")
     for variant in config.variants if games else ():
         make_settings(("net", "its opponent"), None, games, game=variant)  # what is wrong with them is told now
     _prepare(config, folder, resume)
     if not (folder / EVALUATION).exists():
         journal = Journal(folder)
         try:
-            network = _train(config, folder, resume, journal, games > 0, progress)
+            network = _train(config, folder, resume, journal, games > 0, progress, play)
             if games:
                 _benchmark(network, config, folder, games)
         finally:
@@ -122,7 +130,13 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _train(
-    config: TrainConfig, folder: Path, resume: bool, journal: Journal, measure: bool, progress: Progress | None
+    config: TrainConfig,
+    folder: Path,
+    resume: bool,
+    journal: Journal,
+    measure: bool,
+    progress: Progress | None,
+    play: Play | None,
 ) -> Any:
     def report(state: Any, numbers: dict[str, float]) -> None:
         line = journal.log(state.progress, numbers)
@@ -132,8 +146,9 @@ def _train(
         if progress:
             progress(state.progress, line)
 
-    train = train_ppo if config.algorithm == "ppo" else train_alphazero
-    return train(config, folder, report, resume)
+    if config.algorithm == "ppo":
+        return train_ppo(config, folder, report, resume)
+    return train_alphazero(config, folder, report, resume, play)
 
 
 def _is_due(journal: Journal, progress: float) -> bool:

@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import ray
+from ray.exceptions import RayError
 
-from ninetka_train.cluster.workers import Workers
+from ninetka_train.cluster.command import LOCAL
+from ninetka_train.cluster.queue import ClusterError
+from ninetka_train.cluster.tasks import ClusterPlayer
+from ninetka_train.cluster.workers import Workers, told
 from ninetka_train.machine import cores
 
-LOCAL = "local"
 OBJECT_STORE = 256 * 2**20
 """Bytes for weights and samples under way on a local cluster; more go to disk."""
 
 
 @contextmanager
-def cluster(address: str, warn: Callable[[str], None]) -> Iterator[Workers]:
+def cluster(address: str, warn: Callable[[str], None]) -> Iterator[ClusterPlayer]:
     """Connect to a Ray cluster, and leave it in the end.
 
     Args:
@@ -28,12 +31,15 @@ def cluster(address: str, warn: Callable[[str], None]) -> Iterator[Workers]:
 
     Raises:
         ValueError: if no cluster answers there, or it has no cores.
+        ConnectionError: if it is lost.
     """
     _connect(address)
     try:
         if not ray.cluster_resources().get("CPU"):
             raise ValueError(f"the cluster at {address} has no CPU cores: start its nodes with --num-cpus")
-        yield Workers(warn)
+        yield ClusterPlayer(Workers(warn))
+    except RayError as error:
+        raise ClusterError(f"the cluster is lost: {told(error)}") from None
     finally:
         ray.shutdown()
 

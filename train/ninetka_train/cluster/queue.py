@@ -17,6 +17,10 @@ MOST_LOST = 10
 """A task whose workers were lost so often is what they die of."""
 
 
+class ClusterError(ConnectionError):
+    """The cluster, or all that was tried on it, fails."""
+
+
 class TaskQueue:
     """The numbers of tasks, 0 to `count` - 1, each handed out until somebody has done it."""
 
@@ -58,15 +62,15 @@ class TaskQueue:
         self._slowest = max(self._slowest, seconds)
         return self._since.pop(task, None) is not None
 
-    def lost(self, task: int, still: Iterable[int] = ()) -> None:
+    def lost(self, task: int, still: Iterable[int | None] = (), why: object = "") -> None:
         """Note that a worker was lost over a task, which waits anew unless it is done or others are `still` on it.
 
         Raises:
-            RuntimeError: if that has happened to it too often.
+            ClusterError: if that has happened to it too often.
         """
         self._lost[task] += 1
         if self._lost[task] >= MOST_LOST:
-            raise RuntimeError(f"task {task} was begun {MOST_LOST} times, and its worker was lost each time")
+            raise ClusterError(f"task {task} was begun {MOST_LOST} times, and its worker was lost each time: {why}")
         if task in self._since and task not in still:
             del self._since[task]
             self._waiting.appendleft(task)

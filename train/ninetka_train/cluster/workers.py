@@ -17,13 +17,18 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from ninetka_train.cluster.queue import MOST_LOST, PATIENCE, TaskQueue
+from ninetka_train.cluster.queue import MOST_LOST, PATIENCE, ClusterError, TaskQueue
 
 Recipe = tuple[Callable[..., Callable[[Any], Any]], tuple[Any, ...]]
 """A function and its arguments: what it returns does the tasks. It is called once by each worker."""
 
 BEAT = 1.0
 """Seconds between two looks at which nodes there are."""
+
+
+def told(error: RayError) -> str:
+    """Return the first line of what Ray tells, which may be a page."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 class Worker:
@@ -96,7 +101,7 @@ class Workers:
 
         Raises:
             ValueError: if a worker has other versions or sources.
-            RuntimeError: if workers cannot start, or a task kills one after the other.
+            ClusterError: if workers cannot start, or a task kills one after the other.
             Exception: what a task raises.
         """
         from ninetka_train.cluster.packing import pack
@@ -173,11 +178,11 @@ class Workers:
         ray.kill(call.worker)
         self._looked = -BEAT
         if call.task is not None:
-            queue.lost(call.task, [busy.task for busy in self._calls.values() if busy.task is not None])
+            queue.lost(call.task, [busy.task for busy in self._calls.values()], told(error))
             return
         self._failed_starts += 1
         if self._failed_starts >= MOST_LOST:
-            raise RuntimeError(f"workers do not start: {str(error).strip().splitlines()[-1][:300]}")
+            raise ClusterError(f"workers do not start: {told(error)}")
 
     def _dismiss(self, refs: list[Any]) -> None:
         """End workers over what nobody waits for any more: they may hang. New ones take their place."""
