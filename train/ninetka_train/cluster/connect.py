@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,9 @@ from ninetka_train.machine import cores
 
 OBJECT_STORE = 256 * 2**20
 """Bytes for weights and samples under way on a local cluster; more go to disk."""
+
+SECONDS = 5.0
+"""How long to wait for a cluster to answer."""
 
 
 @contextmanager
@@ -45,14 +49,24 @@ def cluster(address: str, warn: Callable[[str], None]) -> Iterator[ClusterPlayer
 
 
 def _connect(address: str) -> None:
-    if address == LOCAL and "RAY_ADDRESS" not in os.environ:
-        ray.init(
-            LOCAL, num_cpus=cores(), include_dashboard=False, object_store_memory=OBJECT_STORE, logging_level="ERROR"
-        )
+    told = os.environ.get("RAY_ADDRESS", LOCAL) if address == LOCAL else address
+    if told == LOCAL:
+        options = {"num_cpus": cores(), "include_dashboard": False, "object_store_memory": OBJECT_STORE}
+        ray.init(LOCAL, **options, logging_level="ERROR")
         return
-    if address.startswith("ray://"):
-        raise ValueError(f"--cluster {address}: run the command on a node of the cluster, by `ray job submit`")
+    if told.startswith("ray://"):
+        raise ValueError(f"--cluster {told}: run the command on a node of the cluster, by `ray job submit`")
     try:
-        ray.init(None if address == LOCAL else address, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ValueError(f"--cluster {address}: no Ray cluster answers there: {str(error).splitlines()[0]}") from None
+        _check_answers(told)
+        ray.init(told, logging_level="ERROR")
+    except (OSError, RuntimeError, ValueError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"--cluster {told}: no Ray cluster answers there: {why}") from None
+
+
+def _check_answers(address: str) -> None:
+    """Raise `OSError` if nobody listens at HOST:PORT, which Ray would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon:
+        with socket.create_connection((host.strip("[]"), int(port)), SECONDS):
+            pass

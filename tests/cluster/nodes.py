@@ -1,0 +1,107 @@
+"""Several nodes on one machine, as processes; and what may happen to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import ray
+from ray.cluster_utils import Cluster
+
+from ninetka_train.cluster.tasks import ClusterPlayer
+from ninetka_train.cluster.workers import Workers
+from ninetka_train.learning.alphazero import train_alphazero
+from ninetka_train.learning.config import TrainConfig, check_config
+
+STORE = 80 * 2**20
+"""The least that Ray takes for a node's objects, about."""
+
+
+def small(**changes: object) -> TrainConfig:
+    """Two rounds with playouts, two with the network, each in tasks of two games of either number of players."""
+    settings = {
+        "rounds": 4, "playout_rounds": 2, "games": 8, "task_games": 2, "playouts": 8, "simulations": 4,
+        "leaf_playouts": 2, "share": 0.4, "value_share": 0.1, "exact_nodes": 200, "window": 2, "steps": 6,
+        "minibatch": 32, "microbatch": 16,
+    }  # fmt: skip
+    values = {
+        "algorithm": "alphazero", "players": [2, 3], "threads": 1, "device": "cpu", "bf16": False,
+        "checkpoint_every": 1, "network": {"width": 8, "blocks": 1}, "alphazero": settings | changes,
+    }  # fmt: skip
+    return check_config(values)
+
+
+class Nodes:
+    """A cluster whose head has no cores, and whose nodes have one each."""
+
+    def __init__(self, count: int) -> None:
+        head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, connect=False, head_node_args=head)
+        self.nodes = [self.add() for _ in range(count)]
+        ray.init(self.cluster.address, logging_level="ERROR", log_to_driver=False)
+
+    def add(self) -> object:
+        return self.cluster.add_node(num_cpus=1, object_store_memory=STORE)
+
+    def lose_one(self) -> None:
+        """Kill a node, and let another one join."""
+        self.cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
+        self.nodes.append(self.add())
+
+    def close(self) -> None:
+        ray.shutdown()
+        self.cluster.shutdown()
+
+
+@contextmanager
+def some_nodes(count: int) -> Iterator[Nodes]:
+    nodes = Nodes(count)
+    try:
+        yield nodes
+    finally:
+        nodes.close()
+
+
+def worker_processes() -> list[int]:
+    """Return the processes of this user's workers; on Linux."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(b"ray::Worker") and path.stat().st_uid == os.getuid():
+                found.append(int(path.parent.name))
+        except OSError:  # it has ended
+            continue
+    return sorted(found)
+
+
+def signal_one(which: int, rng: np.random.Generator) -> None:
+    """Send a signal to a worker, if there is one."""
+    if processes := worker_processes():
+        os.kill(int(rng.choice(processes)), which)
+
+
+def kinds(nodes: Nodes, rng: np.random.Generator) -> dict[str, Callable[[], None]]:
+    """Return what may happen, by name."""
+    return {
+        "a worker is killed": lambda: signal_one(signal.SIGKILL, rng),
+        "a worker hangs": lambda: signal_one(signal.SIGSTOP, rng),
+        "a node is killed, another joins": nodes.lose_one,
+    }
+
+
+def new_player(patience: float = 60.0, warn: Callable[[str], None] = print) -> ClusterPlayer:
+    return ClusterPlayer(Workers(warn, patience))
+
+
+def trained(config: TrainConfig, folder: Path, player: ClusterPlayer | None = None) -> dict[str, bytes]:
+    """Train; return all that was kept."""
+    train_alphazero(config, folder, play=player.play_round if player else None)
+    return files_of(folder)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
