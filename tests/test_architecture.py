@@ -50,6 +50,7 @@ NETWORKS = {
 }
 """The modules of `ninetka_agents` that may know torch."""
 TRAINING = {f"ninetka_train.learning.{name}" for name in ("alphazero", "logger", "losses", "ppo", "resume", "setup")}
+TRAINING |= {"ninetka_train.cluster.packing"}
 """The modules of `ninetka_train` that may know torch."""
 
 
@@ -225,12 +226,21 @@ def test_the_room_of_a_game_knows_no_other_game(package: str, game: str) -> None
         assert not inside(everywhere(name), *rooms), name
 
 
-# Training: judging <- learning <- showing
+# Training: judging <- learning <- showing, cluster
 
 
 @pytest.mark.parametrize("name", names_in("ninetka_train.judging"))
 def test_who_judges_neither_learns_nor_shows(name: str) -> None:
     assert not inside(everywhere(name), "ninetka_train.learning", "ninetka_train.showing")
+
+
+@pytest.mark.parametrize("name", names_in("ninetka_train"))
+def test_only_the_cluster_s_room_knows_ray_and_only_commands_know_the_room(name: str) -> None:
+    inside_room = bool(inside({name}, "ninetka_train.cluster"))
+    assert inside_room or "ray" not in top_names(everywhere(name))
+    known = inside(everywhere(name), "ninetka_train.cluster")
+    assert inside_room or not known or name in ("ninetka_train.cli", "ninetka_train.matches")
+    assert not inside_room or not inside(everywhere(name), "ninetka_train.showing", "ninetka_train.run")
 
 
 @pytest.mark.parametrize("name", names_in("ninetka_train.learning"))
@@ -253,7 +263,7 @@ def test_only_the_command_knows_the_table_and_only_learning_needs_torch(name: st
 
 
 def test_the_command_starts_without_a_web_server() -> None:
-    assert not top_names(run_by("ninetka_train.cli")) & {"fastapi", "uvicorn", "pydantic", "numba", "torch"}
+    assert not top_names(run_by("ninetka_train.cli")) & {"fastapi", "uvicorn", "pydantic", "numba", "torch", "ray"}
 
 
 # The table

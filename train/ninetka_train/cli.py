@@ -98,7 +98,7 @@ def train(
         try:
             chosen = load_config(config, settings or ())
             with on_cluster(cluster) as player:
-                run(chosen, runs / chosen.name, games, resume, show, player and player.play_round)
+                run(chosen, runs / chosen.name, games, resume, show, player.play_round if player else None)
         except ValueError as error:
             fail(error)
         except OSError as error:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from ninetka_train.cluster import LOCAL
 from ninetka_train.ending import fail
 
 if TYPE_CHECKING:
     from ninetka_train.cluster.tasks import ClusterPlayer
 
-LOCAL = "local"
-"""What `--cluster` alone means."""
 _ADDRESS = r"auto|local|ray://.*|[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+"
 
 Cluster = Annotated[

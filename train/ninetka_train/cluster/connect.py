@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import ray
 from ray.exceptions import RayError
 
-from ninetka_train.cluster.command import LOCAL
+from ninetka_train.cluster import LOCAL
 from ninetka_train.cluster.queue import ClusterError
 from ninetka_train.cluster.tasks import ClusterPlayer
 from ninetka_train.cluster.workers import Workers, told

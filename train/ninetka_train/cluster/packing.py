@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import numpy.typing as npt
 import torch
+from ray import cloudpickle
 
 
 def pack(what: Any) -> npt.NDArray[np.uint8]:
@@ -20,4 +20,4 @@ def pack(what: Any) -> npt.NDArray[np.uint8]:
 
 def unpack(blob: npt.NDArray[np.uint8]) -> Any:
     """Return what was packed."""
-    return torch.load(io.BytesIO(blob), map_location="cpu", weights_only=False)
+    return torch.load(io.BytesIO(blob.tobytes()), map_location="cpu", weights_only=False)

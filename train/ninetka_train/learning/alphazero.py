@@ -13,7 +13,7 @@ import contextlib
 import copy
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -156,7 +156,7 @@ def new_state(config: TrainConfig) -> TrainState:
 # --- playing ---------------------------------------------------------------------------------------------------------
 
 
-def _played_rounds(state: TrainState, play: Play) -> Iterator[tuple[Samples, Log]]:
+def _played_rounds(state: TrainState, play: Play) -> Generator[tuple[Samples, Log]]:
     """Yield the games of round after round, each once the state has learned from those before.
 
     With `alphazero.overlap` a round is played while the network learns from the one before, by the weights from before

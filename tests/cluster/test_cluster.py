@@ -1,0 +1,111 @@
+"""A run on a cluster is the run of one process, whatever happens to its nodes; a short look, `cluster.kills` is longer.
+
+One test starts three nodes, another one the command's own cluster: to start them is what takes the time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+import yaml
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("ray")
+os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # Ray warns of what will change without
+
+from cluster.nodes import files_of, new_player, signal_one, small, some_nodes, trained  # noqa: E402
+
+from ninetka_agents import make_agent  # noqa: E402
+from ninetka_train.cluster import identity  # noqa: E402
+from ninetka_train.cluster.packing import pack, unpack  # noqa: E402
+from ninetka_train.judging.arena import play_games  # noqa: E402
+from ninetka_train.learning.alphazero import train_alphazero  # noqa: E402
+from ninetka_train.run import run  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torch_thread):
+    config, logs, warnings = small(), [], []
+    alone = trained(config, tmp_path / "alone")
+    agents = [make_agent(spec) for spec in ("net", "mcts:simulations=20", "random")]
+    match = {"num_players": 2, "num_games": 8, "batch": 8, "seed": 5}
+    games = play_games(agents, **match)
+    with some_nodes(3) as nodes:
+        player = new_player(patience=2.0, warn=warnings.append)
+        happening = {1: lambda: signal_one(signal.SIGSTOP, np.random.default_rng(0)), 2: nodes.lose_one}
+
+        def report(state, log):
+            logs.append(log)
+            if state.rounds in happening:
+                threading.Timer(0.1, happening[state.rounds]).start()
+
+        train_alphazero(config, tmp_path / "cluster", report, play=player.play_round)
+        assert files_of(tmp_path / "cluster") == alone
+        assert all({"workers", "idle", "again", "games_per_second", "staleness"} <= log.keys() for log in logs)
+
+        def elsewhere(settings, batches):
+            return player.play_batches(agents, settings, batches)
+
+        same = play_games(agents, elsewhere=elsewhere, **match)
+        assert (same.actions == games.actions).all()
+        assert (same.winners == games.winners).all()
+        assert (same.scores == games.scores).all()
+        assert (same.clock.moves == games.clock.moves).all()
+        assert list(player.workers.map((threads_of, ()), range(2))) == [(1, 1)] * 2
+        with pytest.raises(ZeroDivisionError):
+            list(player.workers.map((threads_of, ()), [0, "fails"]))
+        own = identity.identity()
+        monkeypatch.setattr(identity, "identity", lambda: own | {"source of ninetka_env": "other", "torch": "1.0"})
+        with pytest.raises(ValueError, match=r"worker \d+ on .* cannot take part: it has torch .*, here 1\.0; source"):
+            list(new_player().workers.map((threads_of, ()), [0]))
+    assert not [text for text in warnings if "processor" in text]
+
+
+def threads_of():
+    """Make what tells of a worker's threads."""
+
+    def count(task):
+        if task == "fails":
+            raise ZeroDivisionError
+        return numba.config.NUMBA_NUM_THREADS, torch.get_num_threads()
+
+    return count
+
+
+def test_ctrl_c_ends_the_command_in_a_line_and_one_process_goes_on(tmp_path, one_torch_thread):
+    config = small(rounds=6)
+    alone = trained(config, tmp_path / "alone")
+    path, runs = tmp_path / "small.yaml", tmp_path / "runs"
+    path.write_text(yaml.safe_dump(config.model_dump(mode="json")))
+    command = [sys.executable, "-m", "ninetka_train", "train", "--config", str(path), "--runs", str(runs)]
+    interrupt = [sys.executable, str(Path(__file__).parents[1] / "interrupt.py"), "games/s"]
+    done = subprocess.run([*interrupt, *command, "--games", "0", "--cluster"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "go on with --resume" in done.stdout
+    folder = runs / config.name
+    run(config, folder, games=0, resume=True)
+    assert {name: text for name, text in files_of(folder).items() if name in alone} == alone
+
+
+def test_networks_are_unpacked_with_the_same_weights():
+    network = make_agent("net").network
+    again = unpack(pack(network))
+    assert not again.training
+    assert all(torch.equal(one, other) for one, other in zip(network.parameters(), again.parameters(), strict=True))
+
+
+def test_other_processors_are_worth_a_warning_and_other_versions_an_error():
+    own = identity.identity()
+    assert identity.check_same(own, own, "it") is None
+    assert "may differ by rounding" in identity.check_same(own, own | {"processor": "6502"}, "it")
+    with pytest.raises(ValueError, match=r"^it cannot take part: it has numpy 0\.9, here .*: install the same"):
+        identity.check_same(own, own | {"numpy": "0.9"}, "it")
