@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from cluster.nodes import Nodes, kinds, new_player, small, some_nodes, trained
+from cluster.nodes import kinds, new_player, small, some_nodes, trained
 
 PATIENCE = 3.0
 
@@ -23,30 +23,27 @@ def main(trials: int) -> int:
     """Run; return the number of runs that went wrong."""
     config, rng = small(games=24, playouts=40, task_games=4), np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name, some_nodes(3) as nodes:
-        expected, seconds = trained(config, Path(name, "alone")), 0.0
-        player = new_player(PATIENCE)
-        wrong = 0
-        for trial in range(-1, trials):  # the first is left alone, to see how long it takes
-            chosen = None if trial < 0 else list(kinds(nodes, rng))[trial % 3]
-            moment = float(rng.uniform(0, seconds))
-            start = time.monotonic()
-            happening = threading.Timer(moment, strike, (nodes, rng, chosen))
+        expected, player = trained(config, Path(name, "alone")), new_player(PATIENCE)
+        happenings = kinds(nodes, player, rng)
+        trained(config, Path(name, "warm"), player)
+        seconds = -time.monotonic()
+        wrong = int(trained(config, Path(name, "calm"), player) != expected)
+        seconds += time.monotonic()
+        for trial in range(trials):
+            what, moment, start = list(happenings)[trial % 3], float(rng.uniform(0, seconds)), time.monotonic()
+            happening = threading.Timer(moment, happenings[what])
             happening.start()
             right = trained(config, Path(name, str(trial)), player) == expected
-            happening.join()
-            if trial <= 0:
-                seconds = time.monotonic() - start
+            print(
+                f"{'right' if right else 'WRONG'} in {time.monotonic() - start:.1f} s: {what} after {moment:.1f} s",
+                flush=True,
+            )
             wrong += not right
-            what = f"{chosen} after {moment:.1f} s" if chosen else "nothing happens"
-            print(f"{'right' if right else 'WRONG'} in {time.monotonic() - start:.1f} s: {what}", flush=True)
-        print(f"{trials - wrong} of {trials} right")
+            happening.join()
+            while len(nodes.nodes) < 3:
+                nodes.add()
+    print(f"{wrong} of {trials} wrong")
     return wrong
-
-
-def strike(nodes: Nodes, rng: np.random.Generator, chosen: str | None) -> None:
-    """Let something happen."""
-    if chosen:
-        kinds(nodes, rng)[chosen]()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -41,16 +41,18 @@ class Nodes:
     def __init__(self, count: int) -> None:
         head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
         self.cluster = Cluster(initialize_head=True, connect=False, head_node_args=head)
-        self.nodes = [self.add() for _ in range(count)]
+        self.nodes: list[object] = []
+        for _ in range(count):
+            self.add()
         ray.init(self.cluster.address, logging_level="ERROR", log_to_driver=False)
 
-    def add(self) -> object:
-        return self.cluster.add_node(num_cpus=1, object_store_memory=STORE)
+    def add(self) -> None:
+        """Let a node join; Ray wants this done by the main thread."""
+        self.nodes.append(self.cluster.add_node(num_cpus=1, object_store_memory=STORE, wait=False))
 
     def lose_one(self) -> None:
-        """Kill a node, and let another one join."""
+        """Kill the oldest node."""
         self.cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
-        self.nodes.append(self.add())
 
     def close(self) -> None:
         ray.shutdown()
@@ -66,30 +68,19 @@ def some_nodes(count: int) -> Iterator[Nodes]:
         nodes.close()
 
 
-def worker_processes() -> list[int]:
-    """Return the processes of this user's workers; on Linux."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if path.read_bytes().startswith(b"ray::Worker") and path.stat().st_uid == os.getuid():
-                found.append(int(path.parent.name))
-        except OSError:  # it has ended
-            continue
-    return sorted(found)
-
-
-def signal_one(which: int, rng: np.random.Generator) -> None:
+def signal_one(player: ClusterPlayer, which: int, rng: np.random.Generator) -> None:
     """Send a signal to a worker, if there is one."""
-    if processes := worker_processes():
-        os.kill(int(rng.choice(processes)), which)
+    if names := sorted(player.workers.names.values()):
+        with suppress(ProcessLookupError):
+            os.kill(int(str(rng.choice(names)).split()[1]), which)  # "worker PID on HOST"
 
 
-def kinds(nodes: Nodes, rng: np.random.Generator) -> dict[str, Callable[[], None]]:
+def kinds(nodes: Nodes, player: ClusterPlayer, rng: np.random.Generator) -> dict[str, Callable[[], None]]:
     """Return what may happen, by name."""
     return {
-        "a worker is killed": lambda: signal_one(signal.SIGKILL, rng),
-        "a worker hangs": lambda: signal_one(signal.SIGSTOP, rng),
-        "a node is killed, another joins": nodes.lose_one,
+        "a worker is killed": lambda: signal_one(player, signal.SIGKILL, rng),
+        "a worker hangs": lambda: signal_one(player, signal.SIGSTOP, rng),
+        "a node is killed": nodes.lose_one,
     }
 
 

@@ -41,12 +41,17 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
     games = play_games(agents, **match)
     with some_nodes(3) as nodes:
         player = new_player(patience=2.0, warn=warnings.append)
-        happening = {1: lambda: signal_one(signal.SIGSTOP, np.random.default_rng(0)), 2: nodes.lose_one}
+        kill = threading.Timer(0.1, nodes.lose_one)
 
         def report(state, log):
             logs.append(log)
-            if state.rounds in happening:
-                threading.Timer(0.1, happening[state.rounds]).start()
+            if state.rounds == 1:
+                signal_one(player, signal.SIGSTOP, np.random.default_rng(0))
+            elif state.rounds == 2:
+                kill.start()
+            elif state.rounds == 3:
+                kill.join()
+                nodes.add()
 
         train_alphazero(config, tmp_path / "cluster", report, play=player.play_round)
         assert files_of(tmp_path / "cluster") == alone
@@ -60,6 +65,7 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
         assert (same.winners == games.winners).all()
         assert (same.scores == games.scores).all()
         assert (same.clock.moves == games.clock.moves).all()
+        threads_of = counter_of_threads()
         assert list(player.workers.map((threads_of, ()), range(2))) == [(1, 1)] * 2
         with pytest.raises(ZeroDivisionError):
             list(player.workers.map((threads_of, ()), [0, "fails"]))
@@ -70,15 +76,18 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
     assert not [text for text in warnings if "processor" in text]
 
 
-def threads_of():
-    """Make what tells of a worker's threads."""
+def counter_of_threads():
+    """Return a recipe's function, one that travels as a whole: nodes do not have this module."""
 
-    def count(task):
-        if task == "fails":
-            raise ZeroDivisionError
-        return numba.config.NUMBA_NUM_THREADS, torch.get_num_threads()
+    def make():
+        def count(task):
+            if task == "fails":
+                raise ZeroDivisionError
+            return numba.config.NUMBA_NUM_THREADS, torch.get_num_threads()
 
-    return count
+        return count
+
+    return make
 
 
 def test_ctrl_c_ends_the_command_in_a_line_and_one_process_goes_on(tmp_path, one_torch_thread):

@@ -86,6 +86,8 @@ class Workers:
         `again`, how often a task was handed out again."""
         self._warn, self._patience = warn, patience
         self._new_worker = ray.remote(num_cpus=1)(Worker)
+        self.names: dict[Any, str] = {}
+        """Who the workers are that have introduced themselves."""
         self._idle: list[Any] = []
         self._calls: dict[Any, _Call] = {}
         self._failed_starts = 0
@@ -94,7 +96,7 @@ class Workers:
 
     def __len__(self) -> int:
         """Return how many there are, those on their way not counted."""
-        return len(self._idle) + sum(call.task is not None for call in self._calls.values())
+        return len(self.names)
 
     def map(self, recipe: Recipe, tasks: Sequence[Any]) -> Iterator[Any]:
         """Do tasks by what a recipe makes; yield the results in the order of the tasks.
@@ -156,16 +158,16 @@ class Workers:
                 continue
             self._idle.append(call.worker)
             if call.task is None:
-                self._greet(*answer)
+                self._greet(call.worker, *answer)
             elif queue.done(call.task, answer[1]):
                 self._dismiss([other for other, busy in self._calls.items() if busy.task == call.task])
                 yield call.task, *answer
 
-    def _greet(self, theirs: dict[str, str], name: str) -> None:
+    def _greet(self, worker: Any, theirs: dict[str, str], name: str) -> None:
         """Check who a worker is."""
         from ninetka_train.cluster.identity import check_same, identity
 
-        self._failed_starts = 0
+        self._failed_starts, self.names[worker] = 0, name
         warning = check_same(identity(), theirs, name)
         if warning and theirs["processor"] not in self._warned:
             self._warned.add(theirs["processor"])
@@ -175,11 +177,11 @@ class Workers:
         """Do without a worker; raise what the task itself has raised, or why no worker starts."""
         if isinstance(error, RayTaskError) and not isinstance(error.cause, RayError):
             raise error.cause from None
-        ray.kill(call.worker)
-        self._looked = -BEAT
         if call.task is not None:
+            self._warn(f"{self._end(call.worker)} is lost, what it did is done again: {told(error)}")
             queue.lost(call.task, [busy.task for busy in self._calls.values()], told(error))
             return
+        self._end(call.worker)
         self._failed_starts += 1
         if self._failed_starts >= MOST_LOST:
             raise ClusterError(f"workers do not start: {told(error)}")
@@ -187,5 +189,10 @@ class Workers:
     def _dismiss(self, refs: list[Any]) -> None:
         """End workers over what nobody waits for any more: they may hang. New ones take their place."""
         for ref in refs:
-            ray.kill(self._calls.pop(ref).worker)
-            self._looked = -BEAT
+            self._end(self._calls.pop(ref).worker)
+
+    def _end(self, worker: Any) -> str:
+        """End a worker, if it has not ended, and make room for another one; return its name."""
+        ray.kill(worker)
+        self._looked = -BEAT
+        return self.names.pop(worker, "a new worker")
