@@ -5,7 +5,6 @@ One test starts three nodes, another one the command's own cluster: to start the
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -19,7 +18,6 @@ import yaml
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("ray")
-os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # Ray warns of what will change without
 
 from cluster.nodes import files_of, new_player, signal_one, small, some_nodes, trained  # noqa: E402
 

@@ -20,6 +20,7 @@ from ninetka_train.learning.alphazero import (  # noqa: E402
     losses,
     make_examples,
     new_state,
+    play_round,
     train_alphazero,
 )
 from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
@@ -321,3 +322,37 @@ def test_a_trained_network_judges_any_number_of_players():
         outputs = network.judge(games)
     assert outputs.logits.isfinite().all()
     torch.testing.assert_close(outputs.values.sum(1), torch.ones(3))
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_rounds_that_overlap_are_played_by_the_weights_of_a_round_before(overlap):
+    config = small(alphazero={"rounds": 4, "games": 1, "playouts": 4, "steps": 2, "minibatch": 8, "overlap": overlap})
+    played, learned, staleness = [], [weights_of(new_state(config))], []
+
+    def play(state: TrainState) -> tuple[Samples, dict[str, float]]:
+        played.append((state.rounds, weights_of(state)))
+        return play_round(state)
+
+    def report(state: TrainState, log: dict[str, float]) -> None:
+        learned.append(weights_of(state))
+        staleness.append(log["staleness"])
+
+    train_alphazero(config, report=report, play=play)
+    assert len(set(learned)) == 5
+    assert staleness == ([0, 1, 1, 1] if overlap else [0, 0, 0, 0])
+    assert played == [(number, learned[number - staleness[number]]) for number in range(4)]
+
+
+def weights_of(state: TrainState) -> bytes:
+    return b"".join(parameter.detach().numpy().tobytes() for parameter in state.network.parameters())
+
+
+def test_what_fails_in_a_round_that_overlaps_ends_the_run():
+    def play(state: TrainState) -> tuple[Samples, dict[str, float]]:
+        if state.rounds == 2:
+            raise RuntimeError("no more games")
+        return play_round(state)
+
+    config = small(alphazero={"rounds": 4, "games": 1, "playouts": 4, "steps": 2, "minibatch": 8, "overlap": True})
+    with pytest.raises(RuntimeError, match="no more games"):
+        train_alphazero(config, play=play)

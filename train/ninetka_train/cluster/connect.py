@@ -51,6 +51,7 @@ def cluster(address: str, warn: Callable[[str], None]) -> Iterator[ClusterPlayer
 def _connect(address: str) -> None:
     told = os.environ.get("RAY_ADDRESS", LOCAL) if address == LOCAL else address
     if told == LOCAL:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report to its makers
         options = {"num_cpus": cores(), "include_dashboard": False, "object_store_memory": OBJECT_STORE}
         ray.init(LOCAL, **options, logging_level="ERROR")
         return
