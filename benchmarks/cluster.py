@@ -9,6 +9,7 @@ Needs the extra `cluster` and a quiet machine; takes some minutes. Not part of `
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
 import time
@@ -94,13 +95,17 @@ def costs_together(state: TrainState) -> dict[str, Any]:
     for name, node_cores in LAYOUTS.items():
         with nodes_of(node_cores) as player:
             while len(player.workers) < sum(node_cores):
-                list(player.workers.map((_nothing, ()), range(sum(node_cores))))
+                _do_nothing(player.workers, 1)
             if len(node_cores) == 1:
-                empty = seconds_of(lambda each=player: list(each.workers.map((_nothing, ()), range(EMPTY))))
+                empty = seconds_of(functools.partial(_do_nothing, player.workers, EMPTY))
                 found[f"call_seconds, {name}"] = empty / EMPTY
-            seconds = seconds_of(lambda each=player: each.play_round(state))
+            seconds = seconds_of(functools.partial(player.play_round, state))
             found["rounds"][name] = {"nodes": len(node_cores), "workers": sum(node_cores), "seconds": seconds}
     return found
+
+
+def _do_nothing(workers: Workers, times: int) -> None:
+    list(workers.map((_nothing, ()), range(times)))
 
 
 def _nothing() -> Callable[[int], None]:

@@ -103,7 +103,7 @@ def learning_panels(run: Run) -> list[Panel]:
 def _plotted(run: Run) -> list[str]:
     """Return the logged numbers worth a picture: losses first, then what tells how sure and how fast it is."""
     keys = [key for key in (run.log[-1] if len(run.log) > 1 else {}) if all(key in line for line in run.log)]
-    others = [key for key in ("entropy", "agreement", "moves_per_second") if key in keys]
+    others = [key for key in ("entropy", "agreement", "moves_per_second", "games_per_second") if key in keys]
     return [key for key in keys if key.endswith("_loss")] + others
 
 
