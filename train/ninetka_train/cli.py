@@ -91,7 +91,6 @@ def train(
         def show(share: float, numbers: dict[str, float]) -> None:
             text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
             bar.update(task, completed=share, description=text)
-
             if cluster:
                 bar.console.print(round_line(share, numbers), highlight=False, soft_wrap=True)
 

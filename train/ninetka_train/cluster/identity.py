@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from importlib import metadata
 
@@ -14,6 +15,7 @@ LIBRARIES = ("numpy", "numba", "scipy", "torch")
 Identity = dict[str, str]
 
 
+@functools.cache
 def identity() -> Identity:
     """Return the versions and sources that results may hang on, and the processor, whose rounding they may hang on."""
     versions = {name: metadata.version(name).partition("+")[0] for name in LIBRARIES}

@@ -177,14 +177,18 @@ class Workers:
         """Do without a worker; raise what the task itself has raised, or why no worker starts."""
         if isinstance(error, RayTaskError) and not isinstance(error.cause, RayError):
             raise error.cause from None
+        self._failed_starts += call.worker not in self.names
+        self._warn(f"{self._end(call.worker)} is lost: {told(error)}")
         if call.task is not None:
-            self._warn(f"{self._end(call.worker)} is lost, what it did is done again: {told(error)}")
             queue.lost(call.task, [busy.task for busy in self._calls.values()], told(error))
-            return
-        self._end(call.worker)
-        self._failed_starts += 1
-        if self._failed_starts >= MOST_LOST:
+            self._doubt_idle()
+        elif self._failed_starts >= MOST_LOST and not self.names:
             raise ClusterError(f"workers do not start: {told(error)}")
+
+    def _doubt_idle(self) -> None:
+        """Have idle workers introduce themselves anew, since all of a node are lost together."""
+        self._calls |= {worker.introduce.remote(): _Call(worker, None) for worker in self._idle}
+        self._idle.clear()
 
     def _dismiss(self, refs: list[Any]) -> None:
         """End workers over what nobody waits for any more: they may hang. New ones take their place."""

@@ -40,8 +40,6 @@ Progress = Callable[[float], None]
 Finished = Callable[["Results", range], object]
 """Called after every batch, with the results so far and the games in them that have just ended; what it returns, if
 true, ends the match there."""
-
-
 PlayBatches = Callable[["Settings", Sequence[range]], Iterator["Part"]]
 """Plays batches of a match elsewhere, each by `play_part`; yields what came out, in their order."""
 
@@ -238,9 +236,9 @@ def play_games(
     results, schedule = arena.results, arena.results.schedule
     firsts = range(0, len(schedule.seatings), batch)
     batches = [range(first, min(first + batch, len(schedule.seatings))) for first in firsts]
-    if elsewhere is None:
-        warm_up(agents, settings.variant, results.starts[:1])
     parts = elsewhere(settings, batches) if elsewhere else None
+    if parts is None:
+        warm_up(agents, settings.variant, results.starts[:1])
     for games in batches:
         if parts is None:
             arena.play_batch(games, told)
