@@ -39,13 +39,21 @@ export class Timeline {
   }
 }
 
-/** Return an area per seat, one on top of the other; together they are always whole. */
+/** Return an area per seat, one on top of the other, for each stretch of the game that is known; they are always whole. */
 function stack(shares, players) {
-  const below = shares.map(() => 100);
-  return Array.from({ length: players }, (_, seat) => {
-    const lower = shares.map((_, ply) => `${ply},${below[ply].toFixed(2)}`);
-    shares.forEach((share, ply) => { below[ply] -= 100 * share[seat]; });
-    const upper = shares.map((_, ply) => `${ply},${below[ply].toFixed(2)}`).reverse();
-    return svg("polygon", { class: `c${seat + 1}`, points: [...lower, ...upper].join(" ") });
-  });
+  const areas = [];
+  for (let from = 0; from < shares.length; from++) {
+    if (!shares[from]) continue;
+    let to = from;
+    while (shares[to + 1]) to++;
+    const plies = shares.slice(from, to + 1), below = plies.map(() => 100);
+    const edge = () => plies.map((_, i) => `${from + i},${below[i].toFixed(2)}`);
+    for (let seat = 0; seat < players; seat++) {
+      const lower = edge();
+      plies.forEach((share, i) => { below[i] -= 100 * share[seat]; });
+      areas.push(svg("polygon", { class: `c${seat + 1}`, points: [...lower, ...edge().reverse()].join(" ") }));
+    }
+    from = to;
+  }
+  return areas;
 }

@@ -49,7 +49,7 @@ export function make({ size, stars }) {
     .map((point) => square(point, 5 * Math.sqrt(Math.abs(ownership[point])), `owner g${ownership[point] > 0 ? 1 : 2}`));
 
   return {
-    box: [-6.5, -6.5, wide + 13, wide + 13], unit: UNIT, centre, name, icon,
+    box: [-6.5, -6.5, wide + 13, wide + 13], unit: UNIT, places: size * size, centre, name, icon,
     defs: () => [1, 2].map((code) => svg("g", { id: `stone-${code}` }, stone(code))),
     ground: () => [...ground()],
     under: ({ cells }) => points.filter((point) => cells[point] === KO).map((point) => square(point, 4.2, "ko")),

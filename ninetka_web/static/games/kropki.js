@@ -70,7 +70,7 @@ export function make({ width, height }) {
     svg("path", { class: `stroke k${seat + 1}`, d: "M0 1H4" }));
 
   return {
-    box: [-11, -7, right + 18, bottom + 18], unit: UNIT, centre, name, icon,
+    box: [-11, -7, right + 18, bottom + 18], unit: UNIT, places: width * height, centre, name, icon,
     defs: () => [...[0, 1].map(hatch), ...[1, 2].flatMap((code) => [svg("g", { id: `stone-${code}` }, point(code)), svg("g", { id: `stone-${code + 2}` }, point(code, true))])],
     ground: () => [...ground()],
     under: ({ cells }) => [0, 1].flatMap((seat) => outline((node) => cells[node] >> 2 === seat + 1, seat, "")),

@@ -43,7 +43,7 @@ export function icon(seat) {
 }
 
 export const make = () => ({
-  box: [-6, -6, 122, 122], unit: UNIT, centre, name, icon,
+  box: [-6, -6, 122, 122], unit: UNIT, places: SQUARES, centre, name, icon,
   defs: () => [1, 2, 3, 4, 5].map((code) => svg("g", { id: `stone-${code}` }, stone(code))),
   ground: () => [svg("rect", { class: "frame", x: -5.6, y: -5.6, width: 121.2, height: 121.2, rx: 4 }), ...names(), ...wells(),
     svg("rect", { class: "well", x: 9.3, y: 9.3, width: 91.4, height: 91.4, rx: 1.5 })],
