@@ -208,7 +208,7 @@ export class Analysis {
     const { engines, found } = this;
     if (this.problem) return h("p", { class: "faint" }, `${capital(this.problem)}.`);
     const choice = engines.length > 1 && h("fieldset", { class: "row" }, h("legend", { class: "unseen" }, "Who analyses"), engines.map((engine) => h("label", { class: "choice" },
-      h("input", { type: "radio", name: "engine", id: `engine-${engine}`, checked: engine === this.engine, change: () => this.choose(engine) }), h("span", {}, ENGINES[engine]))));
+      h("input", { type: "radio", name: "engine", value: engine, id: `engine-${engine}`, checked: engine === this.engine, change: () => this.choose(engine) }), h("span", {}, ENGINES[engine]))));
     return h("div", { class: "analysis" }, choice, this.trying(), this.verdict(), ...(found.failed ? [this.failure()] : this.thoughts()), this.mistakes(), this.more());
   }
 
@@ -218,7 +218,7 @@ export class Analysis {
 
   thoughts() {
     const { analysis, exact } = this.found;
-    if (analysis) return [h("h3", {}, "Chance to win"), this.chances(analysis.shares), analysis.candidates.length > 0 && this.candidates(), this.expected(analysis.expected)];
+    if (analysis) return [h("h2", {}, "Chance to win"), this.chances(analysis.shares), analysis.candidates.length > 0 && this.candidates(), this.expected(analysis.expected)];
     if (this.engine === "solver" && exact) return [exact.winner === null && h("p", { class: "faint" }, "Not known yet who wins."), this.candidates()];
     if (this.engine === "solver" && !this.compiling && this.view.position.over) return [];
     return [h("p", { class: "faint" }, this.compiling ? "Compiling, once: this can take a minute or two …" : this.engine === "solver" ? "The solver knows perfect play late in the game, and says here what it finds." : "Thinking …")];
@@ -264,7 +264,7 @@ export class Analysis {
       return item;
     });
     const count = analysis && `${analysis.more ? "Only " : ""}${analysis.simulations.toLocaleString("en")} simulations${analysis.more ? " so far" : ""}; the paler a move, the less is known of it.`;
-    return h("div", {}, h("h3", {}, `Best moves for ${colour}`), h("ol", { class: "candidates" }, rows),
+    return h("div", {}, h("h2", {}, `Best moves for ${colour}`), h("ol", { class: "candidates" }, rows),
       analysis && h("p", { class: "faint" }, `${count} Lost against the best: `, GRADES.map((below, grade) => h("span", { class: `grade w${grade}` }, below < 1 ? `under ${percent(below)}` : "more"))));
   }
 
@@ -272,7 +272,7 @@ export class Analysis {
   expected(line) {
     if (!line?.length) return null;
     const press = () => { this.showsLine = !this.showsLine; this.view.draw(); };
-    return h("div", {}, h("h3", {}, "Expected play"), this.chips(line), button("show-line", "Show on the board", press, { class: "small", "aria-pressed": String(this.showsLine) }));
+    return h("div", {}, h("h2", {}, "Expected play"), this.chips(line), button("show-line", "Show on the board", press, { class: "small", "aria-pressed": String(this.showsLine) }));
   }
 
   chips(line) {
@@ -294,7 +294,7 @@ export class Analysis {
   /** What only this game knows of a position: words, a line of play. */
   more() {
     const { title, words, line, note } = this.insight ?? {};
-    return title && h("div", {}, h("h3", {}, title), words && h("p", { class: "verdict" }, words), line?.length > 0 && this.chips(line), h("p", { class: "faint" }, note));
+    return title && h("div", {}, h("h2", {}, title), words && h("p", { class: "verdict" }, words), line?.length > 0 && this.chips(line), h("p", { class: "faint" }, note));
   }
 
   /** The worst moves of the game: of who looks, or of all where nobody here plays. */
@@ -307,7 +307,7 @@ export class Analysis {
       h("button", { type: "button", class: `move c${move.seat + 1}`, id: `mistake-${ply}`, title: "Look at the position before it", click: () => view.show(ply) }, `${ply + 1}. ${move.name}`),
       h("span", { class: "faint" }, this.isBlunder(ply) ? "threw the win away" : `lost about ${percent(lost)}`),
       button(`again-${ply}`, "Try again from here", () => this.playFrom(ply, move.seat), { class: "small", title: "At a new table, from the position before this move" }));
-    return h("div", {}, h("h3", {}, you.length ? "My mistakes" : "Mistakes"), h("ol", { class: "mistakes" }, worst.map(row)));
+    return h("div", {}, h("h2", {}, you.length ? "My mistakes" : "Mistakes"), h("ol", { class: "mistakes" }, worst.map(row)));
   }
 }
 

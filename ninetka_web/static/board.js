@@ -259,7 +259,7 @@ export class Board {
 
   /** Write the mover's chance to win on moves, in per cent; not where next to nothing is known. */
   drawChances(moves) {
-    return moves.filter(({ cell, sure, chance }) => cell !== null && sure >= 0.4 && chance !== undefined).map(({ cell, chance }) => this.place(cell,
+    return moves.filter(({ cell, sure, chance, thrown }) => cell !== null && sure >= 0.4 && chance !== undefined && !thrown).map(({ cell, chance }) => this.place(cell,
       svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * chance)))));
   }
 

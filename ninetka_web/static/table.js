@@ -19,7 +19,7 @@ export class TableView {
     this.timeline = new Timeline((ply) => this.show(ply));
     this.analysis = new Analysis(app, this);
     this.parts = Object.fromEntries(["seats", "controls", "panel"].map((name) => [name, h("div", { class: name })]));
-    this.headline = h("p", { class: "headline" }, h("span", {}));
+    this.headline = h("h1", { class: "headline" }, h("span", {}));
     this.hint = h("p", { class: "hint" });
     this.acts = h("div", { class: "acts" });
     this.tabs = h("div", { class: "tabs", role: "tablist" });
@@ -372,7 +372,7 @@ export class TableView {
     state.moves.forEach((move, number) => {
       if (move.stage !== stage) {
         stage = move.stage;
-        moves.append(h("h3", {}, this.game.stages[stage]));
+        moves.append(h("h2", {}, this.game.stages[stage]));
       }
       const ply = number + 1;
       moves.append(h("button", {
