@@ -6,6 +6,7 @@ import { h, svg } from "./dom.js";
 const LAYERS = ["under", "heat", "trace", "stones", "over", "hints", "percents", "marks", "preview", "hits"];
 const SMALL = 26; // pixels a square, below which a finger sees first where it would play
 const LARGE = 44;
+const TURNED = "ninetka-turned";
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const faces = new Map();
 let byKey = false; // whether the keyboard was used last
@@ -30,14 +31,16 @@ export class Board {
    * @param {() => void} idle is called by a click when nothing can be played.
    */
   constructor(game, config, play, idle) {
-    this.face = faces.get(game).make(config);
+    this.turned = localStorage.getItem(TURNED) === "yes";
+    this.make = () => faces.get(game).make(config, this.turned);
+    this.face = this.make();
     this.play = play;
     this.idle = idle;
     this.zoom = 1;
     this.layers = Object.fromEntries(LAYERS.map((name) => [name, svg("g", { class: name, "aria-hidden": name === "hits" ? null : "true" })]));
     const { face } = this;
     this.svg = svg("svg", { class: "board", viewBox: face.box.join(" "), role: "group", "aria-label": "Board", "aria-describedby": "board-text", tabindex: -1 },
-      svg("defs", {}, ...face.defs()), ...face.ground(), ...Object.values(this.layers));
+      svg("defs", {}, ...face.defs()), this.ground = svg("g", { "aria-hidden": "true" }, ...face.ground()), ...Object.values(this.layers));
     this.text = h("ul", { class: "unseen", id: "board-text" });
     this.holder = h("div", { class: "holder" }, this.svg);
     const button = (id, label, title, change) => h("button", { type: "button", class: "quiet", id, title, "aria-label": title, click: () => this.setZoom(change()) }, label);
@@ -60,6 +63,15 @@ export class Board {
     this.svg.addEventListener("click", (event) => this.click(event));
     this.svg.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.fit()).observe(this.holder);
+  }
+
+  /** See the board from the other side; it is to be drawn then. */
+  turn() {
+    this.turned = !this.turned;
+    localStorage.setItem(TURNED, this.turned ? "yes" : "no");
+    this.face = this.make();
+    this.ground.replaceChildren(...this.face.ground());
+    this.layers.hits.replaceChildren();
   }
 
   /** How many pixels a square has. */

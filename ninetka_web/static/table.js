@@ -16,7 +16,10 @@ export class TableView {
     this.shown = null; // the ply that is looked at; null: the newest
     this.tab = "moves";
     this.main = main;
-    this.timeline = new Timeline((ply) => this.show(ply));
+    this.timeline = new Timeline((ply) => this.show(ply), () => {
+      this.board.turn();
+      this.draw();
+    });
     this.analysis = new Analysis(app, this);
     this.parts = Object.fromEntries(["seats", "controls", "panel"].map((name) => [name, h("div", { class: name })]));
     this.headline = h("h1", { class: "headline" }, h("span", {}));

@@ -3,8 +3,11 @@
 import { h, svg } from "./dom.js";
 
 export class Timeline {
-  /** @param {(ply: number) => void} show is called with the ply that a person wants to see. */
-  constructor(show) {
+  /**
+   * @param {(ply: number) => void} show is called with the ply that a person wants to see.
+   * @param {() => void} turn is called when the board is to be seen from the other side.
+   */
+  constructor(show, turn) {
     this.show = show;
     this.ply = 0;
     this.band = svg("svg", { class: "band", preserveAspectRatio: "none", "aria-hidden": "true", click: (event) => this.jump(event) });
@@ -13,7 +16,8 @@ export class Timeline {
     this.count = h("output", { class: "count" });
     this.element = h("div", { class: "timeline" }, this.band,
       h("div", { class: "steps-row" }, button("first", "|◀", "To the beginning", () => 0), button("back", "◀", "A ply back", () => this.ply - 1), this.slider,
-        button("forward", "▶", "A ply forward", () => this.ply + 1), button("last", "▶|", "To the end", () => Infinity), this.count));
+        button("forward", "▶", "A ply forward", () => this.ply + 1), button("last", "▶|", "To the end", () => Infinity), this.count,
+        h("button", { type: "button", class: "quiet", id: "turn", title: "Turn the board", "aria-label": "Turn the board", click: turn }, "⇅")));
   }
 
   /** Draw the game of a state, looked at after `ply` plies; `shares` per position, or null. */

@@ -156,6 +156,14 @@ def bob(browser: Browser, server: Server) -> Iterator[Person]:
     person.leave()
 
 
+@pytest.fixture(scope="module")
+def inspected(browser: Browser, server: Server) -> Iterator[Person]:
+    """A browser page that serves several inspections."""
+    person = Person(browser, server)
+    yield person
+    person.leave()
+
+
 @pytest.mark.parametrize("seats", [("me", "maxn"), ("random", "me", "maxn"), ("maxn", "random", "me", "maxn")])
 def test_a_whole_game_by_clicks(ann: Person, seats: tuple[str, ...]) -> None:
     ann.start(*seats, neutrals="players" if len(seats) == 3 else "random")
@@ -711,15 +719,31 @@ def test_a_large_paper_scrolls_and_zooms_on_a_phone(browser: Browser, server: Se
     phone.leave()
 
 
+@pytest.mark.parametrize(("game", "corner"), [("ninetka", "B1"), ("go", "A1"), ("kropki", "A1")])
+def test_a_turned_board_plays_the_same(inspected: Person, game: str, corner: str) -> None:
+    page = inspected.page
+    page.click(".brand")
+    page.wait_for_selector("#start")
+    if game == "ninetka":
+        inspected.start("me", "me")
+    else:
+        inspected.start_game(game, "9 x 9" if game == "go" else "10 x 10", "me", "me")
+    hit = page.locator(f".hit[aria-label^='{corner}:']")
+    board, before = page.locator(".board").bounding_box(), hit.bounding_box()
+    page.click("#turn")
+    after = hit.bounding_box()
+    assert board
+    assert before
+    assert after
+    assert before["y"] > board["y"] + board["height"] / 2 > after["y"]
+    assert before["x"] < board["x"] + board["width"] / 2 < after["x"]
+    with inspected.moving():
+        page.mouse.click(after["x"] + after["width"] / 2, after["y"] + after["height"] / 2)
+    assert page.locator(".move").all_inner_texts() == [corner]
+    page.click("#turn")
+
+
 # For everybody
-
-
-@pytest.fixture(scope="module")
-def inspected(browser: Browser, server: Server) -> Iterator[Person]:
-    """A browser page that serves several inspections."""
-    person = Person(browser, server)
-    yield person
-    person.leave()
 
 
 def violations(page: Page) -> list[tuple[str, str]]:
