@@ -251,7 +251,7 @@ export class Analysis {
     const who = exact.winner === DRAWN ? "the game is drawn" : `${colours[exact.winner]} wins`;
     const thrown = this.moves.filter((move) => move.thrown).map((move) => move.name);
     if (exact.winner !== toMove && !thrown.length) return words(` With perfect play ${who}, whatever ${colours[toMove]} does.`);
-    return words(` With perfect play ${who}. `, thrown.length ? `These moves throw that away: ${thrown.join(", ")}.` : "Every move known so far keeps that.");
+    return words(` With perfect play ${who}. `, thrown.length ? `These moves throw that away: ${thrown.join(", ")}.` : `Every move${exact.moves.every((move) => move.winner !== null) ? "" : " known so far"} keeps that.`);
   }
 
   candidates() {
