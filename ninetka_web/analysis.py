@@ -47,13 +47,8 @@ class Found(NamedTuple):
 def analyse(game: Game, engine: str, budgets: Sequence[int]) -> Iterator[Json]:
     """Yield what is found out about a position with more and more simulations; see `_told` for what is in it."""
     if game.is_over:
-        yield {
-            "simulations": 0,
-            "more": False,
-            "candidates": [],
-            "expected": [],
-            "shares": _rounded(final_shares(game)),
-        }
+        nothing: Json = {"simulations": 0, "more": False, "candidates": [], "expected": []}
+        yield nothing | {"shares": _rounded(final_shares(game))}
         return
     search = _tree_search if engine == "mcts" else _network_search
     for number, found in enumerate(search(game, budgets), 1):

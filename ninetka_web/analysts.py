@@ -57,7 +57,7 @@ class Analysts:
         """Think on the threads of `players`, with what `warm_up` gets ready."""
         self._players, self._warm_up = players, warm_up
         self._free, self._free_for_exact = asyncio.Semaphore(MAX_ANALYSES), asyncio.Semaphore(MAX_ANALYSES)
-        self._bands: dict[tuple[str, str, bytes], list[float] | None] = {}
+        self._bands: dict[tuple[str, str, bytes], list[float]] = {}
         self._winners: dict[bytes, int] = {}
 
     async def explain(self, asked: Question, games: Sequence[Game]) -> None:
@@ -177,20 +177,20 @@ class Analysts:
 
     async def _tell_winners(self, asked: Question, games: Sequence[Game]) -> None:
         """Tell who wins each position under perfect play, from the last back to where that takes too long."""
-        winners, solvable = [UNFINISHED] * len(games), adapter_of(games[0].name).solvable
+        solvable = adapter_of(games[0].name).solvable
+        if not any(map(solvable, games)):
+            return
+        await self._ready(asked, SOLVER)
+        winners = [UNFINISHED] * len(games)
         for ply in range(len(games) - 1, -1, -1):
-            if not (games[ply].is_over or solvable(games[ply])):
-                break
-            winners[ply] = await self._winner(asked, games[ply])
+            winners[ply] = await self._winner(games[ply])
             if winners[ply] == UNFINISHED:
                 break
-        if any(map(solvable, games)):
-            asked.guest.tell(type="winners", winners=[told_winner(winner) for winner in winners])
+        asked.guest.tell(type="winners", winners=[told_winner(winner) for winner in winners])
 
-    async def _winner(self, asked: Question, game: Game) -> int:
+    async def _winner(self, game: Game) -> int:
         key = _digest(game)
         if key not in self._winners:
-            await self._ready(asked, SOLVER)
             self._winners[key] = (await self._players.run(solve, game, EXACT_SECONDS[0], moves=False)).winner
         return self._winners[key]
 

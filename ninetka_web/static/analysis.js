@@ -82,7 +82,7 @@ export class Analysis {
     clearTimeout(this.timer);
     if (this.wanted) this.app.link.say({ type: "rest" }).catch(() => {});
     this.wanted = "";
-    this.line = null;
+    if (!this.isOpen) this.line = null;
   }
 
   hear(message) {

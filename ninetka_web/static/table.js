@@ -116,9 +116,9 @@ export class TableView {
   }
 
   play(action) {
-    const { trial } = this.analysis;
+    const { line, trial } = this.analysis;
     if (trial) this.analysis.tryOut([...trial.line, action]);
-    else if (this.isMyTurn && this.shown === null) this.app.ask({ type: "play", ply: this.state.moves.length, action });
+    else if (!line && this.isMyTurn && this.shown === null) this.app.ask({ type: "play", ply: this.state.moves.length, action });
   }
 
   /** Say why a click on the board does nothing. */
@@ -134,7 +134,7 @@ export class TableView {
     const names = state.seats.map((_, seat) => this.nameOf(seat));
     document.title = this.isMyTurn ? `● Your turn – ${this.game.title}` : this.game.title;
     const mine = this.isMyTurn && this.shown === null;
-    const choices = this.analysis.trial ?? (mine ? state : null);
+    const choices = this.analysis.line ? this.analysis.trial : mine ? state : null; // what is tried is never played
     this.board.draw(position, choices, { animate, ...this.analysis.marks });
     this.timeline.draw(state, this.ply, this.analysis.band());
     this.drawStatus(position, names);
