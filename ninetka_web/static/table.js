@@ -210,7 +210,7 @@ export class TableView {
     const whose = mine ? (state.you.length > 1 ? `Your turn, ${this.game.colours[toMove]}` : "Your turn")
       : open ? `Waiting for somebody to play ${this.game.colours[toMove]}`
         : state.seats[toMove].agent ? (state.paused ? "Paused" : state.compiling ? `Compiling ${names[toMove]}, once …` : `${colour} is thinking …`) : `${names[toMove]}'s turn`;
-    const invite = state.you.length ? "Send them the address of this page, or sit down yourself." : "Sit down to play.";
+    const invite = this.invited ? "They come by the same address as you." : state.you.length ? "Send them the address of this page, or sit down yourself." : "Sit down to play.";
     return [whose, passed + (open ? invite : state.prompt[mine ? 0 : 1])];
   }
 
@@ -268,7 +268,8 @@ export class TableView {
       keeps && h("label", { class: "agree" }, h("input", { type: "checkbox", name: "keep" }), h("span", {}, "The finished game may be kept in this server's statistics")),
       h("div", { class: "buttons" }, h("button", { class: "primary", value: "sit" }, "Sit down"), h("button", { value: "" }, "Just watch")));
     const dialog = h("dialog", { close: () => {
-      if (dialog.returnValue === "sit") this.app.ask({ type: "sit", seat, name: form.elements.name.value.trim(), keep: form.elements.keep?.checked ?? false });
+      this.invited = dialog.returnValue === "sit";
+      if (this.invited) this.app.ask({ type: "sit", seat, name: form.elements.name.value.trim(), keep: form.elements.keep?.checked ?? false });
       dialog.remove();
     } }, form);
     document.body.append(dialog);

@@ -548,6 +548,13 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
     assert board
     assert board["width"] > 350
     assert board["y"] + board["height"] < 844
+    phone.page.set_viewport_size({"width": 740, "height": 360})
+    assert phone.page.evaluate(width) == 740
+    board = phone.page.locator(".board").bounding_box()
+    assert board
+    assert board["width"] > 280
+    assert board["y"] + board["height"] <= 360
+    phone.page.set_viewport_size({"width": 390, "height": 844})
     for _ in range(36 // players):
         phone.wait_for_turn()
         phone.page.locator(".hit").first.tap()
