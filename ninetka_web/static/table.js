@@ -292,12 +292,13 @@ export class TableView {
     const button = (id, label, title, click, disabled = false) => h("button", { type: "button", id, title, disabled, click }, label);
     const seated = state.you.length > 0;
     const people = state.seats.some((seat) => seat.kind === "person");
+    const others = state.seats.some(({ kind }, seat) => kind === "person" && !state.you.includes(seat));
     const hasAgent = state.seats.some((seat) => seat.agent);
     const moved = state.moves.some((move) => state.you.includes(move.seat));
     const row = [];
     if (seated && !state.over) {
       row.push(button("undo", "Take back", "Take back your last move (U)", () => this.app.ask({ type: "undo" }), !moved));
-      if (!people || state.seats.every((seat, number) => seat.kind !== "person" || state.you.includes(number))) row.push(button("hint-me", "Hint", "Show a good move (H)", () => this.analysis.askHint(), !this.isMyTurn));
+      if (!others) row.push(button("hint-me", "Hint", "Show a good move (H)", () => this.analysis.askHint(), !this.isMyTurn));
       if (!state.settling) row.push(button("resign", "Give up", "End the game as a loss", () => confirm("Give this game up?") && this.app.ask({ type: "resign" })));
     }
     if (state.over && !state.shown && (seated || !people)) row.push(h("button", { type: "button", id: "rematch", class: "primary", title: "Everybody moves up a seat", click: () => this.app.ask({ type: "rematch" }) }, "Rematch, seats rotated"));
