@@ -16,13 +16,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.parts import agents_of
-from ninetka_agents.search import uct
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition, known_games, load_variant
@@ -47,11 +46,13 @@ class Player:
     usual: int = 0
     fixed: str = ""
     """Further options of its spec, the same for everybody."""
+    seats: tuple[int, ...] = ()
+    """At how many it plays; empty for any."""
 
     def told(self) -> Json:
         """Return what browsers are told."""
         return {"name": self.name, "title": self.title, "strengths": self.strengths, "option": self.option,
-                "usual": self.usual}  # fmt: skip
+                "usual": self.usual, "seats": self.seats}  # fmt: skip
 
 
 RANDOM = Player("random", "Random", ((0, "any legal move"),))
@@ -114,6 +115,23 @@ class Number:
                 "step": self.step}  # fmt: skip
 
 
+SOLVER = "solver"
+"""The engine, and the agent, that knows perfect play."""
+
+
+class Exact(NamedTuple):
+    """What is known of a position under perfect play: winning seats, `DRAWN`, and `UNFINISHED` for what is not."""
+
+    winner: int
+    after: Mapping[int, int]
+    """By legal action, who wins after it; empty if that was not asked for."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to find out."""
+        return UNFINISHED not in (self.winner, *self.after.values())
+
+
 class Adapter:
     """One game at the table. `Game` is the readable position of its own rules in all of them."""
 
@@ -145,6 +163,8 @@ class Adapter:
     """Simulations of the steps in which an analysis grows, by engine."""
     share_simulations: ClassVar[int] = 1_000
     """Of the tree search for one point of the band over the game."""
+    solves: ClassVar[bool] = False
+    """Whether perfect play is known somewhere: see `solvable`."""
 
     # The game and its options
 
@@ -216,10 +236,10 @@ class Adapter:
 
     def engines(self) -> list[str]:
         """Return who analyses."""
-        return [player.name for player in self.agents() if player.name in ("mcts", "net")]
+        return [player.name for player in self.agents() if player.name in ("mcts", "net", SOLVER)]
 
-    def player(self, spec: str) -> tuple[Player, str]:
-        """Return the agent that a browser asks for, and its number as text.
+    def player(self, spec: str, seats: int = 0) -> tuple[Player, str]:
+        """Return the agent that a browser asks for, and its number as text; `seats` of the table, 0 if not known.
 
         Raises:
             ValueError: for all but those of `players`, naming what is allowed. Whatever way a spec has come, it starts
@@ -235,6 +255,8 @@ class Adapter:
         if match[2] and (match[2] != player.option or int(match[3]) > player.most):
             allowed = f"{player.name}:{player.option}=1..{player.most}" if player.option else f"{player.name} alone"
             raise ValueError(f"{spec!r}: expected {allowed}")
+        if seats and player.seats and seats not in player.seats:
+            raise ValueError(f"{player.title} plays at {' or '.join(map(str, player.seats))} seats, not at {seats}")
         return player, match[3] or ""
 
     def spec(self, text: str) -> str:
@@ -326,10 +348,6 @@ class Adapter:
 
     # Analysis; not quick
 
-    def search(self, game: Game, simulations: int) -> uct.SearchResult:
-        """Search a position that is not over."""
-        return uct.search(game, simulations, np.random.default_rng(0))
-
     def insight(self, game: Game) -> Json:
         """Return what else is known of a position, for its panel and the drawing file."""
         return {}
@@ -338,17 +356,24 @@ class Adapter:
         """Tell whether perfect play may be known in moments."""
         return False
 
-    def exact_winner(self, game: Game) -> int:
-        """Return the winner under perfect play, `UNFINISHED` if it is not known."""
-        return UNFINISHED
+    def solve(self, game: Game, seconds: float, *, moves: bool = True) -> Exact:
+        """Return what is found out in so many seconds about a position that is `solvable`, and about its moves."""
+        raise NotImplementedError
 
-    def exact_moves(self, game: Game) -> Json:
-        """Return the `winner` under perfect play as browsers are told, and the actions that are `won` and `lost`."""
-        return {"winner": None, "won": [], "lost": []}
+    def told_action(self, game: Game, action: int) -> Json:
+        """Return a move that may be played as browsers are told: its name, the cell that is touched, where it ends."""
+        return {"action": action, "name": self.move_name(game, action), "cell": self.cell_of(game, action),
+                "to": self.landing(game, action)}  # fmt: skip
 
-    def warm_up_analysis(self, game: Game) -> None:
-        """Ask a position for all of the above that generic code does not know of, so that it is compiled."""
-        self.insight(game)
+    def told_line(self, game: Game, actions: Iterable[int]) -> list[Json]:
+        """Return a line of play from a position as browsers are told, as far as it is legal."""
+        game, told = game.copy(), []
+        for action in actions:
+            if game.is_over or not game.legal_mask()[action]:
+                break
+            told.append({"seat": game.to_move, **self.told_action(game, action)})
+            game.play(action)
+        return told
 
 
 def has_torch() -> bool:

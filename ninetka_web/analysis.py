@@ -1,4 +1,4 @@
-"""What agents think of a position: candidate moves, and chances to win. JSON comes out.
+"""What agents think of a position: candidate moves, a line of play, chances to win, perfect play. JSON comes out.
 
 Nothing here is quick, so all of it runs on threads, in steps between which it can be given up. What only one game knows
 of a position is asked of its adapter.
@@ -7,54 +7,120 @@ of a position is asked of its adapter.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_agents import make_agent
+from ninetka_agents.agent import game_streams
+from ninetka_agents.search.candidates import find_candidates
+from ninetka_agents.search.mcts import MctsAgent, Tree
+from ninetka_agents.search.tree import empty_result
 from ninetka_env.core.game import Game
-from ninetka_web.adapter import Json, adapter_of, final_shares
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.registry import limits_of
+from ninetka_web.adapter import SOLVER, Exact, Json, adapter_of, final_shares, told_winner
 
 Shares = npt.NDArray[np.float64]
 """(n,) or (N, n) chances to win by seat; they sum to 1."""
+SURE_ERROR = 0.25
+"""The standard error of a chance to win from which on it says nothing: about that of a single simulation."""
 
 
-def analyse(game: Game, engine: str, simulations: int) -> Json:
-    """Return the candidates of a position, best first, and the chances to win by seat."""
+class Found(NamedTuple):
+    """What an engine has found out about a position so far."""
+
+    visits: npt.NDArray[np.int64]
+    """(A,) int64: simulations per action."""
+    chances: npt.NDArray[np.float64]
+    """(A,) float64: the mover's chance to win after each action, 0 where nothing is known."""
+    trials: npt.NDArray[np.float64]
+    """(A,) float64: on how many simulations these rest."""
+    shares: Shares
+    """(n,) chances to win of the position itself."""
+    line: list[int]
+    """The play that it expects."""
+
+
+def analyse(game: Game, engine: str, budgets: Sequence[int]) -> Iterator[Json]:
+    """Yield what is found out about a position with more and more simulations; see `_told` for what is in it."""
     if game.is_over:
-        return {"simulations": 0, "candidates": [], "shares": _rounded(final_shares(game))}
+        nothing: Json = {"simulations": 0, "more": False, "candidates": [], "expected": []}
+        yield nothing | {"shares": _rounded(final_shares(game))}
+        return
     search = _tree_search if engine == "mcts" else _network_search
-    visits, shares, position = search(game, simulations)
-    adapter = adapter_of(game.name)
-    actions = sorted(game.legal_actions().tolist(), key=lambda a: (visits[a], shares[a][game.to_move]), reverse=True)
+    for number, found in enumerate(search(game, budgets), 1):
+        yield _told(game, found, more=number < len(budgets))
+
+
+def _told(game: Game, found: Found, *, more: bool) -> Json:
+    """Return the candidates, best first, each with the chance lost against the best and how sure that is, 0 to 1."""
+    adapter, visits, chances, sure = adapter_of(game.name), found.visits, found.chances, _sureness(found)
+    actions = sorted(game.legal_actions().tolist(), key=lambda a: (visits[a], chances[a]), reverse=True)
+    lost = np.maximum(chances[actions[0]] - chances, 0.0)
     candidates = [
-        {"action": a, "name": game.action_name(a), "cell": adapter.cell_of(game, a), "to": adapter.landing(game, a),
-         "visits": int(visits[a]), "shares": _rounded(shares[a])} for a in actions
-    ]  # fmt: skip
-    return {"simulations": int(visits.sum()), "candidates": candidates, "shares": _rounded(position)}
+        adapter.told_action(game, a)
+        | {"chance": round(float(chances[a]), 4), "lost": round(float(lost[a]), 4), "sure": round(float(sure[a]), 2)}
+        for a in actions
+    ]
+    expected = adapter.told_line(game, found.line)
+    return {"simulations": int(visits.sum()), "more": more, "candidates": candidates, "expected": expected,
+            "shares": _rounded(found.shares)}  # fmt: skip
 
 
-def _tree_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], Shares, Shares]:
-    found = adapter_of(game.name).search(game, simulations)
-    shares = np.nan_to_num(found.wins, nan=0.0)
-    return found.visits, shares, found.visits @ shares / found.visits.sum()
+def _sureness(found: Found) -> npt.NDArray[np.float64]:
+    """Return (A,) float64 how sure each chance is: 1 less its standard error (of the rule of succession), scaled."""
+    chance = (found.chances * found.trials + 1) / (found.trials + 2)
+    error = np.sqrt(chance * (1 - chance) / (found.trials + 3))
+    return np.where(found.trials > 0, np.maximum(1 - error / SURE_ERROR, 0), 0.0)
 
 
-def _network_search(game: Game, simulations: int) -> tuple[npt.NDArray[np.int64], Shares, Shares]:
+def _tree_search(game: Game, budgets: Sequence[int]) -> Iterator[Found]:
+    """Grow one tree, that of the game's own tree search as it plays at tables."""
+    agent = make_agent(adapter_of(game.name).spec("mcts"), game.name)
+    assert isinstance(agent, MctsAgent)
+    tree = agent.make_tree(game.records, budgets[-1])
+    tree.begin(game.records)
+    streams, grown = game_streams(game.records, np.random.default_rng(0)), 0
+    for simulations in budgets:
+        tree.grow(streams, 0, simulations - grown)
+        grown = simulations
+        yield _in_tree(game, tree)
+
+
+def _in_tree(game: Game, tree: Tree) -> Found:
+    report, candidates = empty_result(1, limits_of(game.records.dtype)), find_candidates(tree)
+    tree.report(report, 0)
+    visits, chances = report.visits[0], np.zeros(report.visits.shape[1])
+    for one in candidates:
+        chances[one.action] = one.share
+    shares = report.values[0, : game.num_players].astype(np.float64)
+    return Found(visits, chances, visits.astype(np.float64), shares, candidates[0].line if candidates else [])
+
+
+def _network_search(game: Game, budgets: Sequence[int]) -> Iterator[Found]:
     """Search the position for visits, and each position after it, all in one batch, for its chances."""
+    for simulations in budgets:
+        yield _by_network(game, simulations)
+
+
+def _by_network(game: Game, simulations: int) -> Found:
     from ninetka_agents.net_agent import make_searches, network_evaluate
 
     evaluate, rng, n = network_evaluate(_network(game.name)), np.random.default_rng(0), game.num_players
     found = make_searches(evaluate, game.name, simulations)[game.stage].run(game.records, rng)
-    shares = np.zeros((found.visits.shape[1], n))
+    chances, mover, after = np.zeros(found.visits.shape[1]), game.to_move, max(4, simulations // 8)
     children = {action: _after(game, action) for action in game.legal_actions().tolist()}
     alive = [action for action, child in children.items() if not child.is_over]
     if alive:
         records = np.concatenate([children[action].records for action in alive])
-        shares[alive] = make_searches(evaluate, game.name, max(4, simulations // 8))[0].run(records, rng).values[:, :n]
+        chances[alive] = make_searches(evaluate, game.name, after)[0].run(records, rng).values[:, mover]
     for action in children.keys() - set(alive):
-        shares[action] = final_shares(children[action])
-    return found.visits[0], shares, found.values[0, :n].astype(np.float64)
+        chances[action] = final_shares(children[action])[mover]
+    trials = found.visits[0] + float(after)
+    return Found(found.visits[0], chances, trials, found.values[0, :n].astype(np.float64), [])
 
 
 def _after(game: Game, action: int) -> Game:
@@ -73,7 +139,7 @@ def win_shares(games: list[Game], engine: str) -> list[list[float]]:
 
 def _tree_values(games: list[Game]) -> list[Shares]:
     simulations = adapter_of(games[0].name).share_simulations
-    return [_tree_search(game, simulations)[2] for game in games]
+    return [next(_tree_search(game, (simulations,))).shares for game in games]
 
 
 def _network_values(games: list[Game]) -> list[Shares]:
@@ -91,18 +157,40 @@ def _network(game: str) -> Any:
     return NetAgent(threads=1, game=game).network
 
 
-def exact_moves(game: Game) -> Json:
-    """Return, as browsers are told, who wins under perfect play, and which cells win and lose, each with its name."""
+# Perfect play
+
+
+def solve(game: Game, seconds: float, *, moves: bool = True) -> Exact:
+    """Return what is known of any position under perfect play after so many seconds."""
     adapter = adapter_of(game.name)
-    found = adapter.exact_moves(game)
-    named = {key: [[adapter.cell_of(game, a), game.action_name(a)] for a in found[key]] for key in ("won", "lost")}
-    return {"winner": found["winner"], **named}
+    if game.is_over:
+        return Exact(game.winner(), {})
+    return adapter.solve(game, seconds, moves=moves) if adapter.solvable(game) else Exact(UNFINISHED, {})
+
+
+def told_exact(game: Game, exact: Exact) -> Json:
+    """Return, as browsers are told, who wins under perfect play, and who after each move."""
+    told = adapter_of(game.name).told_action
+    moves = [told(game, action) | {"winner": told_winner(exact.after[action])} for action in exact.after]
+    return {"winner": told_winner(exact.winner), "moves": moves}
 
 
 def warm_up(game: Game, engine: str) -> None:
-    """Analyse the start of a game, which compiles and loads what the engine needs."""
-    adapter_of(game.name).warm_up_analysis(game)
-    analyse(game, engine, 2)
+    """Do with a game all that the engine is asked for, which compiles and loads what it needs."""
+    adapter = adapter_of(game.name)
+    if engine == SOLVER:
+        play_until(game, lambda game: adapter.solvable(game) and solve(game, 0.005).is_whole)
+        return
+    for _ in analyse(game, engine, (2, 3)):
+        pass
+    adapter.insight(play_until(game, lambda game: game.stage == len(game.definition().stages) - 1))
+
+
+def play_until(game: Game, done: Callable[[Game], bool]) -> Game:
+    """Play the first legal actions until something holds, or the game is over; return the same game."""
+    while not (game.is_over or done(game)):
+        game.play(int(game.legal_actions()[0]))
+    return game
 
 
 def _rounded(shares: Shares) -> list[float]:

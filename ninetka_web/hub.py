@@ -22,13 +22,14 @@ from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.core.sgf import read_sgf
 from ninetka_web import protocol
 from ninetka_web.adapter import adapter_in, adapter_of, games_at_tables, told_winner
-from ninetka_web.analysts import Analysts
+from ninetka_web.analysts import Analysts, Question
 from ninetka_web.guest import Guest
 from ninetka_web.players import Players, choose
 from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message
 from ninetka_web.setup import kind_of_state
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
+from ninetka_web.variations import try_line
 from ninetka_web.warm import COUNTING, RULES, Job, WarmUp
 
 MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
@@ -378,13 +379,18 @@ class Hub:
         table.check_analysis(guest.person)
         if message.engine not in self._games[table.setup.game]["engines"]:
             raise RefusedError(f"{message.engine}: no analysis of this game; {_LACKING}")
-        position = table.position(message.ply)
+        position, told = table.position(message.ply), None
+        if message.line is not None:
+            position, told = try_line(table, message.ply, message.line)
         if not table.is_over and table.seats_of(guest.person) and not table.helped:
             table.helped = True
             self._changed(table)
         self._rest(guest)
-        games = list(table.positions())
-        guest.analysis = asyncio.create_task(self._analysts.explain(guest, message, table.setup.kind, position, games))
+        asked = Question(guest, message.engine, table.setup.kind, message.ply, message.line, position)
+        if told:
+            asked.tell("variation", **told)
+        think = self._analysts.hint(asked) if message.hint else self._analysts.explain(asked, list(table.positions()))
+        guest.analysis = asyncio.create_task(think)
 
     def close(self) -> None:
         """Stop thinking; everything is in the journal already."""

@@ -3,9 +3,9 @@
 Every message has a `type` and may carry an `id`, which the answer repeats: `{"type": "done", "id": 7}`, or
 `{"type": "refused", "id": 7, "reason": "..."}` after which nothing has changed. What the server says beside that:
 `welcome` (games, what there is to choose, tables of one's own), `state` (the table after each change: the moves from
-number `from` on, and `start` where those before count no more), `notice`, `analysis`, `shares`, `exact`, `winners`,
-`text`, and `compiling` when an answer waits for code that is being compiled, once. A winner there is a seat, -1 where a
-game is drawn, null while it is open or not known.
+number `from` on, and `start` where those before count no more), `notice`, `text`, of an analysis `analysis`, `insight`,
+`shares`, `exact`, `winners`, `variation`, `hint` and `failed`, and `compiling` when an answer waits for code that is
+being compiled, once. A winner there is a seat, -1 where a game is drawn, null while it is open or not known.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ OptionValue = bool | int | float | Annotated[str, Field(pattern=r"^[a-z]{1,24}$"
 TableId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16}$")]
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
 Ply = Annotated[int, Field(ge=0, le=MAX_PLY)]
+Action = Annotated[int, Field(ge=0, lt=MAX_ACTION)]
 Text = Annotated[str, Field(max_length=60_000)]
 
 
@@ -79,7 +80,7 @@ class Create(Message):
         """Take no agent and no option but those that the game offers."""
         adapter = adapter_of(self.game)
         for spec in set(self.seats) - {ME, OPEN}:
-            adapter.player(spec)
+            adapter.player(spec, len(self.seats))
         adapter.variant(self.options, len(self.seats))
         return self
 
@@ -125,7 +126,7 @@ class Play(Message):
 
     type: Literal["play"]
     ply: Ply
-    action: Annotated[int, Field(ge=0, lt=MAX_ACTION)]
+    action: Action
 
 
 class Undo(Message):
@@ -179,6 +180,10 @@ class Analyse(Message):
     type: Literal["analyse"]
     ply: Ply
     engine: Engine
+    line: Annotated[list[Action], Field(max_length=400)] | None = None
+    """Played on from there without changing the game: what can be played then is told as `variation`."""
+    hint: bool = False
+    """Ask for nothing but one good move, told as `hint`."""
 
 
 class Rest(Message):

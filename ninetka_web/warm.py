@@ -37,8 +37,8 @@ from ninetka_env.core.cache import cache_folder
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
 from ninetka_web import analysis
-from ninetka_web.adapter import adapter_of, usual_kinds
-from ninetka_web.players import play_once
+from ninetka_web.adapter import SOLVER, adapter_of, usual_kinds
+from ninetka_web.players import choose, play_once
 from ninetka_web.setup import Seat, Setup
 from ninetka_web.tables import Table
 
@@ -46,6 +46,8 @@ RULES = "rules"
 """What comes first: all that the event loop calls."""
 ANALYSIS = "analysis by "
 """How analyses begin; the engine follows. All others are agents."""
+EXACT = "perfect play"
+"""What tells who wins for certain, where a game knows that."""
 COUNTING = "counting"
 """What is proposed when people settle how a game is counted."""
 WARM_PLIES = 4
@@ -67,6 +69,11 @@ class Job(NamedTuple):
         return f"{title}, {self.what}"
 
 
+def analysis_job(kind: str, engine: str) -> Job:
+    """Return what an analysis needs."""
+    return Job(kind, EXACT if engine == SOLVER else f"{ANALYSIS}{engine}")
+
+
 def usual_jobs() -> list[Job]:
     """Return what there is to compile unasked, in this order: all rules, then game by game the rest."""
     kinds = list(usual_kinds())
@@ -76,9 +83,9 @@ def usual_jobs() -> list[Job]:
 def _further_jobs(kind: str) -> list[Job]:
     adapter = adapter_of(kind.partition(":")[0])
     whats = [player.name for player in adapter.agents()]
-    for engine in adapter.engines():
+    for engine in (one for one in adapter.engines() if one != SOLVER):
         whats.insert(whats.index(engine) + 1, f"{ANALYSIS}{engine}")
-    return [Job(kind, what) for what in [*whats, *[COUNTING] * adapter.settles]]
+    return [Job(kind, what) for what in [*[EXACT] * adapter.solves, *whats, *[COUNTING] * adapter.settles]]
 
 
 def warm(job: Job) -> None:
@@ -90,6 +97,10 @@ def warm(job: Job) -> None:
         rehearse(job.kind)
     elif job.what == COUNTING:
         adapter.settle(start)
+    elif job.what == EXACT:
+        analysis.warm_up(start, SOLVER)
+    elif job.what == SOLVER:
+        choose(f"{SOLVER}:nodes=9", analysis.play_until(start, adapter.solvable))
     elif job.what.startswith(ANALYSIS):
         analysis.warm_up(start, job.what.removeprefix(ANALYSIS))
     else:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.go.status import find_statuses, owner_shares, settled
-from ninetka_agents.search import rave, uct
 from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import star_points
@@ -71,7 +70,7 @@ class Go(Adapter):
     opponent = "mcts:simulations=400"
     settles = True
     score_word = "stones taken"
-    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (500, 4_000, 20_000), "net": (16, 64, 256)}
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (200, 1_000, 4_000, 20_000), "net": (16, 64, 256)}
     share_simulations = 250
 
     def kind(self, options: Json) -> str:
@@ -168,10 +167,6 @@ class Go(Adapter):
         }
 
     # Analysis
-
-    def search(self, game: AnyGame, simulations: int) -> uct.SearchResult:
-        """Search by RAVE with playouts that know some Go."""
-        return rave.search(game, simulations, np.random.default_rng(0), heavy=True)
 
     def insight(self, game: AnyGame) -> Json:
         """Return whose the points are in the end, as games played on at random see it, and the score of that."""

@@ -9,14 +9,18 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.search import rave, uct
+from ninetka_agents.kropki.exact import Solver
 from ninetka_env.core.game import Game as AnyGame
+from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.kropki.describe import find_enclosures
 from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
 from ninetka_env.games.kropki.rules import SIDES
 from ninetka_env.games.kropki.text import SEATS
-from ninetka_web.adapter import RANDOM, Adapter, Choices, Json, Number, Player
+from ninetka_web.adapter import RANDOM, Adapter, Choices, Exact, Json, Number, Player
+
+SOLVED_FREE, SOLVED_NODES = 10, 400
+"""Free nodes, and nodes in all, up to which perfect play is found out in moments."""
 
 
 def as_kropki(game: AnyGame) -> Game:
@@ -68,8 +72,9 @@ class Kropki(Adapter):
     opponent = "mcts:simulations=400"
     rehearsal = ({}, "A2 B2 B1 D1 C2 E1 B3 *B2")
     score_word = "points enclosed"
-    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (500, 4_000, 20_000), "net": (16, 64, 256)}
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (200, 1_000, 4_000, 20_000), "net": (16, 64, 256)}
     share_simulations = 250
+    solves = True
 
     def options_of(self, game: AnyGame) -> Json:
         """Return the options of a position."""
@@ -152,12 +157,24 @@ class Kropki(Adapter):
 
     # Analysis
 
-    def search(self, game: AnyGame, simulations: int) -> uct.SearchResult:
-        """Search by RAVE."""
-        return rave.search(game, simulations, np.random.default_rng(0))
+    def solvable(self, game: AnyGame) -> bool:
+        """Tell whether few nodes are free, of a board that is not large."""
+        game = as_kropki(game)
+        return int(game.records["free"][0]) <= SOLVED_FREE and game.width * game.height <= SOLVED_NODES
 
-    def warm_up_analysis(self, game: AnyGame) -> None:
-        """There is nothing but the search."""
+    def solve(self, game: AnyGame, seconds: float, *, moves: bool = True) -> Exact:
+        """Solve the position: that takes moments, whatever the time given."""
+        game = as_kropki(game)
+        if game.is_over:
+            return Exact(game.winner(), {})
+        solver = Solver(game.width, game.height, table_bits=16)
+        after = {} if not moves else {action: _winner(lead) for action, lead in solver.action_values(game).items()}
+        return Exact(_winner(solver.solve(game).value), after)
+
+
+def _winner(lead: int) -> int:
+    """Return who wins with so many points more for Black."""
+    return DRAWN if lead == 0 else int(lead < 0)
 
 
 ADAPTER = Kropki()

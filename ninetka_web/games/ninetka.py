@@ -9,19 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.ninetka import maxn
-from ninetka_agents.ninetka.solver.solver import Budget, Solution, is_solvable, solve
+from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, is_solvable, solve
 from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import Variant
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, NEUTRAL_STONE, NUM_SLOTS, PASS, square_name
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_web.adapter import NET, RANDOM, Adapter, Choices, Json, Player, told_winner
+from ninetka_web.adapter import NET, RANDOM, SOLVER, Adapter, Choices, Exact, Json, Player
 
 BLOCKED = 8
 """Added to the code of an edge stone that can never slide."""
-EXACT_SECONDS = 2.0
-"""Of the exact solver for one position; what it does not know by then stays unknown."""
 
 
 def as_9tka(game: AnyGame) -> Game:
@@ -66,14 +64,20 @@ class Ninetka(Adapter):
                                        (20000, "20,000 playouts: hard"), (50000, "50,000 playouts: hardest")),
                "simulations", 50_000, 1000),
         NET,
+        Player(SOLVER, "Exact solver", ((100_000, "slides proven within 100,000 positions: hard"),
+                                        (900_000, "within 900,000 positions: hardest")),
+               "nodes", 900_000, 100_000, "simulations=5000", seats=(2,)),
     )  # fmt: skip
     opponent = "maxn"
     stand_in = "maxn"
     stages: ClassVar[Mapping[str, str]] = {"neutral": "Neutral stones", "placement": "Placement", "movement": "Slides"}
     rehearsal = ({"neutral_placement": "random"}, "")
     score_word = "sections owned"
-    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (2_000, 20_000, 100_000), "net": (16, 64, 256)}
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {
+        "mcts": (500, 2_000, 8_000, 30_000, 100_000), "net": (16, 64, 256),
+    }  # fmt: skip
     share_simulations = 4_000  # half a per cent of the game's time, two of chance
+    solves = True
 
     def variant(self, options: Json, seats: int) -> Variant:
         """Return the game for so many."""
@@ -184,66 +188,58 @@ class Ninetka(Adapter):
     # Analysis
 
     def insight(self, game: AnyGame) -> Json:
-        """Return what MaxN makes of a position: its count by seat and, in the movement phase, its line."""
-        view = maxn_view(as_9tka(game))
-        rows = [["now", view["now"]], *([["after its line", view["values"]]] if view["values"] else [])]
-        more = "; the line is the play that it expects." if view["line"] else "."
-        return {"title": "MaxN's view", "rows": rows, "line": view["line"],
-                "note": f"Its count of sections, stones and blocked stones, higher is better{more}"}  # fmt: skip
+        """Return what MaxN makes of a position, in words, and in the movement phase its line."""
+        game = as_9tka(game)
+        line, values, end = expected_play(game)
+        words = f"By its count {_lead(values)}."
+        if line:
+            sections = np.bincount(end.section_owners() + 1, minlength=game.num_players + 1)[1:]
+            told = ", ".join(
+                f"{self.definition.seats[seat].capitalize()} {count}" for seat, count in enumerate(sections.tolist())
+            )
+            words += f" Sections after its line: {told}."
+        return {"title": "What MaxN expects", "words": words, "line": self.told_line(game, line),
+                "note": "The paper's program, MaxN, counts sections, stones in them, and blocked ones."}  # fmt: skip
 
     def solvable(self, game: AnyGame) -> bool:
         """Tell whether it is a movement phase of two."""
         return is_solvable(as_9tka(game))
 
-    def exact_winner(self, game: AnyGame) -> int:
-        """Return the winner under perfect play, `UNFINISHED` if it is not known."""
-        return _known(_solve(as_9tka(game), moves=False)) if self.solvable(game) else UNFINISHED
-
-    def exact_moves(self, game: AnyGame) -> Json:
-        """Return the winner under perfect play and which actions win and lose."""
-        found = _solve(as_9tka(game), moves=True)
-        values = {action: int(found.moves[action]) for action in game.legal_actions().tolist()}
-        return {
-            "winner": told_winner(_known(found)),
-            "won": [action for action, value in values.items() if value > 0],
-            "lost": [action for action, value in values.items() if value < 0],
-        }
-
-    def warm_up_analysis(self, game: AnyGame) -> None:
-        """Look at a position of the movement phase, which is what needs compiled code."""
-        game, rng = Game.new(2, neutral_placement="random", seed=0), np.random.default_rng(0)
-        while game.ply < 70 and not game.is_over:
-            game.play(int(rng.choice(game.legal_actions())))
-        maxn_view(game)
-        self.exact_winner(game)
+    def solve(self, game: AnyGame, seconds: float, *, moves: bool = True) -> Exact:
+        """Solve the position as far as the time goes; the solver's games have no draws."""
+        game = as_9tka(game)
+        found = solve(game, Budget(seconds=seconds, memory_mb=128), moves=moves)
+        seats = {WON: game.to_move, LOST: 1 - game.to_move}
+        after = {action: seats.get(int(found.moves[action]), UNFINISHED) for action in game.legal_actions().tolist()}
+        return Exact(found.winner if found.winner >= 0 else UNFINISHED, after if moves else {})
 
 
-def maxn_view(game: Game, depth: int | None = None) -> Json:
-    """Return MaxN's evaluation of a position by seat and, in the movement phase, its line with the values there.
+def expected_play(game: Game) -> tuple[list[int], npt.NDArray[np.int64], Game]:
+    """Return MaxN's line in the movement phase, the (n,) int64 values that it leads to, and the position there.
 
     The line is what the search of n + 3 plies expects: after each slide the rest of the depth is searched again, which
-    finds the same values.
+    finds the same values. In other phases it is empty, and the values are those of the position.
     """
-    view: Json = {"now": maxn.evaluate(game).tolist(), "line": [], "values": []}
+    line: list[int] = []
+    expected = maxn.evaluate(game)
     if game.phase != Phase.MOVEMENT or game.is_over:
-        return view
-    game, left = game.copy(), depth or game.num_players + maxn.EXTRA_DEPTH
+        return line, expected, game
+    game, left = game.copy(), game.num_players + maxn.EXTRA_DEPTH
     while left and not game.is_over:
         action, values = maxn.search(game, left)
-        view["values"] = view["values"] or values.tolist()
-        view["line"].append([game.to_move, game.action_name(action)])
+        expected = expected if line else values
+        line.append(action)
         game.play(action)
         left -= game.auto_pass or action != PASS
-    return view
+    return line, expected, game
 
 
-def _solve(game: Game, *, moves: bool) -> Solution:
-    return solve(game, Budget(seconds=EXACT_SECONDS, memory_mb=128), moves=moves)
-
-
-def _known(found: Solution) -> int:
-    """Return the winner that was found; the solver's games have no draws."""
-    return found.winner if found.winner >= 0 else UNFINISHED
+def _lead(values: npt.NDArray[np.int64]) -> str:
+    """Say who is ahead by MaxN's count; a section is worth 100 there."""
+    order = np.argsort(-values, kind="stable")
+    lead = int(values[order[0]] - values[order[1]]) / 100
+    colour = ADAPTER.definition.seats[order[0]].lower()
+    return f"{colour} is ahead by what {lead:.1f} sections are worth" if lead >= 0.05 else "nobody is ahead"
 
 
 ADAPTER = Ninetka()

@@ -3,11 +3,15 @@
 
 import { h, svg } from "./dom.js";
 
-const LAYERS = ["under", "heat", "trace", "stones", "over", "hints", "percents", "preview", "hits"];
+const LAYERS = ["under", "heat", "trace", "stones", "over", "hints", "percents", "marks", "preview", "hits"];
 const SMALL = 26; // pixels a square, below which a finger sees first where it would play
 const LARGE = 44;
+const TURNED = "ninetka-turned";
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const faces = new Map();
+let byKey = false; // whether the keyboard was used last
+addEventListener("keydown", () => { byKey = true; }, true);
+addEventListener("pointerdown", () => { byKey = false; }, true);
 
 /** Load a game's drawing file. */
 export async function loadFace(game) {
@@ -22,15 +26,21 @@ export const seatIcon = (game, seat) => faces.get(game).icon(seat);
 const hitOf = (hit) => (typeof hit === "number" ? [hit, hit] : hit);
 
 export class Board {
-  /** @param {(action: number) => void} play is called with the action that a person chooses, be it legal or not. */
-  constructor(game, config, play) {
-    this.face = faces.get(game).make(config);
+  /**
+   * @param {(action: number) => void} play is called with the action that a person chooses, be it legal or not.
+   * @param {() => void} idle is called by a click when nothing can be played.
+   */
+  constructor(game, config, play, idle) {
+    this.turned = localStorage.getItem(TURNED) === "yes";
+    this.make = () => faces.get(game).make(config, this.turned);
+    this.face = this.make();
     this.play = play;
+    this.idle = idle;
     this.zoom = 1;
-    this.layers = Object.fromEntries(LAYERS.map((name) => [name, svg("g", { class: name })]));
+    this.layers = Object.fromEntries(LAYERS.map((name) => [name, svg("g", { class: name, "aria-hidden": name === "hits" ? null : "true" })]));
     const { face } = this;
     this.svg = svg("svg", { class: "board", viewBox: face.box.join(" "), role: "group", "aria-label": "Board", "aria-describedby": "board-text", tabindex: -1 },
-      svg("defs", {}, ...face.defs()), ...face.ground(), ...Object.values(this.layers));
+      svg("defs", {}, ...face.defs()), this.ground = svg("g", { "aria-hidden": "true" }, ...face.ground()), ...Object.values(this.layers));
     this.text = h("ul", { class: "unseen", id: "board-text" });
     this.holder = h("div", { class: "holder" }, this.svg);
     const button = (id, label, title, change) => h("button", { type: "button", class: "quiet", id, title, "aria-label": title, click: () => this.setZoom(change()) }, label);
@@ -39,7 +49,6 @@ export class Board {
     this.listen();
     this.chosen = null;
     this.at = null; // the cell that was played or focused last
-    this.byKey = true; // whether the keyboard was used last
   }
 
   listen() {
@@ -49,11 +58,20 @@ export class Board {
     on(["pointerout", "focusout"], () => this.showPreview(null));
     on(["focusin"], (cell) => {
       this.at = cell;
-      if (this.byKey) this.showPreview(cell);
+      if (byKey) this.showPreview(cell);
     });
     this.svg.addEventListener("click", (event) => this.click(event));
     this.svg.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.fit()).observe(this.holder);
+  }
+
+  /** See the board from the other side; it is to be drawn then. */
+  turn() {
+    this.turned = !this.turned;
+    localStorage.setItem(TURNED, this.turned ? "yes" : "no");
+    this.face = this.make();
+    this.ground.replaceChildren(...this.face.ground());
+    this.layers.hits.replaceChildren();
   }
 
   /** How many pixels a square has. */
@@ -82,9 +100,10 @@ export class Board {
    * Draw a position.
    * @param {object} position cells, the last move, and so on; see `TableView.position`.
    * @param {object} choices what the person may do: hits, ghost, verb, previews; null for nothing.
-   * @param {object} more heat: candidates; lost: cells that throw a win away; animate: show the last move.
+   * @param {object} more heat: moves with their grade; lost: cells that throw a win away; marks: cells with a seat and a
+   *   label; animate: show the last move.
    */
-  draw(position, choices, { heat = [], lost = [], animate = false } = {}) {
+  draw(position, choices, { heat = [], lost = [], marks = [], animate = false } = {}) {
     const { face, layers } = this;
     const focused = this.svg.contains(document.activeElement);
     this.position = position;
@@ -98,6 +117,7 @@ export class Board {
     layers.over.replaceChildren(...(face.over?.(position) ?? []));
     layers.hints.replaceChildren(...[...this.hits.values()].map((hit) => face.hint(hit, choices)).filter(Boolean));
     layers.percents.replaceChildren(...this.drawChances(heat), ...lost.map((cell) => this.place(cell, svg("path", { class: "thrown", d: "M-4.6 4.6 L4.6 -4.6" }))));
+    this.drawMarks(marks);
     layers.preview.replaceChildren();
     this.drawHits(focused);
     this.text.replaceChildren(...face.describe(position).map((line) => h("li", {}, line)));
@@ -109,21 +129,29 @@ export class Board {
     return svg("g", { transform: `translate(${x} ${y})` }, ...children);
   }
 
-  /** Draw what can be touched; one of them is in the tab order, the arrows go to the others. The focus stays on the board. */
+  /**
+   * Draw what can be touched; one of them is in the tab order, the arrows go to the others. What can be touched still stays
+   * the same element, so the focus stays with it; else it goes to what is nearest, as soon as there is something.
+   */
   drawHits(focused) {
-    const { unit } = this.face;
-    const entry = this.entry();
-    this.layers.hits.replaceChildren(...[...this.hits.values()].map((hit) => {
-      const [x, y] = this.face.centre(hit[0]);
-      return svg("rect", {
-        class: "hit", x: x - unit / 2, y: y - unit / 2, width: unit, height: unit, rx: 1.5, role: "button", tabindex: hit[0] === entry ? 0 : -1,
-        "aria-label": this.label(hit), "data-cell": hit[0],
-      });
-    }));
-    if (!focused) return;
+    const entry = this.entry(), before = new Map([...this.layers.hits.children].map((each) => [Number(each.dataset.cell), each]));
+    for (const hit of this.hits.values()) {
+      const each = before.get(hit[0]) ?? this.makeHit(hit[0]);
+      each.setAttribute("aria-label", this.label(hit));
+      each.setAttribute("tabindex", hit[0] === entry ? 0 : -1);
+      before.delete(hit[0]);
+    }
+    for (const each of before.values()) each.remove();
+    const held = document.activeElement;
+    if (!focused || (held !== this.svg && this.svg.contains(held))) return;
     this.svg.focus({ preventScroll: true });
     // Later, because the browser lays everything out before it moves the focus.
-    if (entry !== null && this.byKey) requestAnimationFrame(() => document.activeElement === this.svg && this.focus(this.entry()));
+    if (entry !== null && byKey) requestAnimationFrame(() => document.activeElement === this.svg && this.focus(this.entry()));
+  }
+
+  makeHit(cell) {
+    const { unit } = this.face, [x, y] = this.face.centre(cell);
+    return this.layers.hits.appendChild(svg("rect", { class: "hit", x: x - unit / 2, y: y - unit / 2, width: unit, height: unit, rx: 1.5, role: "button", "data-cell": cell }));
   }
 
   /** The cell where the keyboard comes to the board: where it was last, or next to there. */
@@ -142,11 +170,11 @@ export class Board {
 
   /** Play a cell; a finger sees first where what it plays would end, or where it is if that is small. */
   click(event) {
-    this.byKey = false;
     const cell = event.target.dataset.cell;
     const hit = this.hits.get(Number(cell));
     if (cell === undefined || !hit) {
       if (this.choices) this.miss(event);
+      else this.idle();
       return;
     }
     const unsure = event.pointerType === "touch" && (hit[2] !== undefined || this.pixels < SMALL);
@@ -161,7 +189,7 @@ export class Board {
     const { face } = this;
     const box = this.svg.getBoundingClientRect(), scale = face.box[2] / box.width;
     const x = (event.clientX - box.left) * scale + face.box[0], y = (event.clientY - box.top) * scale + face.box[1];
-    for (let cell = 0; cell < this.position.cells.length; cell++) {
+    for (let cell = 0; cell < face.places; cell++) {
       const [cx, cy] = face.centre(cell);
       if (Math.abs(x - cx) < face.unit / 2 && Math.abs(y - cy) < face.unit / 2) return this.play(cell);
     }
@@ -191,7 +219,6 @@ export class Board {
     const from = event.target.dataset?.cell;
     const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
     if (this.hits.size === 0) return;
-    this.byKey = true;
     if (from === undefined) {
       if (!steps[event.key]) return;
       this.focus(this.entry());
@@ -229,18 +256,23 @@ export class Board {
     } else figure.animate([{ transform: "scale(.4)", opacity: 0 }, { transform: "none", opacity: 1 }], { duration: 180, easing: "ease-out" });
   }
 
-  /** Colour the candidates by visits. */
-  drawHeat(candidates) {
-    const most = Math.max(1, ...candidates.map((candidate) => candidate.visits)), { unit } = this.face;
-    return candidates.filter(({ cell }) => cell !== null).map(({ cell, visits }) => this.place(cell,
-      svg("rect", { class: "warm", x: -unit / 2, y: -unit / 2, width: unit, height: unit, rx: 1.5, opacity: visits ? (0.08 + 0.85 * Math.sqrt(visits / most)).toFixed(3) : 0 })));
+  /** Colour moves by what they lose against the best; the less is known of one, the paler it is. */
+  drawHeat(moves) {
+    const { unit } = this.face;
+    return moves.filter(({ cell, sure }) => cell !== null && sure > 0).map(({ cell, grade, sure }) => this.place(cell,
+      svg("rect", { class: `warm w${grade}`, x: -unit / 2, y: -unit / 2, width: unit, height: unit, rx: 1.5, opacity: (0.08 + 0.72 * sure).toFixed(2) })));
   }
 
-  /** Write the mover's chance to win on the candidates, in per cent; not where it rests on next to nothing. */
-  drawChances(candidates) {
-    const most = Math.max(1, ...candidates.map((candidate) => candidate.visits));
-    return candidates.filter(({ cell, visits }) => cell !== null && 100 * visits >= most).map(({ cell, shares }) => this.place(cell,
-      svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * shares[this.position.toMove])))));
+  /** Point at cells: with numbers, or with nothing but a ring. */
+  drawMarks(marks = []) {
+    const draw = ({ cell, seat, label }) => this.place(cell, svg("circle", label ? { class: `numbered c${seat + 1}`, r: 3.3 } : { class: "hinted", r: 4.7 }), svg("text", { y: 1.4 }, label));
+    this.layers.marks.replaceChildren(...marks.filter(({ cell }) => cell !== null).map(draw));
+  }
+
+  /** Write the mover's chance to win on moves, in per cent; not where next to nothing is known. */
+  drawChances(moves) {
+    return moves.filter(({ cell, sure, chance, thrown }) => cell !== null && sure >= 0.4 && chance !== undefined && !thrown).map(({ cell, chance }) => this.place(cell,
+      svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * chance)))));
   }
 
   /** Point at a cell from elsewhere on the page, null for none. */

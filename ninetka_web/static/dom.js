@@ -24,13 +24,10 @@ export function announce(text) {
   document.getElementById("live").textContent = text;
 }
 
-/** Show a short message that goes away by itself. */
+/** Show a short message that goes away by itself, in place of the one before. */
 export function toast(text) {
   const note = h("div", { class: "toast" }, text);
-  const box = document.getElementById("toasts");
-  for (const other of [...box.children]) if (other.textContent === text) other.remove();
-  box.append(note);
-  while (box.children.length > 3) box.firstChild.remove();
+  document.getElementById("toasts").replaceChildren(note);
   setTimeout(() => note.remove(), 6000);
 }
 

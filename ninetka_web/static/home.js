@@ -91,7 +91,7 @@ function seatRow(part, seat, game, draw) {
   const who = h("select", { id: `seat-${seat}`, "aria-label": `Who plays ${colour}`, change: (event) => set(spec(event.target.value, named(event.target.value)?.usual)) },
     h("option", { value: "me", selected: agent === "me" }, "You"),
     h("option", { value: "open", selected: agent === "open" }, "Someone else, by link"),
-    game.agents.map(({ name, title }) => h("option", { value: name, selected: agent === name }, title)));
+    game.agents.filter(({ name, seats }) => name === agent || !seats.length || seats.includes(part.players)).map(({ name, title }) => h("option", { value: name, selected: agent === name }, title)));
   const strengths = named(agent)?.strengths ?? [];
   const strength = strengths.length > 1 && h("select", { id: `strength-${seat}`, "aria-label": `Strength of ${colour}`, change: (event) => set(spec(agent, Number(event.target.value))) },
     strengths.map(([amount, label]) => h("option", { value: amount, selected: amount === (value || named(agent).usual) }, label)));

@@ -16,9 +16,14 @@ export class TableView {
     this.shown = null; // the ply that is looked at; null: the newest
     this.tab = "moves";
     this.main = main;
-    this.timeline = new Timeline((ply) => this.show(ply));
+    this.timeline = new Timeline((ply) => this.show(ply), () => {
+      this.board.turn();
+      this.draw();
+    });
     this.analysis = new Analysis(app, this);
-    this.parts = Object.fromEntries(["status", "seats", "controls", "panel"].map((name) => [name, h("div", { class: name })]));
+    this.parts = Object.fromEntries(["seats", "controls", "panel"].map((name) => [name, h("div", { class: name })]));
+    this.headline = h("h1", { class: "headline" }, h("span", {}));
+    this.hint = h("p", { class: "hint" });
     this.acts = h("div", { class: "acts" });
     this.tabs = h("div", { class: "tabs", role: "tablist" });
     this.onKey = (event) => this.key(event);
@@ -31,13 +36,14 @@ export class TableView {
   lay(state) {
     this.game = this.app.game(state.game);
     this.app.about(this.game);
-    this.board = new Board(state.game, state.config, (action) => this.play(action));
+    this.board = new Board(state.game, state.config, (action) => this.play(action), () => this.tellIdle());
     scrollTo(0, 0);
     const [, , width, height] = this.board.face.box;
     document.documentElement.style.setProperty("--aspect", (width / height).toFixed(3));
     this.main.replaceChildren(h("div", { class: "table", "data-game": state.game },
-      h("section", { class: "stage", "aria-label": "Game" }, this.parts.status, this.board.element, this.board.text, this.acts, this.timeline.element),
+      h("section", { class: "stage", "aria-label": "Game" }, h("div", { class: "status" }, this.headline, this.hint), this.board.element, this.board.text, this.acts, this.timeline.element),
       h("aside", { class: "side" }, this.parts.seats, this.parts.controls, this.tabs, this.parts.panel)));
+    this.board.svg.focus({ preventScroll: true }); // what had the focus is gone
   }
 
   close() {
@@ -82,12 +88,13 @@ export class TableView {
 
   /** The position that is looked at: the cells of the start with the changes of the moves up to it, and what is known. */
   get position() {
-    const { state, ply, start } = this;
-    const cells = [...start.cells], last = ply > 0 ? state.moves[ply - 1] : null, live = ply === state.moves.length;
-    for (const move of state.moves.slice(0, ply)) for (const [cell, code] of move.cells) cells[cell] = code;
+    const { state, ply, start } = this, { trial } = this.analysis;
+    const played = [...state.moves.slice(0, ply), ...(trial?.moves ?? [])];
+    const cells = [...start.cells], last = played.at(-1) ?? null, live = !trial && ply === state.moves.length;
+    for (const move of played) for (const [cell, code] of move.cells) cells[cell] = code;
     const { scores, notes } = last ?? start;
     return {
-      cells, last, live, ply, over: live && state.over, toMove: live ? state.to_move : state.moves[ply].seat,
+      cells, last, live, ply, over: trial ? trial.over : live && state.over, toMove: trial ? trial.to_move : live ? state.to_move : state.moves[ply].seat,
       scores: live && state.over && state.proposal ? state.proposal.scores : scores, notes,
       proposal: live ? state.proposal : null, insight: this.analysis.insight,
     };
@@ -109,7 +116,17 @@ export class TableView {
   }
 
   play(action) {
-    if (this.isMyTurn && this.shown === null) this.app.ask({ type: "play", ply: this.state.moves.length, action });
+    const { line, trial } = this.analysis;
+    if (trial) this.analysis.tryOut([...trial.line, action]);
+    else if (!line && this.isMyTurn && this.shown === null) this.app.ask({ type: "play", ply: this.state.moves.length, action });
+  }
+
+  /** Say why a click on the board does nothing. */
+  tellIdle() {
+    const { state } = this;
+    if (!state.you.length || state.over || state.settling || this.analysis.line) return;
+    if (this.shown !== null) toast("You look at an earlier position: go to the newest to play");
+    else if (!this.isMyTurn) toast(`It is ${this.game.colours[state.to_move]}'s turn`);
   }
 
   draw(animate = false) {
@@ -117,10 +134,11 @@ export class TableView {
     const names = state.seats.map((_, seat) => this.nameOf(seat));
     document.title = this.isMyTurn ? `● Your turn – ${this.game.title}` : this.game.title;
     const mine = this.isMyTurn && this.shown === null;
-    this.board.draw(position, mine ? state : null, { animate, heat: this.analysis.heat(this.ply), lost: this.analysis.thrown });
+    const choices = this.analysis.line ? this.analysis.trial : mine ? state : null; // what is tried is never played
+    this.board.draw(position, choices, { animate, ...this.analysis.marks });
     this.timeline.draw(state, this.ply, this.analysis.band());
-    this.parts.status.replaceChildren(...this.status(position, names));
-    this.drawActs(mine);
+    this.drawStatus(position, names);
+    this.drawActs(choices);
     this.parts.seats.replaceChildren(...state.seats.map((_, seat) => this.seatCard(position, seat, names)), ...this.question());
     this.parts.controls.replaceChildren(...this.controls());
     this.drawTabs();
@@ -136,10 +154,9 @@ export class TableView {
   }
 
   /** What can be played that has no place on the board; and the question how a finished game is counted. */
-  drawActs(mine) {
-    const { state } = this;
+  drawActs(choices) {
     const act = ({ action, label, key }) => h("button", { type: "button", class: "act", id: `act-${key}`, title: `${label} (${key})`, click: () => this.play(action) }, label, " ", h("kbd", { "aria-hidden": "true" }, key));
-    this.acts.replaceChildren(...(mine ? state.buttons.map(act) : []), ...this.settling());
+    this.acts.replaceChildren(...(choices?.buttons.map(act) ?? []), ...this.settling());
   }
 
   settling() {
@@ -168,21 +185,22 @@ export class TableView {
 
   // What is said above the board
 
-  status(position, names) {
-    const { state } = this;
-    const [headline, hint] = this.words(position, names);
+  /** Change only what is new, so that screen readers read that alone. */
+  drawStatus(position, names) {
+    const { state, headline } = this, [text, hint] = this.words(position, names);
     const seat = position.over ? state.winner : state.settling && position.live ? null : position.toMove;
-    const past = !position.live;
-    return [
-      h("p", { class: `headline${this.isMyTurn && !past ? " mine" : ""}` }, seat !== null && seat !== DRAWN && seatIcon(state.game, seat), h("span", {}, headline)),
-      h("p", { class: "hint" }, hint),
-    ];
+    const icon = seat !== null && seat !== DRAWN && !(position.over && !position.live) ? seatIcon(state.game, seat) : null;
+    headline.classList.toggle("mine", this.isMyTurn && position.live);
+    if (headline.querySelector("svg")?.outerHTML !== icon?.outerHTML) headline.replaceChildren(...[icon, headline.lastChild].filter(Boolean));
+    for (const [element, words] of [[headline.lastChild, text], [this.hint, hint]]) if (element.textContent !== words) element.textContent = words;
   }
 
   words(position, names) {
     const { state } = this;
     const gone = position.last?.passed ?? [];
     const passed = gone.length ? `${list(gone.map((seat) => this.colour(seat)))} cannot move and ${gone.length > 1 ? "are" : "is"} passed over. ` : "";
+    const { trial } = this.analysis;
+    if (trial) return [`Trying moves${trial.over ? ": the game would be over" : ""}`, `${trial.moves.length} tried after ply ${position.ply}; the game is not changed. ${trial.over ? "" : `${this.colour(position.toMove)} to move.`}`];
     if (position.over) return this.ending(passed);
     const { toMove } = position, colour = this.colour(toMove);
     if (!position.live) return [`After ${position.ply} of ${state.moves.length} plies`, `${position.last ? `${this.mover(position.last)}. ` : ""}${passed}${colour} to move.`];
@@ -192,7 +210,7 @@ export class TableView {
     const whose = mine ? (state.you.length > 1 ? `Your turn, ${this.game.colours[toMove]}` : "Your turn")
       : open ? `Waiting for somebody to play ${this.game.colours[toMove]}`
         : state.seats[toMove].agent ? (state.paused ? "Paused" : state.compiling ? `Compiling ${names[toMove]}, once …` : `${colour} is thinking …`) : `${names[toMove]}'s turn`;
-    const invite = state.you.length ? "Send them the address of this page, or sit down yourself." : "Sit down to play.";
+    const invite = this.invited ? "They come by the same address as you." : state.you.length ? "Send them the address of this page, or sit down yourself." : "Sit down to play.";
     return [whose, passed + (open ? invite : state.prompt[mine ? 0 : 1])];
   }
 
@@ -250,7 +268,8 @@ export class TableView {
       keeps && h("label", { class: "agree" }, h("input", { type: "checkbox", name: "keep" }), h("span", {}, "The finished game may be kept in this server's statistics")),
       h("div", { class: "buttons" }, h("button", { class: "primary", value: "sit" }, "Sit down"), h("button", { value: "" }, "Just watch")));
     const dialog = h("dialog", { close: () => {
-      if (dialog.returnValue === "sit") this.app.ask({ type: "sit", seat, name: form.elements.name.value.trim(), keep: form.elements.keep?.checked ?? false });
+      this.invited = dialog.returnValue === "sit";
+      if (this.invited) this.app.ask({ type: "sit", seat, name: form.elements.name.value.trim(), keep: form.elements.keep?.checked ?? false });
       dialog.remove();
     } }, form);
     document.body.append(dialog);
@@ -273,11 +292,13 @@ export class TableView {
     const button = (id, label, title, click, disabled = false) => h("button", { type: "button", id, title, disabled, click }, label);
     const seated = state.you.length > 0;
     const people = state.seats.some((seat) => seat.kind === "person");
+    const others = state.seats.some(({ kind }, seat) => kind === "person" && !state.you.includes(seat));
     const hasAgent = state.seats.some((seat) => seat.agent);
     const moved = state.moves.some((move) => state.you.includes(move.seat));
     const row = [];
     if (seated && !state.over) {
       row.push(button("undo", "Take back", "Take back your last move (U)", () => this.app.ask({ type: "undo" }), !moved));
+      if (!others) row.push(button("hint-me", "Hint", "Show a good move (H)", () => this.analysis.askHint(), !this.isMyTurn));
       if (!state.settling) row.push(button("resign", "Give up", "End the game as a loss", () => confirm("Give this game up?") && this.app.ask({ type: "resign" })));
     }
     if (state.over && !state.shown && (seated || !people)) row.push(h("button", { type: "button", id: "rematch", class: "primary", title: "Everybody moves up a seat", click: () => this.app.ask({ type: "rematch" }) }, "Rematch, seats rotated"));
@@ -300,9 +321,12 @@ export class TableView {
     if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey || !this.state) return;
     const { state } = this, newest = state.moves.length;
     const to = { ",": this.ply - 1, ".": this.ply + 1, ArrowLeft: this.ply - 1, ArrowRight: this.ply + 1, Home: 0, End: newest }[event.key];
-    if (to !== undefined) this.show(to);
+    if ([",", "ArrowLeft"].includes(event.key) && this.analysis.stepBack()) { /* the latest of the moves that are tried */ }
+    else if (to !== undefined) this.show(to);
+    else if (event.key === "Escape" && this.analysis.line) this.analysis.tryOut(null);
+    else if (event.key.toUpperCase() === "H") document.getElementById("hint-me")?.click();
     else if (event.key === "u" || event.key === "U") this.app.ask({ type: "undo" });
-    else if (this.isMyTurn && this.shown === null && state.buttons.some((one) => one.key === event.key.toUpperCase())) this.play(state.buttons.find((one) => one.key === event.key.toUpperCase()).action);
+    else if (document.getElementById(`act-${event.key.toUpperCase()}`)) document.getElementById(`act-${event.key.toUpperCase()}`).click();
     else return;
     event.preventDefault();
   }
@@ -353,7 +377,7 @@ export class TableView {
     state.moves.forEach((move, number) => {
       if (move.stage !== stage) {
         stage = move.stage;
-        moves.append(h("h3", {}, this.game.stages[stage]));
+        moves.append(h("h2", {}, this.game.stages[stage]));
       }
       const ply = number + 1;
       moves.append(h("button", {

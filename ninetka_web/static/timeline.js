@@ -3,8 +3,11 @@
 import { h, svg } from "./dom.js";
 
 export class Timeline {
-  /** @param {(ply: number) => void} show is called with the ply that a person wants to see. */
-  constructor(show) {
+  /**
+   * @param {(ply: number) => void} show is called with the ply that a person wants to see.
+   * @param {() => void} turn is called when the board is to be seen from the other side.
+   */
+  constructor(show, turn) {
     this.show = show;
     this.ply = 0;
     this.band = svg("svg", { class: "band", preserveAspectRatio: "none", "aria-hidden": "true", click: (event) => this.jump(event) });
@@ -13,7 +16,8 @@ export class Timeline {
     this.count = h("output", { class: "count" });
     this.element = h("div", { class: "timeline" }, this.band,
       h("div", { class: "steps-row" }, button("first", "|◀", "To the beginning", () => 0), button("back", "◀", "A ply back", () => this.ply - 1), this.slider,
-        button("forward", "▶", "A ply forward", () => this.ply + 1), button("last", "▶|", "To the end", () => Infinity), this.count));
+        button("forward", "▶", "A ply forward", () => this.ply + 1), button("last", "▶|", "To the end", () => Infinity), this.count,
+        h("button", { type: "button", class: "quiet", id: "turn", title: "Turn the board", "aria-label": "Turn the board", click: turn }, "⇅")));
   }
 
   /** Draw the game of a state, looked at after `ply` plies; `shares` per position, or null. */
@@ -39,13 +43,21 @@ export class Timeline {
   }
 }
 
-/** Return an area per seat, one on top of the other; together they are always whole. */
+/** Return an area per seat, one on top of the other, for each stretch of the game that is known; they are always whole. */
 function stack(shares, players) {
-  const below = shares.map(() => 100);
-  return Array.from({ length: players }, (_, seat) => {
-    const lower = shares.map((_, ply) => `${ply},${below[ply].toFixed(2)}`);
-    shares.forEach((share, ply) => { below[ply] -= 100 * share[seat]; });
-    const upper = shares.map((_, ply) => `${ply},${below[ply].toFixed(2)}`).reverse();
-    return svg("polygon", { class: `c${seat + 1}`, points: [...lower, ...upper].join(" ") });
-  });
+  const areas = [];
+  for (let from = 0; from < shares.length; from++) {
+    if (!shares[from]) continue;
+    let to = from;
+    while (shares[to + 1]) to++;
+    const plies = shares.slice(from, to + 1), below = plies.map(() => 100);
+    const edge = () => plies.map((_, i) => `${from + i},${below[i].toFixed(2)}`);
+    for (let seat = 0; seat < players; seat++) {
+      const lower = edge();
+      plies.forEach((share, i) => { below[i] -= 100 * share[seat]; });
+      areas.push(svg("polygon", { class: `c${seat + 1}`, points: [...lower, ...edge().reverse()].join(" ") }));
+    }
+    from = to;
+  }
+  return areas;
 }

@@ -94,6 +94,25 @@ class Person:
         if fast and any(seat not in ("me", "open") for seat in seats):
             page.select_option("#speed", "0")
 
+    def tab_to_board(self) -> None:
+        """Go back by the Tab key from the controls to the board."""
+        for _ in range(40):
+            if self.page.evaluate("document.activeElement.matches('.hit')"):
+                return
+            self.page.keyboard.press("Shift+Tab")
+        raise AssertionError("the board cannot be reached by Tab")
+
+    def watch_focus(self) -> None:
+        """Count from now on how often a frame is shown in which the page's body has the focus."""
+        self.page.evaluate("""() => {
+            window.lostFocus = 0;
+            const look = () => {
+                window.lostFocus += document.activeElement === document.body;
+                requestAnimationFrame(look);
+            };
+            look();
+        }""")
+
     @property
     def plies(self) -> int:
         return int(self.page.inner_text(".count").split("/")[1])
@@ -137,6 +156,14 @@ def bob(browser: Browser, server: Server) -> Iterator[Person]:
     person.leave()
 
 
+@pytest.fixture(scope="module")
+def inspected(browser: Browser, server: Server) -> Iterator[Person]:
+    """A browser page that serves several inspections."""
+    person = Person(browser, server)
+    yield person
+    person.leave()
+
+
 @pytest.mark.parametrize("seats", [("me", "maxn"), ("random", "me", "maxn"), ("maxn", "random", "me", "maxn")])
 def test_a_whole_game_by_clicks(ann: Person, seats: tuple[str, ...]) -> None:
     ann.start(*seats, neutrals="players" if len(seats) == 3 else "random")
@@ -161,7 +188,8 @@ def test_a_whole_game_by_keys(ann: Person, players: int) -> None:
     ann.start("me", *["random"] * (players - 1))
     keys = [("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " "), ("ArrowLeft", "ArrowUp", "Enter")]
     ann.wait_for_turn()
-    ann.page.locator(".hit[tabindex='0']").focus()
+    ann.tab_to_board()
+    ann.watch_focus()
     assert ann.page.locator(".hit[tabindex='0']").count() == 1
     turns = 0
     while ann.wait_for_turn():
@@ -172,6 +200,7 @@ def test_a_whole_game_by_keys(ann: Person, players: int) -> None:
         ann.press(*keys[turns % 4])
         turns += 1
     expect(ann.page.locator("#live")).to_contain_text("win")
+    assert ann.page.evaluate("window.lostFocus") == 0
 
 
 def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: Person) -> None:
@@ -196,6 +225,7 @@ def test_the_focus_stays_where_it_is(ann: Person) -> None:
     for number in range(3):
         ann.click(number)
     page, focused = ann.page, "document.activeElement.id"
+    ann.watch_focus()
     for place, plies in (("ply-2", "2 / 3"), ("forward", "3 / 3"), ("undo", "2 / 2")):
         page.locator(f"#{place}").focus()
         page.keyboard.press("Enter")
@@ -359,12 +389,31 @@ def draw_all_games(page: Page) -> None:
                 game["winner"] = -1
         return json.dumps(message)
 
-    def between(line: WebSocketRoute) -> None:
-        server = line.connect_to_server()
-        line.on_message(server.send)
-        server.on_message(lambda text: line.send(told(str(text))))
+    page.route_web_socket(re.compile("/ws$"), lambda line: between(line, told))
 
-    page.route_web_socket(re.compile("/ws$"), between)
+
+def between(line: WebSocketRoute, told: Callable[[str], str]) -> None:
+    """Change what the server tells a page."""
+    server = line.connect_to_server()
+    line.on_message(server.send)
+    server.on_message(lambda text: line.send(told(str(text))))
+
+
+def test_the_focus_keeps_its_square_while_the_analysis_goes_on(ann: Person) -> None:
+    ann.start("me", "me")
+    page = ann.page
+    for number in range(4):
+        ann.click(number)
+    page.click("#tab-analysis")
+    ann.watch_focus()
+    page.evaluate("document.querySelectorAll('.hit')[7].focus()")
+    held = page.evaluate_handle("document.activeElement")
+    expect(page.locator(".analysis")).to_contain_text("8,000 simulations")
+    assert held.evaluate("each => each === document.activeElement")  # the same element all the time
+    page.locator("#try").focus()
+    expect(page.locator(".analysis")).to_contain_text("100,000 simulations")
+    assert page.evaluate("document.activeElement.id") == "try"
+    assert page.evaluate("window.lostFocus") == 0
 
 
 def test_the_analysis_shows_what_agents_think(ann: Person) -> None:
@@ -387,6 +436,104 @@ def test_the_analysis_shows_what_agents_think(ann: Person) -> None:
     page.wait_for_selector(".candidates li")
     page.click("#tab-moves")
     expect(page.locator(".warm")).to_have_count(0)
+    page.keyboard.press("End")
+    page.keyboard.press("h")
+    expect(page.locator(".toast")).to_contain_text("Hint: ")
+    expect(page.locator(".hinted")).to_have_count(1)
+    ann.click()
+    expect(page.locator(".hinted")).to_have_count(0)
+
+
+def play_to_the_slides(person: Person, slides: int) -> None:
+    while len(person.page.locator(".move").all()) < 36 + slides:
+        person.wait_for_turn()
+        person.click(person.plies)
+
+
+def test_perfect_play_mistakes_and_variations(ann: Person) -> None:
+    page = ann.page
+    ann.start("me", "me")
+    play_to_the_slides(ann, 18)
+    page.click("#tab-analysis")
+    page.wait_for_selector(".verdict")
+    expect(page.locator(".verdict").first).to_contain_text("With perfect play")
+    page.locator("input[value=solver]").check(force=True)
+    page.wait_for_selector(".candidates li")
+    for told in page.locator(".candidates li span:nth-child(3)").all_inner_texts():
+        assert told in ("wins", "loses")
+    page.wait_for_selector(".band.known polygon")
+    page.locator("input[value=mcts]").check(force=True)
+    page.click("#show-line")
+    assert page.locator(".numbered").count() >= 2
+    assert page.locator(".warm").count() == 0
+    page.click("#show-line")
+    trying = "document.getElementById('try').click(); document.querySelectorAll('.hit').length"
+    assert page.evaluate(trying) == 0  # until the server has answered nothing can be played by mistake
+    expect(page.locator(".headline")).to_have_text("Trying moves")
+    page.wait_for_selector(".hit")
+    for tried in (1, 2):
+        page.mouse.click(*page.evaluate(MIDDLE_OF_HIT, 0))
+        expect(page.locator(".hint")).to_contain_text(f"{tried} tried after ply 54")
+    expect(page.locator(".count")).to_have_text("54 / 54")  # the game is as it was
+    page.keyboard.press(",")
+    expect(page.locator(".hint")).to_contain_text("1 tried after ply 54")
+    page.keyboard.press("Escape")
+    expect(page.locator(".headline")).to_contain_text("Your turn")
+    page.wait_for_selector(".mistakes li")  # moves made blindly: there are some
+    worst = page.locator(".mistakes .move").first
+    ply = int(worst.inner_text().split(".")[0])
+    worst.click()
+    expect(page.locator(".count")).to_have_text(f"{ply - 1} / 54")
+    stones = page.locator(".stones .stone").count()
+    before = page.url
+    page.locator(".mistakes button", has_text="Try again from here").first.click()
+    page.wait_for_url(lambda url: url != before)
+    expect(page.locator(".count")).to_have_text("0 / 0")
+    expect(page.locator(".stones .stone")).to_have_count(stones)
+    expect(page.locator(".person b").filter(has_text="MaxN")).to_have_count(1)
+
+
+def test_an_analysis_that_fails_says_so(browser: Browser, server: Server) -> None:
+    def fail(page: Page) -> None:
+        page.route_web_socket(re.compile("/ws$"), lambda line: between(line, failing))
+
+    ann = Person(browser, server, before=fail)
+    ann.start("me", "me")
+    ann.page.click("#tab-analysis")
+    expect(ann.page.locator(".failure")).to_have_text("The analysis failed: no memory is left.")
+    ann.leave()
+
+
+def failing(text: str) -> str:
+    """Turn what is found out about a position into a failure."""
+    message = json.loads(text)
+    if message["type"] != "analysis":
+        return text
+    place = {name: message[name] for name in ("ply", "line", "engine")}
+    return json.dumps({"type": "failed", "reason": "no memory is left", **place})
+
+
+def test_a_click_that_plays_nothing_says_why(ann: Person) -> None:
+    page = ann.page
+    ann.start("me", "open")
+    board = page.locator(".board").bounding_box()
+    assert board
+    square = board["width"] / 12.2
+
+    def click(column: float, row: float) -> None:
+        page.mouse.click(board["x"] + (column + 1.1) * square, board["y"] + (row + 1.1) * square)
+
+    click(5, 5)
+    expect(page.locator(".toast")).to_have_text("your stones go on free squares of the edge")
+    click(0, 11)  # under the letters there is no square, and no pass either
+    page.wait_for_timeout(100)
+    expect(page.locator(".toast")).to_have_text("your stones go on free squares of the edge")
+    ann.click()
+    click(5, 5)
+    expect(page.locator(".toast")).to_have_text("It is blue's turn")  # one message at a time
+    page.click("#back")
+    click(5, 5)
+    expect(page.locator(".toast")).to_have_text("You look at an earlier position: go to the newest to play")
 
 
 def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, server: Server) -> None:
@@ -401,6 +548,13 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
     assert board
     assert board["width"] > 350
     assert board["y"] + board["height"] < 844
+    phone.page.set_viewport_size({"width": 740, "height": 360})
+    assert phone.page.evaluate(width) == 740
+    board = phone.page.locator(".board").bounding_box()
+    assert board
+    assert board["width"] > 280
+    assert board["y"] + board["height"] <= 360
+    phone.page.set_viewport_size({"width": 390, "height": 844})
     for _ in range(36 // players):
         phone.wait_for_turn()
         phone.page.locator(".hit").first.tap()
@@ -472,7 +626,7 @@ def test_a_whole_game_of_go_by_keys(ann: Person) -> None:
     page = ann.page
     ann.start_game("go", "5 x 5", "me", "random")
     ann.wait_for_turn()
-    page.locator(".hit[tabindex='0']").focus()
+    ann.tab_to_board()
     keys = [("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " "), ("ArrowLeft", "ArrowUp", "Enter")]
     for turn in range(6):
         ann.wait_for_turn()
@@ -522,7 +676,7 @@ def test_a_whole_game_of_kropki_by_keys(ann: Person) -> None:
     page = ann.page
     ann.start_game("kropki", "6 x 6", "me", "greedy")
     ann.wait_for_turn()
-    page.locator(".hit[tabindex='0']").focus()
+    ann.tab_to_board()
     turns = 0
     while ann.wait_for_turn():
         page.wait_for_function("() => document.activeElement.matches('.hit')")
@@ -571,3 +725,67 @@ def test_a_large_paper_scrolls_and_zooms_on_a_phone(browser: Browser, server: Se
     with phone.moving():
         page.locator(".hit").nth(100).tap()
     phone.leave()
+
+
+@pytest.mark.parametrize(("game", "corner"), [("ninetka", "B1"), ("go", "A1"), ("kropki", "A1")])
+def test_a_turned_board_plays_the_same(inspected: Person, game: str, corner: str) -> None:
+    page = inspected.page
+    page.click(".brand")
+    page.wait_for_selector("#start")
+    if game == "ninetka":
+        inspected.start("me", "me")
+    else:
+        inspected.start_game(game, "9 x 9" if game == "go" else "10 x 10", "me", "me")
+    hit = page.locator(f".hit[aria-label^='{corner}:']")
+    board, before = page.locator(".board").bounding_box(), hit.bounding_box()
+    page.click("#turn")
+    after = hit.bounding_box()
+    assert board
+    assert before
+    assert after
+    assert before["y"] > board["y"] + board["height"] / 2 > after["y"]
+    assert before["x"] < board["x"] + board["width"] / 2 < after["x"]
+    with inspected.moving():
+        page.mouse.click(after["x"] + after["width"] / 2, after["y"] + after["height"] / 2)
+    assert page.locator(".move").all_inner_texts() == [corner]
+    page.click("#turn")
+
+
+# For everybody
+
+
+def violations(page: Page) -> list[tuple[str, str]]:
+    """Return what axe-core finds wrong with the page, by day on a screen and by night on a phone."""
+    axe, found = pytest.importorskip("axe_playwright_python.sync_playwright").Axe(), []
+    for scheme, width, height in (("light", 1280, 900), ("dark", 360, 740)):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.set_viewport_size({"width": width, "height": height})
+        wrong = axe.run(page).response["violations"]
+        found += [(f"{scheme} {one['id']}", node["html"][:200]) for one in wrong for node in one["nodes"]]
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    return found
+
+
+@pytest.mark.parametrize(("game", "board"), [("", ""), ("ninetka", ""), ("go", "9 x 9"), ("kropki", "10 x 10")])
+def test_axe_finds_nothing_wrong(inspected: Person, game: str, board: str) -> None:
+    page = inspected.page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.click(".brand")
+    page.wait_for_selector("#start")
+    if not game:
+        assert violations(page) == []
+        page.click("#help")
+        assert violations(page) == []
+        page.keyboard.press("Escape")
+        return
+    if game == "ninetka":
+        inspected.start(*["me"] * 4)
+    else:
+        inspected.start_game(game, board, "me", "me")
+    for number in range(6):
+        inspected.click(11 * number)
+    assert violations(page) == []
+    page.click("#tab-analysis")
+    page.wait_for_selector(".band.known polygon")
+    page.wait_for_selector(".candidates li")
+    assert violations(page) == []

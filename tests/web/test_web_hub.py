@@ -19,7 +19,7 @@ from test_web_games import play, table_of
 from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
-from ninetka_web.analysts import Analysts
+from ninetka_web.analysts import Analysts, Question
 from ninetka_web.guest import Guest
 from ninetka_web.hub import Hub
 from ninetka_web.store import Store
@@ -133,5 +133,6 @@ def test_a_band_is_told_though_others_empty_what_is_remembered() -> None:
     analysts, guest = Analysts(Others(), Ready()), Guest()  # type: ignore[arg-type]
     variant = load_variant("go:size=5")
     record = GameRecord(variant, tuple(range(10)), (), 0)
-    asyncio.run(analysts._tell_band(guest, "mcts", list(record.replay())))
+    games = list(record.replay())
+    asyncio.run(analysts._tell_band(Question(guest, "mcts", "go:size=5", 0, None, games[0]), games))
     assert len(json.loads(guest._waiting[-1])["shares"]) == 11

@@ -16,15 +16,15 @@ export function icon(seat) {
   return svg("svg", { class: "icon", viewBox: "-5.3 -5.1 10.6 10.8", role: "img", "aria-label": COLOURS[seat] }, stone(seat + 1));
 }
 
-export function make({ size, stars }) {
-  const centre = (point) => [(point % size) * UNIT + 5, (size - 1 - Math.floor(point / size)) * UNIT + 5];
+export function make({ size, stars }, turned) {
+  const wide = size * UNIT, points = [...Array(size * size).keys()];
+  const centre = (point) => [(point % size) * UNIT + 5, (size - 1 - Math.floor(point / size)) * UNIT + 5].map((far) => (turned ? wide - far : far));
   const name = (point) => FILES[point % size] + (1 + Math.floor(point / size));
   const at = (point, ...children) => {
     const [x, y] = centre(point);
     return svg("g", { transform: `translate(${x} ${y})`, "data-cell": point }, ...children);
   };
   const square = (point, side, classes) => at(point, svg("rect", { class: classes, x: -side / 2, y: -side / 2, width: side, height: side, rx: 0.5 }));
-  const wide = size * UNIT, points = [...Array(size * size).keys()];
 
   function* ground() {
     yield svg("rect", { class: "wood", x: -6, y: -6, width: wide + 12, height: wide + 12, rx: 4 });
@@ -32,8 +32,8 @@ export function make({ size, stars }) {
       const middle = line * UNIT + 5, far = wide - 5;
       yield svg("path", { class: line % (size - 1) ? "line" : "line outer", d: `M5 ${middle}H${far}M${middle} 5V${far}` });
       for (const beside of [-2.6, wide + 2.6]) {
-        yield svg("text", { class: "go-name", x: middle, y: beside + 1.1, "aria-hidden": "true" }, FILES[line]);
-        yield svg("text", { class: "go-name", x: beside, y: middle + 1.1, "aria-hidden": "true" }, String(size - line));
+        yield svg("text", { class: "go-name", x: middle, y: beside + 1.1, "aria-hidden": "true" }, FILES[turned ? size - 1 - line : line]);
+        yield svg("text", { class: "go-name", x: beside, y: middle + 1.1, "aria-hidden": "true" }, String(turned ? line + 1 : size - line));
       }
     }
     for (const star of stars) yield at(star, svg("circle", { class: "star", r: 0.9 }));
@@ -49,7 +49,7 @@ export function make({ size, stars }) {
     .map((point) => square(point, 5 * Math.sqrt(Math.abs(ownership[point])), `owner g${ownership[point] > 0 ? 1 : 2}`));
 
   return {
-    box: [-6.5, -6.5, wide + 13, wide + 13], unit: UNIT, centre, name, icon,
+    box: [-6.5, -6.5, wide + 13, wide + 13], unit: UNIT, places: size * size, centre, name, icon,
     defs: () => [1, 2].map((code) => svg("g", { id: `stone-${code}` }, stone(code))),
     ground: () => [...ground()],
     under: ({ cells }) => points.filter((point) => cells[point] === KO).map((point) => square(point, 4.2, "ko")),

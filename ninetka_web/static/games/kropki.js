@@ -17,28 +17,28 @@ export function icon(seat) {
     svg("rect", { class: "sheet", x: -4.4, y: -4.4, width: 8.8, height: 8.8, rx: 2 }), point(seat + 1));
 }
 
-export function make({ width, height }) {
+export function make({ width, height }, turned) {
+  const right = (width - 1) * UNIT, bottom = (height - 1) * UNIT;
   const nodes = [...Array(width * height).keys()];
   const rowOf = (node) => Math.floor(node / width), columnOf = (node) => node % width;
-  const centre = (node) => [columnOf(node) * UNIT, rowOf(node) * UNIT];
+  const centre = (node) => (turned ? [right - columnOf(node) * UNIT, bottom - rowOf(node) * UNIT] : [columnOf(node) * UNIT, rowOf(node) * UNIT]);
   const name = (node) => columnName(columnOf(node)) + (height - rowOf(node));
   const at = (node, ...children) => {
     const [x, y] = centre(node);
     return svg("g", { transform: `translate(${x} ${y})`, "data-cell": node }, ...children);
   };
-  const right = (width - 1) * UNIT, bottom = (height - 1) * UNIT;
 
   function* ground() {
     yield svg("rect", { class: "sheet", x: -11, y: -7, width: right + 18, height: bottom + 18, rx: 3 });
     for (let row = 0; row < height; row++) {
       const y = row * UNIT;
       yield svg("path", { class: row % (height - 1) ? "rule" : "rule outer", d: `M-3 ${y}H${right + 3}` });
-      yield svg("text", { class: "paper-name", x: -7, y: y + 1.4, "aria-hidden": "true" }, String(height - row));
+      yield svg("text", { class: "paper-name", x: -7, y: y + 1.4, "aria-hidden": "true" }, String(turned ? row + 1 : height - row));
     }
     for (let column = 0; column < width; column++) {
       const x = column * UNIT;
       yield svg("path", { class: column % (width - 1) ? "rule" : "rule outer", d: `M${x} -3V${bottom + 3}` });
-      yield svg("text", { class: "paper-name", x, y: bottom + 8.4, "aria-hidden": "true" }, columnName(column));
+      yield svg("text", { class: "paper-name", x, y: bottom + 8.4, "aria-hidden": "true" }, columnName(turned ? width - 1 - column : column));
     }
   }
 
@@ -70,7 +70,7 @@ export function make({ width, height }) {
     svg("path", { class: `stroke k${seat + 1}`, d: "M0 1H4" }));
 
   return {
-    box: [-11, -7, right + 18, bottom + 18], unit: UNIT, centre, name, icon,
+    box: [-11, -7, right + 18, bottom + 18], unit: UNIT, places: width * height, centre, name, icon,
     defs: () => [...[0, 1].map(hatch), ...[1, 2].flatMap((code) => [svg("g", { id: `stone-${code}` }, point(code)), svg("g", { id: `stone-${code + 2}` }, point(code, true))])],
     ground: () => [...ground()],
     under: ({ cells }) => [0, 1].flatMap((seat) => outline((node) => cells[node] >> 2 === seat + 1, seat, "")),

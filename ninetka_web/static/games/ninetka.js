@@ -6,7 +6,8 @@ const SIZE = 11, UNIT = 10, NEUTRAL = 5, BLOCKED = 8, SQUARES = 121;
 const rowOf = (square) => Math.floor(square / SIZE);
 const columnOf = (square) => square % SIZE;
 const isEdge = (square) => (rowOf(square) % 10 === 0) !== (columnOf(square) % 10 === 0);
-const centre = (square) => [columnOf(square) * UNIT + 5, rowOf(square) * UNIT + 5];
+let turned = false; // whether the board is seen from the other side
+const centre = (square) => [columnOf(square) * UNIT + 5, rowOf(square) * UNIT + 5].map((far) => (turned ? SIZE * UNIT - far : far));
 const name = (square) => "ABCDEFGHIJK"[columnOf(square)] + (SIZE - rowOf(square));
 const COLOURS = ["yellow", "blue", "orange", "green"], SHAPES = ["disc", "triangle", "square", "diamond"];
 
@@ -42,8 +43,8 @@ export function icon(seat) {
   return svg("svg", { class: "icon", viewBox: "-4.6 -4.4 9.2 9.4", role: "img", "aria-label": `${COLOURS[seat]} (${SHAPES[seat]})` }, stone(seat + 1));
 }
 
-export const make = () => ({
-  box: [-6, -6, 122, 122], unit: UNIT, centre, name, icon,
+const face = {
+  box: [-6, -6, 122, 122], unit: UNIT, places: SQUARES, centre, name, icon,
   defs: () => [1, 2, 3, 4, 5].map((code) => svg("g", { id: `stone-${code}` }, stone(code))),
   ground: () => [svg("rect", { class: "frame", x: -5.6, y: -5.6, width: 121.2, height: 121.2, rx: 4 }), ...names(), ...wells(),
     svg("rect", { class: "well", x: 9.3, y: 9.3, width: 91.4, height: 91.4, rx: 1.5 })],
@@ -57,7 +58,13 @@ export const make = () => ({
     : at(square, svg("circle", { class: "ring", r: 4.5 }), arrow(square)),
   ghost: ([square, , landing], { ghost }) => at(landing ?? square, copyOf(ghost, "ghost")),
   describe,
-});
+};
+
+/** The face of the one board that is shown. */
+export function make(config, turn) {
+  turned = turn;
+  return face;
+}
 
 const squares = (cells) => [...cells.keys()].slice(0, SQUARES);
 
@@ -65,8 +72,8 @@ function* names() {
   for (let place = 0; place < SIZE; place++) {
     const middle = place * UNIT + 5;
     for (const far of [-2.4, 112.6]) {
-      yield svg("text", { class: "name", x: middle, y: far + 1, "aria-hidden": "true" }, "ABCDEFGHIJK"[place]);
-      yield svg("text", { class: "name", x: far, y: middle + 1, "aria-hidden": "true" }, String(SIZE - place));
+      yield svg("text", { class: "name", x: middle, y: far + 1, "aria-hidden": "true" }, "ABCDEFGHIJK"[turned ? SIZE - 1 - place : place]);
+      yield svg("text", { class: "name", x: far, y: middle + 1, "aria-hidden": "true" }, String(turned ? place + 1 : SIZE - place));
     }
   }
 }
@@ -87,14 +94,14 @@ function* gridLines() {
 }
 
 function drawSection(owner, section) {
-  const x = (1 + 3 * (section % 3)) * UNIT, y = (1 + 3 * Math.floor(section / 3)) * UNIT;
+  const place = turned ? 8 - section : section, x = (1 + 3 * (place % 3)) * UNIT, y = (1 + 3 * Math.floor(place / 3)) * UNIT;
   const sign = owner >= 0 && svg("g", { transform: `translate(${x + 15} ${y + 15}) scale(5.5)` }, mark(owner + 1, { class: `sign c${owner + 1}` }));
   return svg("g", { class: owner < 0 ? "section" : `section owned c${owner + 1}` }, svg("rect", { x: x + 0.35, y: y + 0.35, width: 29.3, height: 29.3, rx: 1 }), sign);
 }
 
 function outward(square) {
   const row = rowOf(square), column = columnOf(square);
-  return [(column === 10) - (column === 0), (row === 10) - (row === 0)];
+  return [(column === 10) - (column === 0), (row === 10) - (row === 0)].map((step) => (turned ? -step : step));
 }
 
 function drawTrace({ last, cells }) {
