@@ -202,7 +202,8 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
         OSError: if the address is taken or the file cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as listener:
+    # Naming TCP lets asyncio set TCP_NODELAY on what it accepts: else a board waits 40 ms for the "done" before it.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         store = Store(path)
