@@ -4,8 +4,8 @@ Every message has a `type` and may carry an `id`, which the answer repeats: `{"t
 `{"type": "refused", "id": 7, "reason": "..."}` after which nothing has changed. What the server says beside that:
 `welcome` (games, what there is to choose, tables of one's own), `state` (the table after each change: the moves from
 number `from` on, and `start` where those before count no more), `notice`, `analysis`, `shares`, `exact`, `winners`,
-`text`, and `compiling` when an answer waits for code that is being compiled, once. A winner there is a seat, -1 where a
-game is drawn, null while it is open or not known.
+`text`, `chat` (lines that were said), and `compiling` when an answer waits for code that is being compiled, once. A
+winner there is a seat, -1 where a game is drawn, null while it is open or not known.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ TableId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16}$")]
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
 Ply = Annotated[int, Field(ge=0, le=MAX_PLY)]
 Text = Annotated[str, Field(max_length=60_000)]
+MainTime = Annotated[int, Field(ge=10, le=10_800)]
+Increment = Annotated[int, Field(ge=0, le=180)]
+Question = Annotated[int, Field(ge=0, lt=2**31)]
+"""Which question an answer is for, as the state tells, so that a late click answers no other one."""
 
 
 class Message(BaseModel):
@@ -71,6 +75,8 @@ class Create(Message):
     name: Name = ""
     keep: bool = False
     """Whether the person agrees that the finished game is kept for the statistics."""
+    clock: tuple[MainTime, Increment] | None = None
+    """Seconds that each person has for the game, and that a turn adds; none plays without."""
     position: Text | None = None
     """Begin with this position of the game, as `Game` writes it, instead of the start; it tells the options."""
 
@@ -105,7 +111,7 @@ class Leave(Message):
 
 
 class Discard(Message):
-    """Remove a table of one's own that nobody else sits at."""
+    """Remove a table of one's own; while others have it on their lists, from the own list."""
 
     type: Literal["discard"]
     table: TableId
@@ -135,9 +141,10 @@ class Undo(Message):
 
 
 class Answer(Message):
-    """Answer another's wish to take back."""
+    """Answer another's wish to take back or to play again."""
 
     type: Literal["answer"]
+    question: Question
     accept: bool
 
 
@@ -145,12 +152,14 @@ class Accept(Message):
     """Agree to how the finished game is counted, as the page proposes it."""
 
     type: Literal["accept"]
+    question: Question
 
 
 class PlayOn(Message):
     """Do not agree: what ended the game is taken back."""
 
     type: Literal["play_on"]
+    question: Question
 
 
 class Resign(Message):
@@ -160,9 +169,36 @@ class Resign(Message):
 
 
 class Rematch(Message):
-    """Play again after the game is over; everybody moves up a seat."""
+    """Play again after the game is over; everybody moves up a seat, and other people at the table are asked."""
 
     type: Literal["rematch"]
+
+
+class Claim(Message):
+    """Go on without people who have left the game and not come back: win it, or call it off."""
+
+    type: Literal["claim"]
+    win: bool
+
+
+class Say(Message):
+    """Say something to all at the table."""
+
+    type: Literal["say"]
+    text: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class AskKey(Message):
+    """Ask for what a personal link holds: who opens it has one's seats at this table then. The one before is void."""
+
+    type: Literal["key"]
+
+
+class Reclaim(Message):
+    """Take the seats that a personal link is for."""
+
+    type: Literal["reclaim"]
+    key: Token
 
 
 class Pace(Message):
@@ -204,7 +240,7 @@ class AskPosition(Message):
 
 AnyMessage = (
     Hello | Create | Upload | Join | Leave | Discard | Sit | Play | Undo | Answer | Accept | PlayOn | Resign | Rematch
-    | Pace | Analyse | Rest | AskRecord | AskPosition
+    | Claim | Say | AskKey | Reclaim | Pace | Analyse | Rest | AskRecord | AskPosition
 )  # fmt: skip
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="type")])
 
