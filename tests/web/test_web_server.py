@@ -156,7 +156,8 @@ def test_others_agree_to_take_back(ann: Client, bob: Client) -> None:
     while not bob.state.get("asked"):
         bob.hear()
     assert not ann.state["asked"]
-    assert bob.ask("answer", accept=True) == ""
+    assert "earlier question" in bob.ask("answer", accept=True, question=bob.state["question"] - 1)
+    assert bob.ask("answer", accept=True, question=bob.state["question"]) == ""
     bob.until("state", moves=[])
     assert "people play" in ann.ask("analyse", ply=0, engine="mcts")
 
@@ -235,7 +236,7 @@ def request(server: Server, path: str, host: str | None = None) -> tuple[http.cl
 def test_the_page_is_small_and_stands_alone(server: Server, game: str) -> None:
     page = request(server, "/")[1].decode()
     parts = {name for name in page.split('"') if name.startswith("/static/")}
-    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "link", f"games/{game}"]
+    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "link", "people", f"games/{game}"]
     parts |= {f"/static/{name}.js" for name in scripts}
     weight = len(page)
     for part in parts:
@@ -312,6 +313,10 @@ KINDS = [
     "play_on",
     "resign",
     "rematch",
+    "claim",
+    "say",
+    "key",
+    "reclaim",
     "pace",
     "analyse",
     "rest",
@@ -335,6 +340,10 @@ FIELDS = [
     "game",
     "options",
     "sgf",
+    "clock",
+    "question",
+    "win",
+    "key",
 ]
 HOSTILE = st.one_of(
     st.text(max_size=60),
