@@ -6,6 +6,7 @@ It all runs on one event loop, so what one message does is done before the next 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import logging
@@ -277,7 +278,9 @@ class Hub:
             self._store.save(table)
         except sqlite3.Error as error:
             log.exception("table %s could not be saved", table.id)
-            saved = self._store.load(table.id)
+            saved = None
+            with contextlib.suppress(sqlite3.Error):  # what cannot even be read is looked for again by who joins
+                saved = self._store.load(table.id)
             if saved:
                 self.tables[table.id] = saved
                 self._flags.set(saved)
@@ -354,6 +357,8 @@ class Hub:
             raise RefusedError(f"you have {mine} unfinished games; finish or remove one")
 
     def _join(self, guest: Guest, message: protocol.Join) -> None:
+        if message.table not in self.tables and (table := self._store.load(message.table)):
+            self.tables[table.id], self.touched[table.id] = table, time.time()
         if message.table not in self.tables:
             raise RefusedError("there is no such table (any more)")
         self._look_at(guest, message.table)

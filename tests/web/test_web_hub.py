@@ -92,7 +92,10 @@ def test_of_thousands_of_games_two_are_read(tmp_path: Path, monkeypatch: pytest.
 
     async def check(hub: Hub, ann: Guest) -> None:
         monkeypatch.setattr("ninetka_web.uploads.read_sgf", counted)
-        assert await say(hub, ann, "upload", text="(;GM[1]SZ[5])" * 500) == "expected the record of one game, found several"
+        assert (
+            await say(hub, ann, "upload", text="(;GM[1]SZ[5])" * 500)
+            == "expected the record of one game, found several"
+        )
         assert (len(read), hub.tables) == (2, {})
 
     with_hub(tmp_path, check)
