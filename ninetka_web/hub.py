@@ -61,6 +61,7 @@ class Hub:
         self._agents = Agents(self._players, warm_up, self._people.see, self._changed, self._show, self._announce)
         self._games = {name: adapter_of(name).told() for name in games_at_tables()}
         self._made = quotas.Allowance(quotas.TABLES_AT_ONCE, quotas.TABLES_PER_SECOND, "tables")
+        self._analysed = quotas.Allowance(quotas.ANALYSES_AT_ONCE, quotas.ANALYSES_PER_SECOND, "analyses")
         self._flags = Flags(self._flag)
         self._views: dict[str, str] = {}
         self._analysts = Analysts(self._players, warm_up)
@@ -407,6 +408,7 @@ class Hub:
     def _analyse(self, guest: Guest, message: protocol.Analyse) -> None:
         table = self._table_of(guest)
         table.check_analysis(guest.person)
+        self._analysed.take(guest.owner)
         if message.engine not in self._games[table.setup.game]["engines"]:
             raise RefusedError(f"{message.engine}: no analysis of this game; {_LACKING}")
         position = table.position(message.ply)

@@ -21,6 +21,8 @@ KO = 3
 """The cell of a point that the ko rule forbids now."""
 PLAYOUTS = 200
 """Of the score estimate."""
+FEW_PLIES = 20
+"""Before the limit, from where on it is told."""
 SIZES = (5, 7, 9, 13, 19)
 
 
@@ -139,11 +141,15 @@ class Go(Adapter):
             if passed
             else "Put a stone on a crossing, or pass."
         )
+        left = as_go(game).max_plies - game.ply
+        if left <= FEW_PLIES:
+            mine += f" The game ends after {left} more {'ply' if left == 1 else 'plies'}."
         return mine, f"{SEATS[1 - game.to_move]} passed." if passed else f"{SEATS[game.to_move]} to play."
 
     def outcome(self, game: AnyGame) -> str:
         """Tell the scores, and by how much the game was won."""
-        return f"{super().outcome(game)[:-1]} with komi: {_result(as_go(game).result())}."
+        limit = f" The game ended at its limit of {as_go(game).max_plies} plies." * (as_go(game).passes < 2)
+        return f"{super().outcome(game)[:-1]} with komi: {_result(as_go(game).result())}.{limit}"
 
     def may_settle(self, game: AnyGame) -> bool:
         """Tell whether the game has ended by two passes."""

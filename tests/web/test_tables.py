@@ -232,6 +232,19 @@ def test_tables_written_before_there_were_events_are_read(given_up: bool) -> Non
     assert Table.from_json(json.dumps(fields)).to_json() == table.to_json()
 
 
+def test_tables_written_before_there_were_wishes_and_clocks_are_read() -> None:
+    table = table_of("me", "open")
+    table.sit(BOB, 1, "Bob", False)
+    play_on(table, 5, np.random.default_rng(0))
+    fields = json.loads(table.to_json())
+    for name in ("wishes", "clock", "called_off", "maker", "forgotten"):
+        del fields[name]
+    for seat in fields["seats"]:
+        del seat["key"]
+    fields |= {"undo_to": 3, "undo_asked": [BOB]}  # whoever asked asks again
+    assert Table.from_json(json.dumps(fields)).to_json() == table.to_json()
+
+
 def test_tokens_and_holders_are_not_shown() -> None:
     assert ANN not in str(table_of("me", "open").view())
 

@@ -210,14 +210,27 @@ def test_a_killed_server_finds_its_games_again(tmp_path: Path) -> None:
             for _ in range(plies):
                 ann.play()
             before[state["table"]] = ann.state["moves"]
+        assert ann.ask("create", seats=["me", "open"], clock=[600, 5]) == ""
+        while not ann.state["clock"]:
+            ann.hear()
+        timed = ann.state["table"]
+        with Client(server) as bob:
+            assert (bob.ask("join", table=timed), bob.ask("sit", seat=1), bob.ask("say", text="hello")) == ("", "", "")
+        ann.play()
+        before[timed] = ann.state["moves"]
         server.kill()
     with running(data) as server, Client(server, token) as ann:
         assert {told["table"] for told in ann.heard[0]["tables"]} == before.keys()
         for table, moves in before.items():
             ann.ask("join", table=table)
             state = ann.until("state")
-            assert (state["moves"], state["you"]) == (moves, [0, 1, 2])
-            ann.play()
+            assert (state["moves"], state["you"]) == (moves, [0] if table == timed else [0, 1, 2])
+            if table == timed:  # time goes on, who has left may come back, and what was said is gone
+                assert 600 < state["clock"]["left"][0] < 605
+                assert (state["clock"]["running"], [*state["away"]]) == (1, ["1"])
+                assert not [message for message in ann.heard if message["type"] == "chat"]
+            else:
+                ann.play()
 
 
 # Strangers
