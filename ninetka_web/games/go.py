@@ -83,7 +83,7 @@ class Go(Adapter):
 
     def kind_in(self, text: str) -> str:
         """Look for the size, and a rule of ko, where records, files and positions tell them."""
-        size = re.search(r"SZ\s*\[\s*([0-9]{1,4})|^size: ([0-9]{1,4})|^\s*go([0-9]{1,4}) ", text, re.MULTILINE)
+        size = re.search(r"SZ\s*\[\s*([0-9]{1,4})|^size: ([0-9]{1,4})|^[ \t]*go([0-9]{1,4}) ", text, re.MULTILINE)
         superko = re.search(r"NK\[[^\][]*ko=(?!simple)|^ko: (?!simple)|rules=(?!simple)", text, re.MULTILINE)
         told = int(next(filter(None, size.groups())) if size else "19" if text.lstrip().startswith("(") else "9")
         return self.kind({"size": min(max(told, 2), 19), "ko": "positional" if superko else "simple"})

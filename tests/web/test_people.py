@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from test_web_hub import Ready, say
 
 from ninetka_env.api.records import format_record
 from ninetka_web import clocks, hub, people, quotas
+from ninetka_web.adapter import adapter_of
 from ninetka_web.clocks import Clock
 from ninetka_web.guest import Guest
 from ninetka_web.hub import Hub
@@ -426,6 +428,14 @@ def test_who_waits_for_the_compiler_takes_turns() -> None:
     warm_up._asked = {who: [job for name, job in jobs.items() if name[0] == who] for who in "ab"}
     order = [warm_up._pick().what for _ in jobs]
     assert order == ["a1", "b1", "a2", "b2", "a3", "nobody's"]
+
+
+@pytest.mark.parametrize("game", ["go", "kropki"])
+@pytest.mark.parametrize("text", ["\n", "NK[", "SZ[", "(", "rules=", "\r\n ", "GM ["])
+def test_what_a_text_seems_to_be_is_found_in_one_pass(game: str, text: str) -> None:
+    begin = process_time()
+    adapter_of(game).kind_in(text * (60_000 // len(text)))
+    assert process_time() - begin < 0.5  # seconds, or the page would stand still; a quadratic search takes 3
 
 
 def test_one_guest_lets_few_messages_wait(tmp_path: Path) -> None:
