@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ninetka_web.adapter import Json
 from ninetka_web.clocks import Clock
@@ -19,10 +18,12 @@ def text_of(table: Table) -> str:
     """Return all of a table that must outlive the server; a clock is charged up to now."""
     if table.clock:
         table.clock.run(table.clock.running)
-    fields = {name: getattr(table, name) for name in table.__dataclass_fields__}
-    for part in ("setup", "wishes", "clock"):
-        fields[part] = asdict(fields[part]) if fields[part] else None
-    return json.dumps({**fields, "seats": [asdict(seat) for seat in table.seats]})
+    return json.dumps(table, default=_fields)
+
+
+def _fields(part: Any) -> Json:
+    """Return what a data class holds, without the copies that `asdict` makes."""
+    return {name: getattr(part, name) for name in part.__dataclass_fields__}
 
 
 def fields_of(text: str) -> Json:
