@@ -270,7 +270,8 @@ async def flood(server: Server) -> list[Row]:
                     sent += 1
 
     attacking = asyncio.create_task(attack())
-    begin, took = time.perf_counter(), []
+    begin = time.perf_counter()
+    took: list[float] = []
     while time.perf_counter() - begin < FLOOD:
         took += await moves_of_a_bystander(server, 50)
     attacking.cancel()

@@ -105,7 +105,7 @@ class Hub:
                 log.exception("a table of before could not be read, of %s", kind or "an unknown game")
                 continue
             self.tables[table.id] = table
-            self.touched[table.id] = touched[table.id]
+            self.touched[table.id] = touched.get(table.id, time.time())
         self._states.clear()
         self._is_open = True
         for guest, text in self._early:
@@ -225,18 +225,19 @@ class Hub:
             self._people.go(guest, self.tables.get(guest.table))
             if not self._people.see(guest.table):
                 self._agents.stop(guest.table)  # nobody looks: the game waits
-            self._show_presence(guest.table)
+            self._show_presence(guest, guest.table)
         guest.table, guest.knows = table, (-1, 0)
         if table:
             self._people.come(guest, table)
-            self._show_presence(table)
+            self._show_presence(guest, table)
             guest.show()
             self._flags.set(self.tables[table])
             self._agents.prompt(self.tables[table])
 
-    def _show_presence(self, table_id: str) -> None:
-        """Show who has come or gone, where people play with each other."""
-        if table_id in self.tables and len(self.tables[table_id].people) > 1:
+    def _show_presence(self, guest: Guest, table_id: str) -> None:
+        """Show that a guest has come or gone who plays with others."""
+        table = self.tables.get(table_id)
+        if table and guest.person in table.people and len(table.people) > 1:
             self._show(table_id)
 
     def _show(self, table_id: str) -> None:

@@ -306,8 +306,11 @@ class Table:
         gone = gone & self.people - {person}
         if person not in self.people or not gone:
             raise RefusedError("nobody who plays here has been away for long enough")
-        if self.is_settling:
-            raise RefusedError("the game is being counted: agree, or play on")
+        if win and self.is_settling:  # they agree by having gone
+            self.accept(person)
+            self.accepted = sorted({*self.accepted, *gone})
+            self.agreed = self.people == set(self.accepted)
+            return
         if win:
             for one in sorted(gone):
                 self._drop(one, "left")
@@ -319,9 +322,13 @@ class Table:
 
     def lose_on_time(self) -> None:
         """End the game of the seat whose time is over."""
-        if self.clock and self.clock.is_out and self.clock.running is not None:
-            holder = self.seats[self.clock.running].holder
-            self._drop(holder, "time")
+        if not self.clock or self.clock.running is None or not self.clock.is_out:
+            return
+        if len(self.seats) == 2:  # also where one person plays both
+            self.wishes.clear()
+            self._end(Event("time", self.clock.running))
+        else:
+            self._drop(self.seats[self.clock.running].holder, "time")
 
     def wind(self) -> None:
         """Let the clock of the person run whose turn it is, once all seats are taken."""

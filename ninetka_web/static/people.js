@@ -74,8 +74,8 @@ export class People {
 
   /** The seats of people who have been away for too long while a game runs. */
   get missing() {
-    const { over, settling, you, seats } = this.view.state;
-    return over || settling || !you.length ? [] : seats.map((_, seat) => seat).filter((seat) => this.rest(seat) === 0);
+    const { over, settling, proposal, you, seats } = this.view.state;
+    return over || !you.length || (settling && !proposal) ? [] : seats.map((_, seat) => seat).filter((seat) => this.rest(seat) === 0);
   }
 
   tick() {
@@ -103,7 +103,7 @@ export class People {
     else if (state.wish) shown.push(h("p", { class: "question" }, `Waiting for the others to agree to ${wish}.`));
     const { missing } = this, people = state.seats.filter(({ kind }, seat) => kind === "person" && !state.you.includes(seat)).length;
     if (missing.length) shown.push(h("p", { class: "question" }, `${missing.map((seat) => this.view.nameOf(seat)).join(", ")} did not come back. `,
-      act({ type: "claim", win: true }, state.seats.length > 2 ? "Let an agent play on" : "Take the win", "primary"),
+      act({ type: "claim", win: true }, state.settling ? "Count it as proposed" : state.seats.length > 2 ? "Let an agent play on" : "Take the win", "primary"),
       people === missing.length && act({ type: "claim", win: false }, "Call it off")));
     return shown;
   }

@@ -27,7 +27,7 @@ from ninetka_web.guest import Guest
 from ninetka_web.hub import Hub
 from ninetka_web.protocol import RefusedError
 from ninetka_web.quotas import Allowance, giving_way, network_of
-from ninetka_web.store import Store, may_keep
+from ninetka_web.store import Store, may_keep, read_tallies
 from ninetka_web.tables import Table
 from ninetka_web.warm import Job, WarmUp
 from ninetka_web.wishes import MAX_TRIES
@@ -165,6 +165,32 @@ def test_a_flag_falls_by_itself(tmp_path: Path) -> None:
         assert hub._store.load(table.id).event == ("time", 0)  # type: ignore[union-attr]
 
     at_a_table(tmp_path, check, clock=[10, 0])
+
+
+def test_time_that_is_over_counts_as_a_loss(tmp_path: Path, time: Time) -> None:
+    table = table_of("me", "random", keep=True, clock=(60, 0))
+    both = table_of("me", "me", clock=(60, 0))
+    for one in (table, both):
+        one.wind()
+        time.seconds += 60
+        one.lose_on_time()
+        assert (one.event, one.winner, one.clock and one.clock.rest(0)) == (("time", 0), 1, 0)
+    with closing(Store(tmp_path / "table.sqlite3")) as store:
+        store.save(table)
+    (tally,) = read_tallies(tmp_path / "table.sqlite3")[0]
+    assert (tally.agents, tally.games, tally.wins) == ("random", 1, 0)
+
+
+def test_who_has_left_agrees_to_how_the_game_is_counted() -> None:
+    table = table_of("me", "open", game="go", options={"size": 5})
+    table.sit(BOB, 1, "Bob", False)
+    for _ in range(2):
+        table.play(table.seats[table.game.to_move].holder, len(table.actions), 25)
+    with pytest.raises(RefusedError, match="nothing to agree"):
+        table.claim(ANN, {BOB}, True)
+    table.propose(table.adapter.settle(table.game))
+    table.claim(ANN, {BOB}, True)
+    assert (table.is_over, table.event, table.winner) == (True, None, 1)  # by komi
 
 
 def test_a_clock_waits_for_open_seats_for_agents_and_for_a_server_that_is_back(time: Time) -> None:
