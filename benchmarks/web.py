@@ -206,7 +206,8 @@ async def many_tables(server: Server) -> list[Row]:
 
 async def moves_of_a_bystander(server: Server, number: int) -> list[float]:
     """Join as a newcomer, make a table, and play."""
-    client, rng, took = await Client.open(server), random.Random(0), []
+    client, rng = await Client.open(server), random.Random(0)
+    took: list[float] = []
     while len(took) < number:
         await client.say("create", seats=["me", "me"])
         await client.until("state")
