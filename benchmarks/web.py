@@ -1,4 +1,4 @@
-"""The table: its first start; how soon a move is shown, alone and with 200 tables; hostile messages; a kill; the page.
+"""The table: its first start; how soon a move is shown, alone and in a crowd; hostile messages; a kill; the page.
 
 Server and clients share the machine. Clicks are measured in a real, headless Chromium where there is one.
 """
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +26,8 @@ from websockets.exceptions import ConnectionClosed
 
 from benchmarks.measure import Row, has, write_rows
 
-TABLES, MOVES, PERIOD = 200, 15, 1.0
+TABLES, THINKING, MOVES, PERIOD = 200, 20, 15, 1.0
+IDLE, SLOW, FLOOD = 500, 500, 5.0
 HOSTILE, STRANGERS = 10_000, 50
 RUNNING = 50
 GAMES = ("ninetka", "go", "kropki")
@@ -155,18 +157,25 @@ async def first_start(folder: Path) -> list[Row]:
     ]  # fmt: skip
 
 
+def p50(seconds: list[float]) -> float:
+    """Return the median in milliseconds."""
+    return 1000 * sorted(seconds)[len(seconds) // 2]
+
+
 def p99(seconds: list[float]) -> float:
     """Return the 99th percentile in milliseconds."""
     return 1000 * sorted(seconds)[int(0.99 * (len(seconds) - 1))]
 
 
 async def many_tables(server: Server) -> list[Row]:
-    """200 tables of all games in turn, each with two seats of one scripted person who plays a move a second."""
+    """200 tables of all games in turn, in each a scripted person who plays a move a second; 20 play a tree search."""
     clients = []
     for number in range(TABLES):
         client = await Client.open(server)
-        await client.say("create", game=GAMES[number % len(GAMES)], seats=["me", "me"])
+        seats = ["me", "mcts" if number < THINKING else "me"]
+        await client.say("create", game=GAMES[number % len(GAMES)], seats=seats)
         await client.until("state")
+        await client.say("pace", wait=0, paused=False)
         clients.append(client)
 
     async def play(number: int, client: Client) -> list[float]:
@@ -174,21 +183,102 @@ async def many_tables(server: Server) -> list[Row]:
         await asyncio.sleep(PERIOD * number / TABLES)
         for _ in range(MOVES):
             begin = time.perf_counter()
+            while client.state["to_move"] not in client.state["you"]:  # the search moves
+                await client.until("state")
             took.append(await client.play(rng))
             await asyncio.sleep(PERIOD - (time.perf_counter() - begin))
-        assert len(client.state["moves"]) == MOVES, "a move was lost"
+        own = sum(move["seat"] in client.state["you"] for move in client.state["moves"])
+        assert own == MOVES, "a move was lost"
         return took
 
     results = await asyncio.gather(*(play(number, client) for number, client in enumerate(clients)))
     for client in clients:
         await client.socket.close()
     took = [seconds for result in results for seconds in result]
-    what = f"move shown, p99, {TABLES} tables of all games at once, a move a second each"
+    what = f"move shown, p99, {TABLES} tables of all games at once, a move a second each, {THINKING} of them thinking"
     memory = f"memory of the server with {TABLES} tables, at its peak"
+    note = f"{len(took)} moves, none lost; median {p50(took):.1f} ms"
     return [
-        Row(what, "ms", p99(took), target=100, lower_is_better=True, note=f"{len(took)} moves, none lost"),
+        Row(what, "ms", p99(took), target=80, lower_is_better=True, note=note),
         Row(memory, "MB", server.memory(), target=1000, lower_is_better=True, note="torch and compiled rules included"),
     ]
+
+
+async def moves_of_a_bystander(server: Server, number: int) -> list[float]:
+    """Join as a newcomer, make a table, and play."""
+    client, rng = await Client.open(server), random.Random(0)
+    took: list[float] = []
+    while len(took) < number:
+        await client.say("create", seats=["me", "me"])
+        await client.until("state")
+        while client.legal and len(took) < number:
+            took.append(await client.play(rng))
+            await asyncio.sleep(0.02)
+    await client.socket.close()
+    return took
+
+
+async def silent_sockets(server: Server) -> list[Row]:
+    """500 browsers that have said hello and nothing since, and 500 requests of which a letter comes now and then."""
+    begin = time.perf_counter()
+    idle = [await Client.open(server) for _ in range(IDLE)]
+    slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(SLOW)]
+
+    async def dribble() -> None:
+        for letter in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + 1000 * b"x":
+            for _, writer in slow:
+                writer.write(bytes([letter]))
+            await asyncio.sleep(0.5)
+
+    dribbling = asyncio.create_task(dribble())
+    took = await moves_of_a_bystander(server, 100)
+    while (left := sum(not reader.at_eof() for reader, _ in slow)) and time.perf_counter() - begin < 60:
+        await asyncio.sleep(0.5)
+    seconds = time.perf_counter() - begin
+    dribbling.cancel()
+    for client in idle:
+        await client.socket.close()
+    for _, writer in slow:
+        writer.close()
+    note = f"median {p50(took):.1f} ms; {SLOW - left} of the slow ones were cut off within {seconds:.0f} s"
+    what = f"move shown to a newcomer, p99, beside {IDLE} idle and {SLOW} slow sockets"
+    return [Row(what, "ms", p99(took), target=80, lower_is_better=True, note=note)]
+
+
+async def flood(server: Server) -> list[Row]:
+    """One browser says all it can as fast as it can, and reads nothing; another one plays."""
+    origin: Any = f"http://127.0.0.1:{server.port}"
+    sgf = (
+        "(;GM[1]SZ[9]" + "".join(f";{'BW'[n % 2]}[{'abcdefghi'[n % 9]}{'abcdefghi'[n // 9]}]" for n in range(60)) + ")"
+    )
+    texts = [json.dumps({"type": "hello"})]
+    for kind, content in (
+        ("create", {"game": "kropki", "seats": ["me", "me"], "options": {"width": 39, "height": 32}}),
+        ("upload", {"text": sgf}), ("play", {"ply": 0, "action": 5}), ("undo", {}), ("say", {"text": "x" * 200}),
+        ("analyse", {"ply": 0, "engine": "mcts"}), ("position", {"ply": 0}), ("x" * 60_000, {}),
+    ):  # fmt: skip
+        texts.append(json.dumps({"type": kind, **content}))
+    sent = 0
+
+    async def attack() -> None:
+        nonlocal sent
+        async with AsyncExitStack() as stack:
+            url = f"ws://127.0.0.1:{server.port}/ws"
+            socket = await stack.enter_async_context(connect(url, origin=origin, max_queue=1, close_timeout=1))
+            with suppress(ConnectionClosed):
+                while True:
+                    await socket.send(texts[sent % len(texts) if sent else 0])
+                    sent += 1
+
+    attacking = asyncio.create_task(attack())
+    begin = time.perf_counter()
+    took: list[float] = []
+    while time.perf_counter() - begin < FLOOD:
+        took += await moves_of_a_bystander(server, 50)
+    attacking.cancel()
+    note = f"median {p50(took):.1f} ms; {sent} messages were sent"
+    return [Row("move shown, p99, while another browser floods the server", "ms", p99(took), target=100,
+                lower_is_better=True, note=note)]  # fmt: skip
 
 
 def hostile_text(rng: random.Random, real: dict[str, Any]) -> str:
@@ -321,8 +411,8 @@ def in_browser(server: Server, path: str) -> Iterator[Row]:
                 page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
                 page.wait_for_function("n => clicks.length > n", arg=known)
             clicks += [took / 1000 for took in page.evaluate("clicks")]
-        yield Row("click to changed board, p99, in Chromium", "ms", p99(clicks), target=50, lower_is_better=True,
-                  note=f"{len(clicks)} clicks, median {1000 * sorted(clicks)[len(clicks) // 2]:.1f} ms")  # fmt: skip
+        yield Row("click to changed board, p99, in Chromium, nobody thinking", "ms", p99(clicks), target=40,
+                  lower_is_better=True, note=f"{len(clicks)} clicks, median {p50(clicks):.1f} ms")  # fmt: skip
         page.goto(server.url)
         page.click("#start")
         page.wait_for_selector(".board .hit")
@@ -362,6 +452,8 @@ def measure() -> Iterator[Row]:
             if path and has("playwright"):
                 yield from in_browser(server, path)
             yield from asyncio.run(many_tables(server))
+            yield from asyncio.run(silent_sockets(server))
+            yield from asyncio.run(flood(server))
             yield from asyncio.run(hostile_messages(server))
         finally:
             server.kill()

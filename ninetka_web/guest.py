@@ -28,17 +28,25 @@ class Shows(Protocol):
 class Guest:
     """A browser that is connected: who it is, what it looks at, and what it is still to be told."""
 
-    def __init__(self) -> None:
-        """Begin as a stranger at no table."""
+    def __init__(self, network: str = "") -> None:
+        """Begin as a stranger at no table, from a network as `quotas.network_of` tells it."""
+        self.network = network
         self.person = ""
         self.table = ""
         self.analysis: asyncio.Task[None] | None = None
+        self.patient = 0
+        """How many of its messages wait for something to be compiled or read."""
         self.gone = False
         self.knows = (-1, 0)
         """Which history of its table it has been shown, and how many moves of it."""
         self._waiting: deque[str] = deque()
         self._state_due = False
         self._wake = asyncio.Event()
+
+    @property
+    def owner(self) -> str:
+        """Whom all is charged to that it makes: everybody in a network together, on this computer each person."""
+        return self.network or self.person
 
     def tell(self, **message: Any) -> None:
         """Send a message soon."""

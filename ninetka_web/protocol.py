@@ -3,9 +3,10 @@
 Every message has a `type` and may carry an `id`, which the answer repeats: `{"type": "done", "id": 7}`, or
 `{"type": "refused", "id": 7, "reason": "..."}` after which nothing has changed. What the server says beside that:
 `welcome` (games, what there is to choose, tables of one's own), `state` (the table after each change: the moves from
-number `from` on, and `start` where those before count no more), `notice`, `text`, of an analysis `analysis`, `insight`,
-`shares`, `exact`, `winners`, `variation`, `hint` and `failed`, and `compiling` when an answer waits for code that is
-being compiled, once. A winner there is a seat, -1 where a game is drawn, null while it is open or not known.
+number `from` on, and `start` where those before count no more), `notice`, `text`, `chat` (lines that were said), of an
+analysis `analysis`, `insight`, `shares`, `exact`, `winners`, `variation`, `hint` and `failed`, and `compiling` when an
+answer waits for code that is being compiled, once. A winner there is a seat, -1 where a game is drawn, null while it is
+open or not known.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
 Ply = Annotated[int, Field(ge=0, le=MAX_PLY)]
 Action = Annotated[int, Field(ge=0, lt=MAX_ACTION)]
 Text = Annotated[str, Field(max_length=60_000)]
+MainTime = Annotated[int, Field(ge=10, le=10_800)]
+Increment = Annotated[int, Field(ge=0, le=180)]
+Question = Annotated[int, Field(ge=0, lt=2**31)]
+"""Which question an answer is for, as the state tells, so that a late click answers no other one."""
 
 
 class Message(BaseModel):
@@ -72,6 +77,8 @@ class Create(Message):
     name: Name = ""
     keep: bool = False
     """Whether the person agrees that the finished game is kept for the statistics."""
+    clock: tuple[MainTime, Increment] | None = None
+    """Seconds that each person has for the game, and that a turn adds; none plays without."""
     position: Text | None = None
     """Begin with this position of the game, as `Game` writes it, instead of the start; it tells the options."""
 
@@ -106,7 +113,7 @@ class Leave(Message):
 
 
 class Discard(Message):
-    """Remove a table of one's own that nobody else sits at."""
+    """Remove a table of one's own; while others have it on their lists, from the own list."""
 
     type: Literal["discard"]
     table: TableId
@@ -136,9 +143,10 @@ class Undo(Message):
 
 
 class Answer(Message):
-    """Answer another's wish to take back."""
+    """Answer another's wish to take back or to play again."""
 
     type: Literal["answer"]
+    question: Question
     accept: bool
 
 
@@ -146,12 +154,14 @@ class Accept(Message):
     """Agree to how the finished game is counted, as the page proposes it."""
 
     type: Literal["accept"]
+    question: Question
 
 
 class PlayOn(Message):
     """Do not agree: what ended the game is taken back."""
 
     type: Literal["play_on"]
+    question: Question
 
 
 class Resign(Message):
@@ -161,9 +171,36 @@ class Resign(Message):
 
 
 class Rematch(Message):
-    """Play again after the game is over; everybody moves up a seat."""
+    """Play again after the game is over; everybody moves up a seat, and other people at the table are asked."""
 
     type: Literal["rematch"]
+
+
+class Claim(Message):
+    """Go on without people who have left the game and not come back: win it, or call it off."""
+
+    type: Literal["claim"]
+    win: bool
+
+
+class Say(Message):
+    """Say something to all at the table."""
+
+    type: Literal["say"]
+    text: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class AskKey(Message):
+    """Ask for what a personal link holds: who opens it has one's seats at this table then. The one before is void."""
+
+    type: Literal["key"]
+
+
+class Reclaim(Message):
+    """Take the seats that a personal link is for."""
+
+    type: Literal["reclaim"]
+    key: Token
 
 
 class Pace(Message):
@@ -209,7 +246,7 @@ class AskPosition(Message):
 
 AnyMessage = (
     Hello | Create | Upload | Join | Leave | Discard | Sit | Play | Undo | Answer | Accept | PlayOn | Resign | Rematch
-    | Pace | Analyse | Rest | AskRecord | AskPosition
+    | Claim | Say | AskKey | Reclaim | Pace | Analyse | Rest | AskRecord | AskPosition
 )  # fmt: skip
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="type")])
 

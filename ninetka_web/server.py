@@ -25,15 +25,19 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from starlette.datastructures import Headers
 
+from ninetka_web import quotas
 from ninetka_web.guest import Guest
 from ninetka_web.hub import Hub
+from ninetka_web.lines import PATIENCE, Http, Line
 from ninetka_web.protocol import MAX_MESSAGE
 from ninetka_web.store import Store
 from ninetka_web.warm import WarmUp, usual_jobs
 
-MAX_GUESTS = 1_000
+MAX_GUESTS, MAX_FILES = 4_000, 8_192
 RATE, BURST = 50.0, 100.0
 """Messages that a browser may send per second in the long run, and at once; more than that wait their turn."""
+FREE, SHARE = 0.005, 0.1
+"""Seconds that answering one message may take for nothing, and how much of the server's time a browser gets beyond."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -93,7 +97,7 @@ def make_app(
             return
         app.state.guests += 1
         try:
-            await _serve(socket, app.state.hub, rate)
+            await _serve(socket, app.state.hub, rate, quotas.network_of(socket.client.host if socket.client else ""))
         finally:
             app.state.guests -= 1
 
@@ -119,21 +123,26 @@ def _add_page(app: FastAPI) -> None:
         return Response(parts[name], media_type=mimetypes.guess_type(name)[0] or "text/plain")
 
 
-async def _serve(socket: WebSocket, hub: Hub, rate: float) -> None:
+async def _serve(socket: WebSocket, hub: Hub, rate: float, network: str) -> None:
     """Listen and answer until one side hangs up."""
-    guest = Guest()
+    guest = Guest(network)
     speaker = asyncio.create_task(_speak(socket, guest, hub))
     allowed, since = BURST, time.monotonic()
     try:
         while True:
-            text = await socket.receive_text()
+            async with asyncio.timeout(None if guest.person else PATIENCE):  # a stranger says who it is, and soon
+                text = await socket.receive_text()
             now = time.monotonic()
             allowed, since = min(BURST, allowed + (now - since) * rate) - 1, now
             if allowed < 0:
                 await asyncio.sleep(-allowed / rate)
+            begin = time.monotonic()
             hub.receive(guest, text)
-    except (WebSocketDisconnect, KeyError, RuntimeError):  # KeyError: a binary message; RuntimeError: just hung up
-        pass
+            took = time.monotonic() - begin
+            if took > FREE:
+                await asyncio.sleep(took / SHARE - took)
+    except (WebSocketDisconnect, KeyError, RuntimeError, TimeoutError):
+        pass  # KeyError: a binary message; RuntimeError: just hung up
     finally:
         speaker.cancel()
         hub.leave(guest)
@@ -202,16 +211,19 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
         OSError: if the address is taken or the file cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as listener:
+    # Naming TCP lets asyncio set TCP_NODELAY on what it accepts: else a board waits 40 ms for the "done" before it.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         store = Store(path)
-        listener.listen(128)
+        _allow_files(MAX_FILES)
+        listener.listen(1024)
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
         print(f"9tka, Go and Kropki are at {url} (Ctrl+C stops it)", flush=True)
         config = uvicorn.Config(
             make_app(store, host, tell=_tell),
-            ws="websockets-sansio",
+            http=Http,
+            ws=Line,
             ws_max_size=MAX_MESSAGE,
             ws_per_message_deflate=False,
             log_level="warning",
@@ -221,6 +233,17 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
         if show:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run([listener])
+
+
+def _allow_files(number: int) -> None:
+    """Let this process have so many open files, sockets among them, if the system has a limit that can be raised."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _tell(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field, replace
 
@@ -20,9 +21,11 @@ class Seat:
     """The agent's spec; empty for people."""
     name: str = ""
     holder: str = ""
-    """Who may play for the seat, as `people.digest` names people; empty for agents and open seats."""
+    """Who may play for the seat, as `digest` names people; empty for agents and open seats."""
     keep: bool = False
     """Whether the person agrees that finished games are kept."""
+    key: str = ""
+    """The digest of what a personal link holds, which gives the seat to whoever opens it; empty unless there is one."""
 
     @property
     def kind(self) -> str:
@@ -88,6 +91,11 @@ class Setup:
         if not variant.sizes.drawn or self.position:
             return self
         return replace(self, drawn=list(variant.game_class.start(variant).drawn_actions()))
+
+
+def digest(token: str) -> str:
+    """Return what a person is known by: enough to recognise the token, not to guess it."""
+    return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
 def seat_of(text: str, name: str, person: str, keep: bool) -> Seat:

@@ -154,6 +154,10 @@ class Store:
         """Return all tables as `Table.to_json` wrote them, the one touched longest ago first."""
         return [state for (state,) in self._database.execute("SELECT state FROM tables ORDER BY touched")]
 
+    def touched(self) -> dict[str, float]:
+        """Return when each table was saved last, in seconds since the epoch."""
+        return dict(self._database.execute("SELECT id, touched FROM tables"))
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()
@@ -163,7 +167,7 @@ class Store:
 def may_keep(table: Table) -> bool:
     """Tell whether a game counts for the statistics: played from the start, with agents, by people who all agree."""
     people = [seat for seat in table.seats if not seat.agent]
-    played = not table.shown and not table.setup.position and len(people) < len(table.seats)
+    played = not (table.shown or table.setup.position or table.called_off) and len(people) < len(table.seats)
     return played and bool(people) and all(seat.keep for seat in people)
 
 

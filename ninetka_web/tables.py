@@ -9,16 +9,20 @@ import itertools
 import json
 import secrets
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.sgf import sgf_text
-from ninetka_web.adapter import Json, adapter_of, told_winner
+from ninetka_web.adapter import Json, adapter_of
+from ninetka_web.clocks import Clock
+from ninetka_web.journal import fields_of, text_of
 from ninetka_web.protocol import OPEN, Create, RefusedError
-from ninetka_web.setup import Seat, Setup, adapter_for, seat_of, setup_of
+from ninetka_web.records import record_of, sgf_of
+from ninetka_web.setup import Seat, Setup, adapter_for, digest, seat_of, setup_of
+from ninetka_web.views import stage_of, view_of
+from ninetka_web.wishes import REMATCH, UNDO, Wishes
 
 
 @dataclass
@@ -35,15 +39,15 @@ class Table:
     handed: list[int] = field(default_factory=list)
     """Before which of them a turn was left out, in games of other programs: see `GameRecord.handed`."""
     resigned: list[int] = field(default_factory=list)
-    """Seats whose person has given up."""
+    """Seats whose person has given up, or has been replaced by an agent: out of time, or gone."""
     ended: bool = False
     """Whether the game ended where it stands: by an event, or given up by the last person, and then nobody wins."""
     event: Event | None = None
     """What ended the game before the rules did, to the win of somebody."""
-    undo_to: int = -1
-    """The ply to go back to when all agree, -1 for no such wish."""
-    undo_asked: list[str] = field(default_factory=list)
-    """The people who have not answered yet."""
+    called_off: bool = False
+    """Whether it ended because somebody had gone, to nobody's loss."""
+    wishes: Wishes = field(default_factory=Wishes)
+    clock: Clock | None = None
     proposal: Json | None = None
     """How the finished game may be counted: see `Adapter.settle`."""
     accepted: list[str] = field(default_factory=list)
@@ -61,6 +65,10 @@ class Table:
     """Whether this is an uploaded game, to look at only."""
     begun: str = ""
     """When the game began, ISO 8601 in UTC."""
+    maker: str = ""
+    """Whom the table is charged to, in the words of `setup.digest`; empty where that is not known."""
+    forgotten: list[str] = field(default_factory=list)
+    """The people who have taken the finished game off their list."""
 
     def __post_init__(self) -> None:
         """Play the actions that are there already."""
@@ -91,6 +99,12 @@ class Table:
                 self.game.hand_turn(1 - self.game.to_move)
             self._advance(action)
 
+    def _rewind(self, ply: int) -> None:
+        """Go back to the position before ply `ply`, without asking the adapter about all moves again."""
+        self.game, self.history = self.position(ply), next(_HISTORIES)
+        self.actions, self.moves, self.told_moves = self.actions[:ply], self.moves[:ply], self.told_moves[:ply]
+        self._cells = self.adapter.cells(self.game)
+
     def _advance(self, action: int) -> None:
         game, adapter = self.game, self.adapter
         before = game.copy()
@@ -103,7 +117,7 @@ class Table:
             "action": action,
             "name": adapter.move_name(before, action),
             "says": adapter.says(before, action, game),
-            "stage": self._stage_of(before),
+            "stage": stage_of(before),
             "from": cell,
             "to": cell if landing is None else landing,
             "passed": list(game.passed),
@@ -115,9 +129,6 @@ class Table:
         self.actions.append(action)
         self.moves.append(move)
         self.told_moves.append(json.dumps(move))
-
-    def _stage_of(self, game: Game) -> str:
-        return game.definition().stages[game.stage] if self.adapter.stages else ""
 
     def _end(self, event: Event) -> None:
         self.game.forfeit(event.seat, event.kind)
@@ -133,7 +144,8 @@ class Table:
             setup = setup_of(adapter, wish.position, len(wish.seats))
         else:
             setup = Setup.of(adapter.variant(wish.options, len(wish.seats)))
-        return cls(new_id(), setup, [seat_of(text, wish.name, person, wish.keep) for text in wish.seats])
+        clock = Clock.of(*wish.clock, len(wish.seats)) if wish.clock else None
+        return cls(new_id(), setup, [seat_of(text, wish.name, person, wish.keep) for text in wish.seats], clock=clock)
 
     @classmethod
     def of_record(cls, record: GameRecord) -> Table:
@@ -191,14 +203,20 @@ class Table:
             raise RefusedError(f"it is {self.colour(self.game.to_move)}'s turn, which is not your seat")
         if not 0 <= action < self.game.num_actions or not self.game.legal_mask()[action]:
             raise RefusedError(self.adapter.why_not(self.game, action))
-        self._clear_undo()
+        if self.clock and self.clock.is_out:
+            raise RefusedError("your time is over")
+        seat = self.game.to_move
+        self.wishes.clear()
         self._advance(action)
+        if self.clock and (self.game.to_move != seat or self.game.is_over):
+            self.clock.run(None)
+            self.clock.end_turn(seat)
 
     def play_agent(self, action: int) -> None:
         """Play the move that the agent whose turn it is has chosen."""
         self._advance(action)
         if self.game.is_over:
-            self._clear_undo()  # nobody can open a finished game again
+            self.wishes.clear()  # nobody can open a finished game again
 
     def sit(self, person: str, seat: int, name: str, keep: bool) -> None:
         """Take an open seat."""
@@ -214,33 +232,25 @@ class Table:
         plies = [ply for ply, move in enumerate(self.moves) if move["seat"] in mine]
         if not plies:
             raise RefusedError("you have no move to take back")
-        self.undo_to = plies[-1]
-        self.undo_asked = sorted(self.people - {person})
-        self._undo_if_agreed()
+        if self.wishes.ask(UNDO, person, self.people - {person}, plies[-1]):
+            self._take_back(plies[-1])
 
     def answer(self, person: str, accept: bool) -> None:
-        """Agree or disagree to take back."""
-        if person not in self.undo_asked:
-            raise RefusedError("nobody has asked you to take a move back")
-        if not accept:
-            self._clear_undo()
-            return
-        self.undo_asked.remove(person)
-        self._undo_if_agreed()
+        """Agree or disagree to what another person wishes."""
+        kind, ply = self.wishes.kind, self.wishes.ply
+        if self.wishes.answer(person, accept):
+            self._take_back(ply) if kind == UNDO else self._begin_anew()
 
-    def _undo_if_agreed(self) -> None:
-        if not self.undo_asked:
-            self._deal(self.actions[: self.undo_to])
-            self._clear_undo()
-            self._clear_proposal()
-            self.helped = True
-
-    def _clear_undo(self) -> None:
-        self.undo_to, self.undo_asked = -1, []
+    def _take_back(self, ply: int) -> None:
+        self._rewind(ply)
+        self.wishes.clear()
+        self._clear_proposal()
+        self.helped = True
 
     def propose(self, proposal: Json) -> None:
         """Take in how the finished game may be counted."""
         self.proposal, self.accepted = proposal, []
+        self.wishes.question += 1
 
     def accept(self, person: str) -> None:
         """Agree to what is proposed; when everybody does, the game is over."""
@@ -250,7 +260,7 @@ class Table:
             raise RefusedError("only who plays can agree")
         self.accepted = sorted({*self.accepted, person})
         self.agreed = self.people == set(self.accepted)
-        self._clear_undo()
+        self.wishes.clear()
 
     def play_on(self, person: str) -> None:
         """Take the passes back that ended the game."""
@@ -258,8 +268,8 @@ class Table:
             raise RefusedError("there is nothing to agree on")
         if person not in self.people:
             raise RefusedError("only who plays can play on")
-        self._deal(self.actions[:-2])
-        self._clear_undo()
+        self._rewind(len(self.actions) - 2)
+        self.wishes.clear()
         self._clear_proposal()
 
     def _clear_proposal(self) -> None:
@@ -273,38 +283,119 @@ class Table:
             raise RefusedError("only who plays can give up")
         if self.is_settling:
             raise RefusedError("the game is being counted: agree, or play on")
-        others = self.people - {person}
-        self._clear_undo()
-        self.resigned += mine
+        self._drop(person, "resigned")
+
+    def _drop(self, person: str, kind: str) -> None:
+        """Let a person play no more: who is alone against one other has lost, for one of several an agent plays on."""
+        mine, others = self.seats_of(person), self.people - {person}
+        self.wishes.clear()
         if len(self.seats) == 2 and len(mine) == 1:
-            self._end(Event("resigned", mine[0]))
+            self.resigned += mine * (kind == "resigned")
+            self._end(Event(kind, mine[0]))
             return
+        self.resigned += mine
         if not others:
             self.ended = True
             return
         for number in mine:
             self.seats[number] = Seat(agent=self.adapter.stand_in, name=self.seats[number].name)
 
+    def claim(self, person: str, gone: set[str], win: bool) -> None:
+        """Go on without people who have left and not come back: win against them, or call the game off."""
+        self._check_running()
+        gone = gone & self.people - {person}
+        if person not in self.people or not gone:
+            raise RefusedError("nobody who plays here has been away for long enough")
+        if win and self.is_settling:  # they agree by having gone
+            self.accept(person)
+            self.accepted = sorted({*self.accepted, *gone})
+            self.agreed = self.people == set(self.accepted)
+            return
+        if win:
+            for one in sorted(gone):
+                self._drop(one, "left")
+            return
+        if self.people - gone - {person}:
+            raise RefusedError("others still play at this table")
+        self.wishes.clear()
+        self.ended = self.called_off = True
+
+    def lose_on_time(self) -> None:
+        """End the game of the seat whose time is over."""
+        if not self.clock or self.clock.running is None or not self.clock.is_out:
+            return
+        if len(self.seats) == 2:  # also where one person plays both
+            self.wishes.clear()
+            self._end(Event("time", self.clock.running))
+        else:
+            self._drop(self.seats[self.clock.running].holder, "time")
+
+    def wind(self) -> None:
+        """Let the clock of the person run whose turn it is, once all seats are taken."""
+        if self.clock:
+            waits = self.is_running and all(seat.kind != "open" for seat in self.seats)
+            seat = self.game.to_move if waits and not self.agent_to_move else None
+            if seat != self.clock.running:
+                self.clock.run(seat)
+
     def rematch(self, person: str) -> None:
-        """Begin the next game; everybody moves up a seat."""
+        """Begin the next game, at once or when everyone else at the table agrees; everybody moves up a seat."""
         if self.shown:
             raise RefusedError("this table only shows a game")
         if not self.is_over:
             raise RefusedError("the game is not over yet")
         if not self.seats_of(person) and any(seat.holder for seat in self.seats):
             raise RefusedError("only who plays at this table can begin the next game")
+        if self.wishes.ask(REMATCH, person, self.people - {person}):
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self.seats = self.seats[-1:] + self.seats[:-1]
         self.setup = self.setup.redrawn()
         self.round += 1
         self.resigned, self.ended, self.event, self.helped = [], False, None, False
+        self.called_off, self.forgotten = False, []
+        self.wishes = Wishes(question=self.wishes.question)
+        if self.clock:
+            self.clock = Clock.of(self.clock.main, self.clock.increment, len(self.seats))
         self._clear_proposal()
         self.begun = datetime.now(UTC).isoformat(timespec="seconds")
         self._deal([])
 
-    def set_pace(self, person: str, wait: int, paused: bool) -> None:
-        """Set the pace of the agents: by the people who play or, where agents play alone, by whoever watches."""
-        if any(seat.holder for seat in self.seats) and not self.seats_of(person):
+    def give_key(self, person: str) -> str:
+        """Return what a new personal link to the seats of a person holds; only its digest stays here."""
+        key, mine = secrets.token_urlsafe(32), self.seats_of(person)
+        if not mine:
+            raise RefusedError("you have no seat at this table")
+        for number in mine:
+            self.seats[number].key = digest(key)
+        return key
+
+    def reclaim(self, person: str, key: str) -> None:
+        """Give a person the seats that a personal link is for."""
+        seats = [seat for seat in self.seats if seat.key == digest(key)]
+        if not seats:
+            raise RefusedError("this personal link is not valid (any more): ask for a new one where you play")
+        old = seats[0].holder
+        if old == person:
+            return
+        if person in self.people:
+            raise RefusedError("you play another seat at this table")
+        for seat in seats:
+            seat.holder = person
+        self.wishes.rename(old, person)
+        for people in (self.accepted, self.forgotten):
+            people[:] = [person if one == old else one for one in people]
+
+    def set_pace(self, person: str, wait: int, paused: bool, alone: bool) -> None:
+        """Set the pace of the agents: by the people who play or, where agents play alone, by whoever watches.
+
+        They are paused only for who is `alone`: not by one against others who play, or watch what they play.
+        """
+        if self.people and person not in self.people:
             raise RefusedError("only who plays at this table can set its pace")
+        if paused and not (self.paused or alone):
+            raise RefusedError("others are at this table: the agents are not paused by one of them")
         self.wait, self.paused = wait, paused
 
     def check_analysis(self, person: str) -> None:
@@ -338,29 +429,11 @@ class Table:
 
     def record(self) -> GameRecord:
         """Return the record of the finished game."""
-        if self.setup.position or self.handed:
-            raise RefusedError("a game that did not begin with an empty board has no record; copy positions instead")
-        if not (self.is_over and self.game.is_over):
-            raise RefusedError("a record holds a finished game; copy the position instead")
-        setup = self.setup
-        return GameRecord.of(self.actions, setup.variant, drawn=setup.drawn, event=self.event, tags=self._tags())
-
-    def _tags(self) -> dict[str, str]:
-        """Return what a record tells beside the game: who played, when, and a result that was agreed on."""
-        who = {self.colour(number): self.who(number) for number in range(len(self.seats))}
-        told = self.told or (str(self.proposal["result"]) if self.proposal and self.agreed else "")
-        return who | {"date": self.begun[:10]} | ({"told": told} if told else {})
+        return record_of(self)
 
     def sgf(self) -> str:
         """Return the game as SGF, as far as it has come."""
-        if self.game.definition().sgf is None:
-            raise RefusedError(f"{self.game.definition().title} has no form in SGF")
-        setup = self.setup
-        record = GameRecord(
-            setup.variant, tuple(self.actions), (), 0, tuple(setup.drawn), self.event, self._tags(),
-            self.begin.copy() if setup.position else None, tuple(self.handed),
-        ).with_result(self.game, unfinished=True)  # fmt: skip
-        return sgf_text(record)
+        return sgf_of(self)
 
     def colour(self, seat: int) -> str:
         """Name a seat, in lower case."""
@@ -380,69 +453,22 @@ class Table:
 
     def view(self) -> Json:
         """Return what everybody may know, but for the moves and the start; JSON."""
-        game, over = self.game, self.is_over
-        return {
-            "table": self.id,
-            "game": self.setup.game,
-            "config": self.adapter.config(self.begin),
-            "revision": self.revision,
-            "round": self.round,
-            "seats": [
-                {"kind": seat.kind, "agent": seat.agent, "name": seat.name, "keep": seat.keep} for seat in self.seats
-            ],
-            "to_move": game.to_move,
-            "stage": self._stage_of(game),
-            **(self._choices() if self.is_running else _NO_CHOICES),
-            "settling": self.is_settling,
-            "proposal": self.proposal,
-            "score_word": self.adapter.score_word,
-            "over": over,
-            "ended": self.ended,
-            "outcome": self._outcome() if over and game.is_over and not self.event else "",
-            "event": self.event._asdict() if self.event else None,
-            "winner": told_winner(self.winner),
-            "told": self.told,
-            "resigned": self.resigned,
-            "undo": self.undo_to if self.undo_asked else -1,
-            "paused": self.paused,
-            "wait": self.wait,
-            "shown": self.shown,
-            "from_position": bool(self.setup.position or self.handed),
-        }
-
-    def _choices(self) -> Json:
-        """Return what can be done by whose turn it is, and how it is told."""
-        game, adapter = self.game, self.adapter
-        mine, others = adapter.prompt(game)
-        return {"hits": adapter.hits(game), "buttons": adapter.buttons(game), "previews": adapter.previews(game),
-                "ghost": adapter.ghost(game), "verb": adapter.verb(game), "prompt": [mine, others]}  # fmt: skip
-
-    def _outcome(self) -> str:
-        if self.agreed and self.proposal:
-            return str(self.proposal["say"])
-        return self.adapter.outcome(self.game)
+        return view_of(self)
 
     # To and from the journal
 
     def to_json(self) -> str:
         """Return all that must outlive the server, as text."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("setup", "seats")}
-        return json.dumps({**fields, "setup": asdict(self.setup), "seats": [asdict(seat) for seat in self.seats]})
+        return text_of(self)
 
     @classmethod
     def from_json(cls, text: str) -> Table:
         """Return the table that `to_json` wrote."""
-        fields = json.loads(text)
-        setup, seats = Setup.from_fields(fields.pop("setup")), [Seat(**seat) for seat in fields.pop("seats")]
-        resigned = fields["resigned"]
-        if "event" not in fields and fields["ended"] and len(seats) == 2 and len(resigned) == 1:
-            fields["event"] = ("resigned", resigned[0])  # as written before there were events
-        return cls(setup=setup, seats=seats, **fields)
+        return cls(**fields_of(text))
 
 
 _HISTORIES = itertools.count()
 """Numbers for what browsers may know of a table's moves: as long as it stays the same, moves are only added."""
-_NO_CHOICES: Json = {"hits": [], "buttons": [], "previews": {}, "ghost": 0, "verb": "", "prompt": ["", ""]}
 
 
 def new_id() -> str:

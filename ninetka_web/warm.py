@@ -6,7 +6,8 @@ another process; what that leaves there a thread of the server then loads in a m
 leave anything on the disk, the thread compiles instead: all comes later, the page lives on.
 
 There is a job for the rules of each kind of game (see `Adapter.kind`), for each of its agents and for each analysis.
-Those of the kinds that are usual are done unasked, those on the disk first; what somebody waits for comes before all.
+Those of the kinds that are usual are done unasked, those on the disk first; what somebody waits for comes before all,
+and of those who wait one comes after the other, however much each of them has asked for.
 
 `python -m ninetka_web.warm` is that other process. It reads jobs line by line, tells of each that is done in a line,
 and ends with its parent.
@@ -169,6 +170,8 @@ class WarmUp:
         self._ready: dict[Job, asyncio.Event] = {}
         self._missing: set[Job] = set()
         self._waiting: list[Job] = []
+        self._asked: dict[str, list[Job]] = {}
+        """What each of those who wait has asked for; whose turn it is comes first."""
         self._change = threading.Condition()
         self._compiler: subprocess.Popen[str] | None = None
         self._ended = False
@@ -191,16 +194,14 @@ class WarmUp:
         """Tell whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
         return not self.is_ready(job) and (job in self._missing if job in self._ready else not _is_kept(job))
 
-    async def wait(self, job: Job) -> None:
-        """Wait until a job is done, before all that nobody waits for."""
+    async def wait(self, job: Job, who: str = "") -> None:
+        """Wait until a job is done, before all that nobody waits for; those who wait take turns."""
         if self.is_ready(job):
             return
         with self._change:
             if job not in self._ready:
                 self._add(job)
-            if job in self._waiting:
-                self._waiting.remove(job)
-                self._waiting.insert(0, job)
+            self._asked.setdefault(who, []).append(job)
             self._change.notify()
         await self._ready[job].wait()
 
@@ -240,7 +241,20 @@ class WarmUp:
         """Wait for a job; None at the end."""
         with self._change:
             self._change.wait_for(lambda: self._waiting or self._ended)
-            return None if self._ended else self._waiting.pop(0)
+            return None if self._ended else self._pick()
+
+    def _pick(self) -> Job:
+        """Take the job that is next: the first of whoever's turn it is, or one that nobody waits for."""
+        open_jobs = set(self._waiting)
+        asked = {who: [job for job in jobs if job in open_jobs] for who, jobs in self._asked.items()}
+        self._asked = {who: jobs for who, jobs in asked.items() if jobs}
+        job = self._waiting[0]
+        if self._asked:
+            who, jobs = next(iter(self._asked.items()))
+            job = jobs[0]
+            self._asked[who] = self._asked.pop(who)[1:]
+        self._waiting.remove(job)
+        return job
 
     def _compile_elsewhere(self, job: Job) -> None:
         """Wait until another process has done a job, or has died; one that died once is not asked again."""

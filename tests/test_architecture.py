@@ -282,7 +282,20 @@ def test_the_table_knows_games_by_their_adapters_and_these_one_each(name: str) -
     for game in GAMES:
         known = inside(everywhere(name), *rooms[game], f"ninetka_web.games.{game}")
         assert game == own or not known, name
-    serving = {"hub", "analysts", "guest", "server", "tables", "setup", "store", "players", "warm", "protocol"}
+    serving = {
+        "hub",
+        "agents",
+        "analysts",
+        "clocks",
+        "guest",
+        "journal",
+        "people",
+        "players",
+        "protocol",
+        "quotas",
+        "records",
+    }
+    serving |= {"server", "setup", "store", "tables", "uploads", "views", "warm", "wishes"}
     assert not own or not inside(everywhere(name), *(f"ninetka_web.{one}" for one in serving))
 
 

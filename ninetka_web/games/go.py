@@ -20,6 +20,8 @@ KO = 3
 """The cell of a point that the ko rule forbids now."""
 PLAYOUTS = 200
 """Of the score estimate."""
+FEW_PLIES = 20
+"""Before the limit, from where on it is told."""
 SIZES = (5, 7, 9, 13, 19)
 
 
@@ -80,8 +82,8 @@ class Go(Adapter):
 
     def kind_in(self, text: str) -> str:
         """Look for the size, and a rule of ko, where records, files and positions tell them."""
-        size = re.search(r"SZ\s*\[\s*([0-9]{1,4})|^size: ([0-9]{1,4})|^\s*go([0-9]{1,4}) ", text, re.MULTILINE)
-        superko = re.search(r"NK\[[^\]]*ko=(?!simple)|^ko: (?!simple)|rules=(?!simple)", text, re.MULTILINE)
+        size = re.search(r"SZ\s*\[\s*([0-9]{1,4})|^size: ([0-9]{1,4})|^[ \t]*go([0-9]{1,4}) ", text, re.MULTILINE)
+        superko = re.search(r"NK\[[^\][]*ko=(?!simple)|^ko: (?!simple)|rules=(?!simple)", text, re.MULTILINE)
         told = int(next(filter(None, size.groups())) if size else "19" if text.lstrip().startswith("(") else "9")
         return self.kind({"size": min(max(told, 2), 19), "ko": "positional" if superko else "simple"})
 
@@ -138,11 +140,15 @@ class Go(Adapter):
             if passed
             else "Put a stone on a crossing, or pass."
         )
+        left = as_go(game).max_plies - game.ply
+        if left <= FEW_PLIES:
+            mine += f" The game ends after {left} more {'ply' if left == 1 else 'plies'}."
         return mine, f"{SEATS[1 - game.to_move]} passed." if passed else f"{SEATS[game.to_move]} to play."
 
     def outcome(self, game: AnyGame) -> str:
         """Tell the scores, and by how much the game was won."""
-        return f"{super().outcome(game)[:-1]} with komi: {_result(as_go(game).result())}."
+        limit = f" The game ended at its limit of {as_go(game).max_plies} plies." * (as_go(game).passes < 2)
+        return f"{super().outcome(game)[:-1]} with komi: {_result(as_go(game).result())}.{limit}"
 
     def may_settle(self, game: AnyGame) -> bool:
         """Tell whether the game has ended by two passes."""

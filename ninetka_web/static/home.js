@@ -5,9 +5,11 @@ import { loadFace, seatIcon } from "./board.js";
 
 const FORM = "ninetka-form";
 
+const CLOCKS = [["", "none"], ["60+2", "1 minute, 2 seconds more each turn"], ["180+3", "3 minutes, 3 seconds more"], ["600+5", "10 minutes, 5 seconds more"], ["1800+20", "30 minutes, 20 seconds more"]];
+
 /** What was chosen last; of each game its options and seats. */
 function remembered(app) {
-  const fresh = { game: app.welcome.games[0].name, name: "", keep: false, more: false, games: {} };
+  const fresh = { game: app.welcome.games[0].name, name: "", clock: "", keep: false, more: false, games: {} };
   try {
     return { ...fresh, ...JSON.parse(localStorage.getItem(FORM)) };
   } catch {
@@ -62,6 +64,8 @@ function newGame(form, game, app, draw) {
     h("h2", {}, `New game of ${game.title}`), players,
     h("div", { class: "seats" }, seats.map((_, seat) => seatRow(part, seat, game, draw))), rows(false),
     rows(true).some(Boolean) && h("details", { class: "more", open: form.more === true, toggle: (event) => { form.more = event.target.open; save(form); } }, h("summary", {}, "More"), rows(true)),
+    !alone && h("label", { class: "field" }, "Clock", h("select", { id: "clock", change: (event) => { form.clock = event.target.value; save(form); } },
+      CLOCKS.map(([value, label]) => h("option", { value, selected: value === form.clock }, label)))),
     !alone && h("label", { class: "field" }, "Your name", h("input", { type: "text", id: "name", maxlength: 24, value: form.name, placeholder: "You", autocomplete: "nickname", input: (event) => { form.name = event.target.value; save(form); } })),
     !alone && h("label", { class: "agree" }, h("input", { type: "checkbox", id: "keep", checked: form.keep, change: (event) => { form.keep = event.target.checked; save(form); } }),
       h("span", {}, "Keep my finished games against agents on this computer, for the statistics of ", h("code", {}, "ninetka table"))),
@@ -100,7 +104,8 @@ function seatRow(part, seat, game, draw) {
 
 function start(form, game, app) {
   const { options, seats, players } = partOf(form, game);
-  app.ask({ type: "create", game: game.name, seats: seats.slice(0, players), options, name: form.name.trim(), keep: form.keep });
+  const chosen = seats.slice(0, players), clock = form.clock && chosen.some((seat) => seat === "me" || seat === "open") ? form.clock.split("+").map(Number) : null;
+  app.ask({ type: "create", game: game.name, seats: chosen, options, clock, name: form.name.trim(), keep: form.keep });
 }
 
 function ownTables(app) {

@@ -51,7 +51,11 @@ function route() {
       view?.close();
       view = new TableView(main, app, table);
     }
-    app.link.say({ type: "join", table }).catch((error) => {
+    const key = location.hash.match(/^#seat=([\w-]{43})$/)?.[1];
+    if (key) history.replaceState(null, "", location.pathname);
+    const join = app.link.say({ type: "join", table });
+    if (key) app.ask({ type: "reclaim", key });
+    join.catch((error) => {
       main.replaceChildren(h("section", { class: "card narrow" }, h("h1", {}, "No such table"), h("p", {}, `${error.message}.`),
         h("a", { class: "button primary", href: "/" }, "New game")));
       view = null;

@@ -3,9 +3,10 @@
 import { DRAWN, agentName, announce, capital, copy, h, list, toast } from "./dom.js";
 import { Analysis } from "./analysis.js";
 import { Board, seatIcon } from "./board.js";
+import { People } from "./people.js";
 import { Timeline } from "./timeline.js";
 
-const TABS = { moves: "Moves", analysis: "Analysis", share: "Share" };
+const TABS = { moves: "Moves", analysis: "Analysis", share: "Share", chat: "Chat" };
 const EVENTS = { resigned: "gave up", time: "lost on time", left: "left" };
 
 export class TableView {
@@ -24,6 +25,7 @@ export class TableView {
     this.parts = Object.fromEntries(["seats", "controls", "panel"].map((name) => [name, h("div", { class: name })]));
     this.headline = h("h1", { class: "headline" }, h("span", {}));
     this.hint = h("p", { class: "hint" });
+    this.people = new People(app, this);
     this.acts = h("div", { class: "acts" });
     this.tabs = h("div", { class: "tabs", role: "tablist" });
     this.onKey = (event) => this.key(event);
@@ -50,6 +52,7 @@ export class TableView {
     document.removeEventListener("keydown", this.onKey);
     document.removeEventListener("visibilitychange", this.onSight);
     this.analysis.rest();
+    this.people.close();
     this.closed = true;
   }
 
@@ -59,7 +62,7 @@ export class TableView {
 
   /** Take in a new state of the table: it holds the moves from number `from` on. */
   update(state) {
-    const before = this.state;
+    const before = this.state, wasMine = before ? this.isMyTurn : true;
     if (!state.start && !this.start) return; // meant for a page that was left meanwhile; the whole comes soon
     if (state.start) {
       this.start = state.start;
@@ -68,6 +71,7 @@ export class TableView {
     this.moves = [...this.moves.slice(0, state.from), ...state.moves];
     state.moves = this.moves;
     this.state = state;
+    this.people.update(state, this.isMyTurn, wasMine);
     if (!this.board) this.lay(state);
     const goesOn = before && before.round === state.round;
     const isNew = goesOn && state.moves.length === before.moves.length + 1;
@@ -78,7 +82,8 @@ export class TableView {
   }
 
   hear(message) {
-    this.analysis.hear(message);
+    if (message.type === "chat") this.people.hear(message);
+    else this.analysis.hear(message);
   }
 
   /** What is to be seen now. */
@@ -139,7 +144,7 @@ export class TableView {
     this.timeline.draw(state, this.ply, this.analysis.band());
     this.drawStatus(position, names);
     this.drawActs(choices);
-    this.parts.seats.replaceChildren(...state.seats.map((_, seat) => this.seatCard(position, seat, names)), ...this.question());
+    this.parts.seats.replaceChildren(...state.seats.map((_, seat) => this.seatCard(position, seat, names)), ...this.people.questions());
     this.parts.controls.replaceChildren(...this.controls());
     this.drawTabs();
     this.drawPanel();
@@ -163,7 +168,7 @@ export class TableView {
     const { state } = this;
     if (!state.settling || this.shown !== null) return [];
     if (!state.proposal || !state.you.length) return [];
-    const answer = (id, type, label, classes = "") => h("button", { type: "button", id, class: classes, click: () => this.app.ask({ type }) }, label);
+    const answer = (id, type, label, classes = "") => h("button", { type: "button", id, class: classes, click: () => this.app.ask({ type, question: state.question }) }, label);
     return [h("div", { class: "question", role: "group", "aria-label": "How the game is counted" }, h("span", {}, state.proposal.say),
       state.accepted ? h("span", { class: "faint" }, "Waiting for the other side to agree.") : answer("accept", "accept", "Agree", "primary"), answer("play-on", "play_on", "Play on"))];
   }
@@ -217,6 +222,7 @@ export class TableView {
   ending(passed) {
     const { state } = this;
     const told = state.told ? ` The file says: ${state.told}.` : "";
+    if (state.called_off) return ["Called off", "Somebody had left, and nobody has lost."];
     if (state.winner === null) return ["Given up", "The game ended before anybody won."];
     if (state.event) return [`${this.colour(state.winner)} wins`, `${this.colour(state.event.seat)} ${EVENTS[state.event.kind]}.`];
     if (state.winner === DRAWN) return ["Drawn", passed + state.outcome + told];
@@ -247,7 +253,8 @@ export class TableView {
     const open = state.seats[seat].kind === "open" && !state.over;
     const word = position.over && state.proposal ? "points" : state.score_word, score = String(position.scores[seat]);
     return h("div", { class: `seat c${seat + 1}${active ? " active" : ""}` }, seatIcon(state.game, seat),
-      h("div", { class: "person" }, h("b", {}, names[seat]), h("span", { class: "faint" }, this.seatNote(position, seat))),
+      h("div", { class: "person" }, h("b", {}, names[seat]), this.people.left(seat) ? h("span", { class: "faint", "data-left": seat }, this.people.left(seat)) : h("span", { class: "faint" }, this.seatNote(position, seat))),
+      this.people.clockOf(seat),
       open ? h("button", { type: "button", class: "sit", click: () => this.sit(seat) }, "Sit here")
         : h("span", { class: "tally" }, h("span", { class: "score" }, score), " ", h("span", { class: "word" }, word)));
   }
@@ -255,7 +262,8 @@ export class TableView {
   seatNote(position, seat) {
     const { state } = this;
     const colour = this.colour(seat) + (state.you.includes(seat) && state.seats[seat].name ? ", you" : "");
-    if (state.resigned.includes(seat)) return `${colour} · gave up`;
+    if (state.event?.seat === seat) return `${colour} · ${EVENTS[state.event.kind]}`;
+    if (state.resigned.includes(seat)) return `${colour} · ${state.seats[seat].agent ? "an agent plays on" : "gave up"}`;
     if (position.over) return state.winner === seat ? `${colour} · wins` : colour;
     return position.notes[seat] ? `${colour} · ${position.notes[seat]}` : colour;
   }
@@ -276,15 +284,6 @@ export class TableView {
     dialog.showModal();
   }
 
-  /** Another person's wish to take back, to be answered. */
-  question() {
-    const { state } = this;
-    if (state.undo < 0) return [];
-    if (!state.asked) return [h("p", { class: "question" }, "Waiting for the others to agree to take back.")];
-    const answer = (accept, label) => h("button", { type: "button", click: () => this.app.ask({ type: "answer", accept }) }, label);
-    return [h("p", { class: "question" }, `Take the game back to ply ${state.undo}? `, answer(true, "Agree"), answer(false, "Refuse"))];
-  }
-
   // What can be done
 
   controls() {
@@ -297,22 +296,23 @@ export class TableView {
     const moved = state.moves.some((move) => state.you.includes(move.seat));
     const row = [];
     if (seated && !state.over) {
-      row.push(button("undo", "Take back", "Take back your last move (U)", () => this.app.ask({ type: "undo" }), !moved));
+      row.push(button("undo", "Take back", "Take back your last move (U)", () => this.app.ask({ type: "undo" }), !moved || Boolean(state.wish)));
       if (!others) row.push(button("hint-me", "Hint", "Show a good move (H)", () => this.analysis.askHint(), !this.isMyTurn));
       if (!state.settling) row.push(button("resign", "Give up", "End the game as a loss", () => confirm("Give this game up?") && this.app.ask({ type: "resign" })));
     }
-    if (state.over && !state.shown && (seated || !people)) row.push(h("button", { type: "button", id: "rematch", class: "primary", title: "Everybody moves up a seat", click: () => this.app.ask({ type: "rematch" }) }, "Rematch, seats rotated"));
-    if (hasAgent && !state.over && (seated || !people)) row.push(this.pace());
+    if (state.over && !state.shown && !state.wish && (seated || !people)) row.push(h("button", { type: "button", id: "rematch", class: "primary", title: "Everybody moves up a seat", click: () => this.app.ask({ type: "rematch" }) }, others ? "Ask for a rematch" : "Rematch, seats rotated"));
+    if (hasAgent && !state.over && (seated || !people)) row.push(this.pace(others));
     row.push(h("a", { class: "button", href: "/" }, "New game"));
+    if (seated) row.push(h("button", { type: "button", class: "quiet", id: "sound", title: "A sound when it is your turn", "aria-label": "Sound", "aria-pressed": String(this.people.sound), click: () => this.people.toggle() }, `♪ ${this.people.sound ? "on" : "off"}`));
     return row;
   }
 
-  pace() {
+  pace(others) {
     const { wait, paused } = this.state;
     const set = (change) => this.app.ask({ type: "pace", wait, paused, ...change });
     const speeds = [[2000, "slow"], [700, "normal"], [150, "fast"], [0, "at once"]];
     return h("span", { class: "pace" },
-      h("button", { type: "button", id: "pause", "aria-pressed": String(paused), click: () => set({ paused: !paused }) }, paused ? "▶ Go on" : "❚❚ Pause"),
+      (paused || !others) && h("button", { type: "button", id: "pause", "aria-pressed": String(paused), click: () => set({ paused: !paused }) }, paused ? "▶ Go on" : "❚❚ Pause"),
       h("select", { id: "speed", "aria-label": "Speed of the agents", change: (event) => set({ wait: Number(event.target.value) }) },
         speeds.map(([value, label]) => h("option", { value, selected: value === wait }, label))));
   }
@@ -344,6 +344,7 @@ export class TableView {
       const chosen = tab.id === `tab-${this.tab}`;
       tab.setAttribute("aria-selected", String(chosen));
       tab.setAttribute("tabindex", chosen ? 0 : -1);
+      if (tab.id === "tab-chat") tab.textContent = this.people.news ? `${TABS.chat} (${this.people.news})` : TABS.chat;
     }
     this.parts.panel.setAttribute("aria-labelledby", `tab-${this.tab}`);
   }
@@ -368,6 +369,7 @@ export class TableView {
     const { panel } = this.parts;
     if (this.tab === "analysis") panel.replaceChildren(this.analysis.element());
     else if (this.tab === "share") panel.replaceChildren(this.sharing());
+    else if (this.tab === "chat") panel.firstChild !== this.people.panel() && panel.replaceChildren(this.people.panel());
     else this.drawMoves(panel);
   }
 
@@ -401,11 +403,14 @@ export class TableView {
     const { state } = this;
     const record = (sgf) => this.app.link.say({ type: "record", sgf }).then((text) => download(text, `${state.game}.${sgf ? "sgf" : "txt"}`), (error) => toast(error.message));
     const position = () => this.app.link.say({ type: "position", ply: this.ply }).then((text) => copy(text, "Position"), (error) => toast(error.message));
+    const personal = () => this.app.link.say({ type: "key" }).then((key) => copy(`${location.origin}/t/${this.id}#seat=${key}`, "Personal link"), (error) => toast(error.message));
     const canRecord = state.winner !== null && !state.from_position;
     return h("div", { class: "sharing" },
       h("p", {}, "Whoever opens this address can watch, and take an open seat."),
       h("div", { class: "buttons" }, h("input", { type: "text", readonly: true, value: location.href, "aria-label": "Address of this table", focus: (event) => event.target.select() }),
         h("button", { type: "button", id: "copy-link", click: () => copy(location.href, "Address") }, "Copy")),
+      state.you.length > 0 && h("p", {}, "Your personal link takes your seat to another browser. Keep it to yourself; a new one makes the last one void."),
+      state.you.length > 0 && h("button", { type: "button", id: "copy-personal", click: personal }, "Copy personal link"),
       h("p", {}, "The position on the board as text, to be opened on the first page:"),
       h("button", { type: "button", id: "copy-position", click: position }, "Copy position"),
       h("p", {}, canRecord ? "The whole game as a record, which ninetka replay reads too:" : "When the game is over, its record can be downloaded here."),

@@ -274,6 +274,53 @@ def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browse
     watcher.leave()
 
 
+def test_people_leave_talk_play_again_and_take_their_seat_along(browser: Browser, server: Server) -> None:
+    ann, bob, watcher = (Person(browser, server) for _ in range(3))
+    ann.page.select_option("#clock", "180+3")
+    ann.start("me", "open")
+    url = ann.page.url
+    bob.page.goto(url)
+    bob.page.click(".sit")
+    bob.page.fill("input[name=name]", "Bob")
+    bob.page.click("dialog[open] button[value=sit]")
+    watcher.page.goto(url)
+    expect(ann.page.locator(".clock.runs")).to_have_text(re.compile("2:5"))
+    bob.page.click("#tab-chat")
+    bob.page.fill("#say", "hello <i>Ann</i>")
+    bob.page.press("#say", "Enter")
+    expect(ann.page.locator("#tab-chat")).to_have_text("Chat (1)")
+    ann.page.click("#tab-chat")
+    expect(ann.page.locator(".lines")).to_have_text("Bob hello <i>Ann</i>")
+    ann.click()
+    expect(bob.page.locator("#tab-chat[aria-selected=true]")).to_have_count(1)  # what is written stays
+    bob.page.click("#tab-share")
+    bob.page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    bob.page.click("#copy-personal")
+    bob.page.wait_for_function("() => window.copied")
+    link = bob.page.evaluate("window.copied")
+    bob.leave()
+    for person in (ann, watcher):
+        expect(person.page.locator(".seat").nth(1)).to_contain_text(re.compile("has left, 0:[0-5][0-9] to come back"))
+    phone = Person(browser, server)
+    phone.page.goto(link)
+    expect(phone.page.locator(".seat").nth(1)).to_contain_text("Bob")
+    expect(phone.page.locator(".headline")).to_have_text("Your turn")
+    assert phone.page.url == url
+    expect(watcher.page.locator(".seat").nth(1)).not_to_contain_text("has left")
+    phone.click()
+    ann.page.once("dialog", lambda dialog: dialog.accept())
+    ann.page.click("#resign")
+    ann.page.click("#rematch")
+    phone.page.click("text=Refuse")
+    ann.page.click("#rematch")
+    phone.page.click("text=Agree")
+    for person in (ann, phone, watcher):
+        expect(person.page.locator(".count")).to_have_text("0 / 0")
+        expect(person.page.locator(".seat").nth(0)).to_contain_text("Bob")
+    for person in (ann, phone, watcher):
+        person.leave()
+
+
 def test_a_game_is_downloaded_opened_again_and_replayed(ann: Person, tmp_path: Path) -> None:
     ann.start("random", "random", "random")
     ann.page.wait_for_selector("#rematch")

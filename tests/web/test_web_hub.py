@@ -36,7 +36,7 @@ class Ready:
     def is_compiling(self, job: Job) -> bool:
         return False
 
-    async def wait(self, job: Job) -> None:
+    async def wait(self, job: Job, who: str = "") -> None:
         pass
 
 
@@ -47,23 +47,25 @@ def with_hub(path: Path, check: Callable[[Hub, Guest], Awaitable[None]]) -> None
         with closing(Store(path / "table.sqlite3")) as store:
             hub, ann = Hub(store, Ready()), Guest()  # type: ignore[arg-type]
             await hub.open()
-            say(hub, ann, "hello")
+            await say(hub, ann, "hello")
             await check(hub, ann)
             hub.close()
 
     asyncio.run(run())
 
 
-def say(hub: Hub, guest: Guest, kind: str, **content: Any) -> str:
+async def say(hub: Hub, guest: Guest, kind: str, **content: Any) -> str:
     """Say something and return the reason why it was refused, empty if it was done."""
     hub.receive(guest, json.dumps({"type": kind, **content}))
+    while guest.patient:  # a text is read on a thread
+        await asyncio.sleep(0.001)
     return str(json.loads(guest._waiting[-1]).get("reason", ""))
 
 
 @pytest.mark.parametrize(("game", "text"), [("kropki", "Kropki width=" + "9" * 5000), ("go", "size: " + "9" * 5000)])
 def test_a_number_of_thousands_of_digits_is_no_size(game: str, text: str, tmp_path: Path) -> None:
     async def check(hub: Hub, ann: Guest) -> None:
-        assert "cannot be read" in say(hub, ann, "create", game=game, seats=["me", "me"], position=text)
+        assert "cannot be read" in await say(hub, ann, "create", game=game, seats=["me", "me"], position=text)
         assert not hub.tables
 
     with_hub(tmp_path, check)
@@ -74,8 +76,8 @@ def test_what_sgf_has_no_words_for_is_refused(tmp_path: Path) -> None:
     play(table, "B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4", "C2", "*C3")
 
     async def check(hub: Hub, ann: Guest) -> None:
-        assert say(hub, ann, "create", game="kropki", seats=["me", "me"], position=str(table.game)) == ""
-        assert "cannot be written in SGF" in say(hub, ann, "record", sgf=True)
+        assert await say(hub, ann, "create", game="kropki", seats=["me", "me"], position=str(table.game)) == ""
+        assert "cannot be written in SGF" in await say(hub, ann, "record", sgf=True)
 
     with_hub(tmp_path, check)
 
@@ -89,8 +91,11 @@ def test_of_thousands_of_games_two_are_read(tmp_path: Path, monkeypatch: pytest.
             yield record
 
     async def check(hub: Hub, ann: Guest) -> None:
-        monkeypatch.setattr("ninetka_web.hub.read_sgf", counted)
-        assert say(hub, ann, "upload", text="(;GM[1]SZ[5])" * 500) == "expected the record of one game, found several"
+        monkeypatch.setattr("ninetka_web.uploads.read_sgf", counted)
+        assert (
+            await say(hub, ann, "upload", text="(;GM[1]SZ[5])" * 500)
+            == "expected the record of one game, found several"
+        )
         assert (len(read), hub.tables) == (2, {})
 
     with_hub(tmp_path, check)
@@ -107,14 +112,14 @@ def test_agents_play_on_at_the_table_that_was_saved(tmp_path: Path, monkeypatch:
         raise sqlite3.OperationalError("database or disk is full")
 
     async def check(hub: Hub, ann: Guest) -> None:
-        assert say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"]) == ""
-        say(hub, ann, "pace", wait=200, paused=False)
+        assert await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"]) == ""
+        await say(hub, ann, "pace", wait=200, paused=False)
         (table,) = hub.tables
-        assert say(hub, ann, "play", ply=0, action=0) == ""
+        assert await say(hub, ann, "play", ply=0, action=0) == ""
         await asyncio.sleep(0)  # the agent begins to think
         with monkeypatch.context() as patch:
             patch.setattr(Store, "save", fail)
-            assert "not made" in say(hub, ann, "pace", wait=100, paused=False)
+            assert "not made" in await say(hub, ann, "pace", wait=100, paused=False)
         async with asyncio.timeout(20):
             while len(hub.tables[table].actions) < 2:
                 await asyncio.sleep(0.05)

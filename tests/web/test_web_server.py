@@ -156,7 +156,8 @@ def test_others_agree_to_take_back(ann: Client, bob: Client) -> None:
     while not bob.state.get("asked"):
         bob.hear()
     assert not ann.state["asked"]
-    assert bob.ask("answer", accept=True) == ""
+    assert "earlier question" in bob.ask("answer", accept=True, question=bob.state["question"] - 1)
+    assert bob.ask("answer", accept=True, question=bob.state["question"]) == ""
     bob.until("state", moves=[])
     assert "people play" in ann.ask("analyse", ply=0, engine="mcts")
 
@@ -210,14 +211,28 @@ def test_a_killed_server_finds_its_games_again(tmp_path: Path) -> None:
             for _ in range(plies):
                 ann.play()
             before[state["table"]] = ann.state["moves"]
+        assert ann.ask("create", seats=["me", "open"], clock=[600, 5]) == ""
+        while not ann.state["clock"]:
+            ann.hear()
+        timed = ann.state["table"]
+        with Client(server) as bob:
+            assert (bob.ask("join", table=timed), bob.ask("sit", seat=1), bob.ask("say", text="hello")) == ("", "", "")
+        ann.play()
+        before[timed] = ann.state["moves"]
         server.kill()
     with running(data) as server, Client(server, token) as ann:
         assert {told["table"] for told in ann.heard[0]["tables"]} == before.keys()
         for table, moves in before.items():
             ann.ask("join", table=table)
             state = ann.until("state")
-            assert (state["moves"], state["you"]) == (moves, [0, 1, 2])
-            ann.play()
+            assert (state["moves"], state["you"]) == (moves, [0] if table == timed else [0, 1, 2])
+            if table == timed:  # time goes on, who has left may come back, and what was said is gone
+                assert 300 < state["clock"]["left"][0] < 605
+                assert state["clock"]["left"][0] != 600
+                assert (state["clock"]["running"], [*state["away"]]) == (1, ["1"])
+                assert not [message for message in ann.heard if message["type"] == "chat"]
+            else:
+                ann.play()
 
 
 # Strangers
@@ -236,7 +251,7 @@ def request(server: Server, path: str, host: str | None = None) -> tuple[http.cl
 def test_the_page_is_small_and_stands_alone(server: Server, game: str) -> None:
     page = request(server, "/")[1].decode()
     parts = {name for name in page.split('"') if name.startswith("/static/")}
-    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "link", f"games/{game}"]
+    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "link", "people", f"games/{game}"]
     parts |= {f"/static/{name}.js" for name in scripts}
     weight = len(page)
     for part in parts:
@@ -313,6 +328,10 @@ KINDS = [
     "play_on",
     "resign",
     "rematch",
+    "claim",
+    "say",
+    "key",
+    "reclaim",
     "pace",
     "analyse",
     "rest",
@@ -338,6 +357,10 @@ FIELDS = [
     "game",
     "options",
     "sgf",
+    "clock",
+    "question",
+    "win",
+    "key",
 ]
 HOSTILE = st.one_of(
     st.text(max_size=60),

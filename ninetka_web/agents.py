@@ -1,0 +1,100 @@
+"""The agents at the tables, and who counts finished games: at each table one thinks at a time, if somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from ninetka_web.players import Players, choose
+from ninetka_web.protocol import RefusedError
+from ninetka_web.tables import Table
+from ninetka_web.warm import COUNTING, Job, WarmUp
+
+log = logging.getLogger("ninetka")
+
+
+class Agents:
+    """Those of all tables of one server."""
+
+    def __init__(
+        self,
+        players: Players,
+        warm_up: WarmUp,
+        is_seen: Callable[[str], bool],
+        changed: Callable[[Table], None],
+        show: Callable[[str], None],
+        announce: Callable[[str, str], None],
+    ) -> None:
+        """Think on the threads of `players`, at tables that are seen, and say by the others what comes of it."""
+        self._players, self._warm_up = players, warm_up
+        self._is_seen, self._changed, self._show, self._announce = is_seen, changed, show, announce
+        self._thinking: dict[str, asyncio.Task[None]] = {}
+
+    def prompt(self, table: Table) -> None:
+        """Let the agent think whose turn it is, if somebody looks; unless it is the one who asks."""
+        task = self._thinking.get(table.id)
+        if task and task is asyncio.current_task():
+            return
+        self.stop(table.id)
+        thinks = table.agent_to_move and not table.paused
+        if self._is_seen(table.id) and (thinks or _waits_for_proposal(table)):
+            self._thinking[table.id] = asyncio.create_task(self._think(table))
+
+    def stop(self, table_id: str) -> None:
+        """Let nobody think at a table any more."""
+        task = self._thinking.pop(table_id, None)
+        if task and task is not asyncio.current_task():
+            task.cancel()
+
+    def is_compiling(self, table: Table) -> bool:
+        """Tell whether what a table waits for has to be compiled first."""
+        job = _job_of(table)
+        return job is not None and self._warm_up.is_compiling(job)
+
+    def close(self) -> None:
+        """Let nobody think any more."""
+        for table in list(self._thinking):
+            self.stop(table)
+
+    async def _think(self, table: Table) -> None:
+        """Play the agents' moves until it is a person's turn; whatever else changes the table cancels this task."""
+        try:
+            while job := _job_of(table):
+                await self._wait_for(job, table)
+                if not table.agent_to_move:
+                    table.propose(await self._players.run(table.adapter.settle, table.game.copy()))
+                    self._changed(table)
+                    return
+                begin = time.monotonic()
+                action = await self._players.run(choose, table.agent_to_move, table.game.copy())
+                await asyncio.sleep(table.wait / 1000 - (time.monotonic() - begin))
+                table.play_agent(action)
+                self._changed(table)
+        except RefusedError as refusal:  # the move could not be saved
+            self._announce(table.id, str(refusal))
+        except Exception as error:  # an agent of any kind may fail in any way; its table waits, the others play on
+            log.exception("an agent failed at table %s", table.id)
+            self._announce(table.id, f"the agent could not choose a move: {error}")
+        finally:
+            if self._thinking.get(table.id) is asyncio.current_task():
+                del self._thinking[table.id]
+
+    async def _wait_for(self, job: Job, table: Table) -> None:
+        """Wait until an agent is compiled; then show that it thinks."""
+        compiling = self._warm_up.is_compiling(job)
+        await self._warm_up.wait(job, table.maker)
+        if compiling:
+            self._show(table.id)
+
+
+def _job_of(table: Table) -> Job | None:
+    """Return which job gets ready what a table waits for: an agent, whatever its strength, or what counts the game."""
+    if table.agent_to_move:
+        return Job(table.setup.kind, table.agent_to_move.partition(":")[0])
+    return Job(table.setup.kind, COUNTING) if _waits_for_proposal(table) else None
+
+
+def _waits_for_proposal(table: Table) -> bool:
+    return table.is_settling and table.proposal is None

@@ -1,0 +1,44 @@
+"""Games of tables as records and as SGF."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ninetka_env.api.records import GameRecord
+from ninetka_env.core.sgf import sgf_text
+from ninetka_web.protocol import RefusedError
+
+if TYPE_CHECKING:
+    from ninetka_web.tables import Table
+
+
+def record_of(table: Table) -> GameRecord:
+    """Return the record of a finished game; `RefusedError` if there is none."""
+    setup = table.setup
+    if setup.position or table.handed:
+        raise RefusedError("a game that did not begin with an empty board has no record; copy positions instead")
+    if not (table.is_over and table.game.is_over):
+        raise RefusedError("a record holds a finished game; copy the position instead")
+    return GameRecord.of(table.actions, setup.variant, drawn=setup.drawn, event=table.event, tags=_tags(table))
+
+
+def sgf_of(table: Table) -> str:
+    """Return a game as SGF, as far as it has come; `RefusedError` for games that have no form in it."""
+    if table.game.definition().sgf is None:
+        raise RefusedError(f"{table.game.definition().title} has no form in SGF")
+    setup = table.setup
+    record = GameRecord(
+        setup.variant, tuple(table.actions), (), 0, tuple(setup.drawn), table.event, _tags(table),
+        table.begin.copy() if setup.position else None, tuple(table.handed),
+    ).with_result(table.game, unfinished=True)  # fmt: skip
+    return sgf_text(record)
+
+
+def _tags(table: Table) -> dict[str, str]:
+    """Return what a record tells beside the game: who played, when, the clock, and a result that was agreed on."""
+    tags = {table.colour(number): table.who(number) for number in range(len(table.seats))}
+    tags["date"] = table.begun[:10]
+    if table.clock:
+        tags |= {"seconds": str(table.clock.main), "overtime": f"{table.clock.increment} s after each turn"}
+    told = table.told or (str(table.proposal["result"]) if table.proposal and table.agreed else "")
+    return tags | ({"told": told} if told else {})
