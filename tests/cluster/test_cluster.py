@@ -50,7 +50,6 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
             elif state.rounds == 3:
                 kill.join()
                 nodes.add()
-                nodes.lose_one()  # while its worker is idle
 
         train_alphazero(config, tmp_path / "cluster", report, play=player.play_round)
         assert files_of(tmp_path / "cluster") == alone
