@@ -50,7 +50,6 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
             elif state.rounds == 3:
                 kill.join()
                 nodes.add()
-                nodes.lose_one()  # while its worker is idle
 
         train_alphazero(config, tmp_path / "cluster", report, play=player.play_round)
         assert files_of(tmp_path / "cluster") == alone
@@ -70,8 +69,9 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
             list(player.workers.map((threads_of, ()), [0, "fails"]))
         own = identity.identity()
         monkeypatch.setattr(identity, "identity", lambda: own | {"source of ninetka_env": "other", "torch": "1.0"})
+        player.workers._doubt_idle()
         with pytest.raises(ValueError, match=r"worker \d+ on .* cannot take part: it has torch .*, here 1\.0; source"):
-            list(new_player().workers.map((threads_of, ()), [0]))
+            list(player.workers.map((threads_of, ()), [0]))
     assert not [text for text in warnings if "processor" in text]
 
 

@@ -176,6 +176,7 @@ class Workers:
     def _lose(self, call: _Call, queue: TaskQueue, error: RayError) -> None:
         """Do without a worker; raise what the task itself has raised, or why no worker starts."""
         if isinstance(error, RayTaskError) and not isinstance(error.cause, RayError):
+            self._idle.append(call.worker)
             raise error.cause from None
         self._failed_starts += call.worker not in self.names
         self._warn(f"{self._end(call.worker)} is lost: {told(error)}")
