@@ -24,8 +24,8 @@ from ninetka_env.games.go.game import Game
 ENDLESS = 1e6
 """Seconds of an analysis, which has no other end than the next command."""
 MOST_PONDERED = 60.0
-"""Seconds after which pondering about a position ends, as KataGo's `maxTimePondering` has it: the opponent may have gone
-to bed, and a tree that has used up its memory learns little more."""
+"""Seconds after which pondering about a position ends, the same as in KataGo's configurations (`maxTimePondering`): the
+opponent may have gone to bed."""
 
 
 class Thinker:
