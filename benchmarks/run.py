@@ -1,13 +1,15 @@
-"""`ninetka bench`: runs the benchmarks, each in a process of its own, and prints one table."""
+"""`ninetka bench`: runs the benchmarks, each in a process of its own, and prints one table, as Markdown into files."""
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -29,16 +31,23 @@ def main(argv: Sequence[str]) -> int:
         if unknown != ["--help"]:
             print(f"error: no benchmark {unknown[0]!r}: known are {', '.join(known)}", file=sys.stderr)
         return 0 if unknown == ["--help"] else 2
-    console = Console(width=max(150, Console().width))
-    table = Table(title=f"ninetka on {machine()}")
+    table = Table()
     for heading in ("what", "ours", "reach", "peer's", "ratio", "peer, or note"):
         table.add_column(heading, justify="right" if heading in ("ours", "reach", "peer's", "ratio") else "left")
     for name in argv or BENCHMARKS:
         for row in measure(name):
             table.add_row(*cells(row))
             print(f"{row.what}: {figure(row.ours)} {row.unit}", file=sys.stderr)
-    console.print(table)
+    write(table, Console())
     return 0
+
+
+def write(table: Table, console: Console) -> None:
+    """Write the table and what it was measured on; as Markdown, a line for each row, where no terminal shows it."""
+    console.width = max(150, console.width)
+    if not console.is_terminal:
+        table.box, console.width = box.MARKDOWN, 1000
+    console.print(f"ninetka on {machine()}\n", table, sep="", highlight=False)
 
 
 def measure(name: str) -> Iterator[Row]:
@@ -67,7 +76,9 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def figure(number: float) -> str:
-    """Write a number with three significant digits."""
+    """Write a number with three significant digits; a dash for what was not measured."""
+    if math.isnan(number):
+        return "-"
     for size, letter in ((1e6, " M"), (1e4, " k")):
         if number >= size:
             return f"{number / (1e6 if letter == ' M' else 1e3):.3g}{letter}"

@@ -339,6 +339,21 @@ def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):
     assert result.exit_code == 3
 
 
+def test_bench_writes_a_markdown_table_where_no_terminal_is(monkeypatch, capsys):
+    from benchmarks import run as bench
+    from benchmarks.measure import Row
+
+    absent = Row("n" * 99, "ms/move", float("nan"), note="not installed is GNU Go: apt-get install gnugo")
+    monkeypatch.setattr(bench, "measure", lambda name: iter([Row("play", "plies/s", 5e6, 1e4, "pgx", 4e6), absent]))
+    assert bench.main(["go"]) == 0
+    lines = [line.split("|") for line in capsys.readouterr().out.splitlines() if "|" in line]
+    assert [[cell.strip() for cell in line[1:-1]] for line in lines if "---" not in line[1]] == [
+        ["what", "ours", "reach", "peer's", "ratio", "peer, or note"],
+        ["play", "5 M plies/s", "4 M", "10 k", "500", "pgx"],
+        ["n" * 99, "- ms/move", "", "", "", absent.note],
+    ]
+
+
 def test_main_runs_the_command(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["ninetka", "--version"])
     with pytest.raises(SystemExit) as end:

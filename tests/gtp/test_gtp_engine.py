@@ -201,6 +201,7 @@ def test_loadsgf(wire, tmp_path):
         assert wire.fail(f"loadsgf {file}").startswith("cannot load file")
     for name in ("/nowhere.sgf", str(tmp_path), "/dev/zero", "x" * 5000, "\x00"):
         assert wire.send(f"loadsgf {name}").startswith("? ")
+    assert wire.fail(f"loadsgf {5000 * 'x'}") == "cannot load file: File name too long"
     assert wire.session.game == last
 
 
@@ -360,6 +361,27 @@ def test_an_engine_that_ponders_stops_for_every_command():
     for agent in ("random", SEARCH, f"{SEARCH},rave"):
         with pytest.raises(ValueError, match="cannot ponder: expected one that keeps its tree"):
             Wire(agent, ponders=True)
+
+
+def test_a_position_is_pondered_once_whatever_else_is_asked(monkeypatch):
+    wire = Wire(f"{SEARCH},rave,reuse", ponders=True)
+    monkeypatch.setattr("ninetka_agents.go.gtp.thinker.MOST_PONDERED", 0.05)
+    wire.ask("genmove b")
+    assert len(list(wire.session.ponder())) > 0
+    wire.ask("time_left w 50 0")
+    assert list(wire.session.ponder()) == []
+    wire.ask("play w pass")
+    wire.ask("genmove b")
+    assert len(list(wire.session.ponder())) > 0
+
+
+def test_pondering_that_fails_does_not_end_the_engine(monkeypatch, capsys):
+    wire = Wire(f"{SEARCH},rave,reuse", ponders=True)
+    monkeypatch.setattr(wire.session.thinker, "ponder", lambda game: (1 // 0 for _ in "a"))
+    lines = [b"1 genmove b\n", b"2 genmove w\n", b""]
+    wire.engine.serve(lambda: lines.pop(0))
+    assert re.fullmatch(r"=1 \w+\n\n=2 \w+\n\n", "".join(wire.written))
+    assert capsys.readouterr().err == 2 * "pondering ends here: ZeroDivisionError\n"
 
 
 def test_final_score_and_status(wire):

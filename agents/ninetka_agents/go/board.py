@@ -34,6 +34,7 @@ BOARD = np.dtype(
         np.dtype(
             [
                 ("liberties", np.int64, (CELLS,)),  # by head: the sum of `LIBERTY` over liberties
+                ("free", np.int64, (CELLS,)),  # `LIBERTY` of each empty cell, 0 for all others
                 ("code", np.uint16, (CELLS,)),
                 ("chain", np.uint16, (CELLS,)),  # the head of a stone's chain; 0 for all that is no stone
                 ("after", np.uint16, (CELLS,)),  # the next stone of the chain, in a ring
@@ -68,6 +69,12 @@ def beside(cell: int, k: int) -> int:
 
 
 @jit(counted=False)
+def free_beside(b: Record, cell: int) -> int:
+    """Return the sum of `LIBERTY` over the empty neighbours of a cell."""
+    return b.free[beside(cell, 0)] + b.free[beside(cell, 1)] + b.free[beside(cell, 2)] + b.free[beside(cell, 3)]
+
+
+@jit(counted=False)
 def cell_of(point: int, size: int) -> int:
     """Return the cell of a point as actions number them."""
     return (point // size + 1) * STRIDE + point % size + 1
@@ -92,6 +99,7 @@ def load(b: Record, game: Record, size: int) -> None:
     for point in range(len(game.empty)):  # no questions, chance would answer them: some of it is of no use
         cell, colour = wide(b.cells[point]), game.board[point]
         b.colour[cell] = colour
+        b.free[cell] = LIBERTY[cell] * int(colour == 0)
         b.liberties[cell] = 0
         b.chain[cell] = b.cells[game.chain[point]]
         b.after[cell] = b.cells[game.after[point]]
@@ -103,10 +111,8 @@ def load(b: Record, game: Record, size: int) -> None:
     _write_codes(b, size)
     for point in range(len(game.empty)):
         if game.board[point]:
-            cell, liberties = wide(b.cells[point]), np.int64(0)
-            for k in range(4):
-                liberties += LIBERTY[beside(cell, k)] * int(b.colour[beside(cell, k)] == 0)
-            b.liberties[b.chain[cell]] += liberties
+            cell = wide(b.cells[point])
+            b.liberties[b.chain[cell]] += free_beside(b, cell)
 
 
 @jit(counted=False)
@@ -116,6 +122,7 @@ def _lay_out(b: Record, size: int) -> None:
     for cell in range(CELLS):
         b.colour[cell] = WALL
         b.chain[cell] = 0
+        b.free[cell] = 0
     for point in range(size * size):
         b.cells[point] = cell_of(point, size)
     b.cells[size * size] = 0
@@ -159,7 +166,7 @@ def last_liberty(b: Record, head: int) -> int:
     return _share((liberties >> NUMBER_BITS) & ((1 << SUM_BITS) - 1), liberties & ((1 << NUMBER_BITS) - 1))
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def place(b: Record, cell: int) -> None:
     """Place a stone of the colour to move on a legal cell, take what it captures, and hand the turn on."""
     colour = wide(b.to_move)
@@ -198,7 +205,7 @@ def pass_turn(b: Record) -> None:
     b.before_last, b.last = b.last, 0
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def _put(b: Record, cell: int, colour: int) -> None:
     """Put a stone on an empty cell as a chain of its own, and count its liberties."""
     b.num_empty -= 1
@@ -208,16 +215,13 @@ def _put(b: Record, cell: int, colour: int) -> None:
     b.colour[cell] = colour
     b.chain[cell] = b.after[cell] = cell
     b.stones[cell] = 1
-    liberties = np.int64(0)
+    b.free[cell] = 0
     for k in range(8):
-        neighbour = beside(cell, k)
-        b.code[neighbour] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
-        if k < 4:
-            liberties += LIBERTY[neighbour] * int(b.colour[neighbour] == 0)
-    b.liberties[cell] = liberties
+        b.code[beside(cell, k)] ^= colour << (2 * ((k & 4) | (k + 2) & 3))
+    b.liberties[cell] = free_beside(b, cell)
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def _join(b: Record, one: int, other: int) -> int:
     """Make one chain of two; return its head, that of the one with more stones."""
     if b.stones[one] < b.stones[other]:
@@ -232,12 +236,13 @@ def _join(b: Record, one: int, other: int) -> int:
     return one
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def _remove(b: Record, head: int, colour: int) -> None:
     """Remove a chain from the board."""
     stone = head
     for _ in range(b.stones[head]):
         b.colour[stone] = 0
+        b.free[stone] = LIBERTY[stone]
         b.chain[stone] = 0
         b.place[stone] = b.num_empty
         b.empty[b.num_empty] = stone
@@ -257,7 +262,7 @@ def liberties_after(b: Record, cell: int, colour: int) -> int:
     """
     if EMPTY_SIDES[b.code[cell] & 255] > 1:
         return 2
-    liberties, captures = np.int64(0), False
+    liberties, captures = free_beside(b, cell), False
     for k in range(4):
         neighbour = beside(cell, k)
         found, head = wide(b.colour[neighbour]), wide(b.chain[neighbour])
@@ -265,7 +270,6 @@ def liberties_after(b: Record, cell: int, colour: int) -> int:
         for before in range(k):
             known |= b.chain[beside(cell, before)] == head
         own = found == colour
-        liberties += LIBERTY[neighbour] * int(found == 0) - LIBERTY[cell] * int(own)
-        liberties += b.liberties[head] * int(own & (not known))
+        liberties += b.liberties[head] * int(own & (not known)) - LIBERTY[cell] * int(own)
         captures |= (found == 3 - colour) & in_atari(b, head)
     return 2 if captures else int(liberties != 0) + int(not _on_one_cell(liberties))

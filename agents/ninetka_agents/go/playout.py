@@ -4,6 +4,8 @@ In order: take the last move's chain if it is in atari, or save own chains that 
 the last move, or the one before; anywhere. Own eyes are never filled, and few moves put themselves in atari. The order
 is that of MoGo (Gelly, Wang, Munos and Teytaud, INRIA report 6062, 2006) as later programs have it, such as Fuego
 (Enzenberger and others, IEEE TCIAIG 2010) and P. Baudis's Michi and Pachi (Baudis and Gailly, ACG 2011).
+
+What a turn needs is merged into the loop of turns, here and in `board`: playouts are a tenth quicker without the calls.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ninetka_agents.go.board import (
     place,
     point_of,
 )
-from ninetka_agents.go.patterns import TERRITORY_OF, is_eye, is_pattern
+from ninetka_agents.go.patterns import EMPTY_SIDES, TERRITORY_OF, is_eye, is_pattern
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
@@ -66,7 +68,7 @@ def winner(b: Record, game: Record) -> int:
     return int(2 * lead < game.komi)
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def choose(b: Record, streams: Streams, index: int) -> int:
     """Choose the cell to place on; 0 to pass."""
     colour = wide(b.to_move)
@@ -95,12 +97,12 @@ def gather(b: Record, cell: int) -> None:
     b.num_found += 1
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def _draw_found(b: Record, streams: Streams, index: int) -> int:
     return wide(b.found[draw_below(streams, index, b.num_found)])
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def _draw_shy(b: Record, colour: int, streams: Streams, index: int) -> int:
     """Draw candidates until one does not put itself in atari; 0 if there is none."""
     while b.num_found:
@@ -115,16 +117,16 @@ def _draw_shy(b: Record, colour: int, streams: Streams, index: int) -> int:
 
 @jit(counted=False)
 def _gather_patterns(b: Record, around: int) -> None:
-    """Gather the neighbours of a point where there is a pattern; without branches that chance would mislead."""
-    count = wide(b.num_found)
+    """Gather afresh the neighbours of a point where there is a pattern; no branches, chance would mislead them."""
+    ko, count = wide(b.ko), 0
     for k in range(8):
         cell = beside(around, k)
         b.found[count] = cell
-        count += (b.colour[cell] == 0) & is_pattern(wide(b.code[cell])) & (cell != b.ko)
+        count += (b.colour[cell] == 0) & is_pattern(wide(b.code[cell])) & (cell != ko)
     b.num_found = count
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def answer_atari(b: Record, last: int, colour: int) -> None:
     """Gather moves that save own chains that the last move put in atari, and those that take its own chain."""
     head = wide(b.chain[last])
@@ -138,7 +140,7 @@ def answer_atari(b: Record, last: int, colour: int) -> None:
             save(b, wide(b.chain[neighbour]), colour)
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def save(b: Record, head: int, colour: int) -> None:
     """Gather moves that save a chain in atari: taking a chain beside it, or running where that gains liberties."""
     run = last_liberty(b, head)
@@ -155,13 +157,15 @@ def save(b: Record, head: int, colour: int) -> None:
         stone = wide(b.after[stone])
 
 
-@jit(counted=False)
+@jit(inline=True, counted=False)
 def anywhere(b: Record, colour: int, streams: Streams, index: int) -> int:
     """Choose any cell but own eyes, seldom one that puts itself in atari; 0 to pass."""
     left = wide(b.num_empty)
     while left:
         chosen = draw_below(streams, index, left)
         cell = wide(b.empty[chosen])
+        if EMPTY_SIDES[b.code[cell] & 255] > 1:  # most points: neither an eye, nor a ko, nor self-atari
+            return cell
         if not is_eye(wide(b.code[cell]), colour) and cell != b.ko:
             liberties = liberties_after(b, cell, colour)
             if liberties > 1 or (liberties == 1 and draw_below(streams, index, 1024) >= SHY):

@@ -153,7 +153,9 @@ def _positions(path: Path) -> list[Game]:
         if record.variant.definition.name != Game.name:
             raise GtpError("cannot load file: no game of Go")
         return [game for game in record.replay() if isinstance(game, Game)]
-    except (OSError, ValueError, StopIteration) as error:
+    except OSError as error:
+        raise GtpError(f"cannot load file: {error.strerror}") from None
+    except (ValueError, StopIteration) as error:
         raise GtpError(f"cannot load file: {error}") from None
 
 

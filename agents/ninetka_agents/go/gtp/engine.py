@@ -91,10 +91,15 @@ class Engine:
                         return
 
     def _next_line(self) -> _Line | None:
-        """Wait for a line, and let the agent ponder meanwhile."""
-        for _ in self._session.ponder():
-            if not self._lines.empty():
-                break
+        """Wait for a line, and let the agent ponder meanwhile; what goes wrong there must not end the engine."""
+        try:
+            for _ in self._session.ponder():
+                if not self._lines.empty():
+                    break
+        except Exception as error:
+            self._log.note("!", traceback.format_exc())
+            print(f"pondering ends here: {type(error).__name__}", file=sys.stderr)
+            self._session.thinker.close()
         return self._lines.get()
 
     def _listen(self, read: Callable[[], bytes]) -> None:

@@ -41,6 +41,7 @@ class Session:
         self._resign_below, self._hopeless = resign_below, [0, 0]
         self._answered: Game | None = None
         """The position after the agent's latest move, where it waits for the opponent's."""
+        self._pondering: Iterator[None] = iter(())
         self.clock = Clock()
         self.interrupted: Callable[[], bool] = lambda: False
         """Tells whether the command under way is to stop thinking, and answer."""
@@ -197,12 +198,12 @@ class Session:
         if action == resign or self._hopeless[seat] >= RESIGN_TURNS:
             return resign
         self.play(seat, action)
-        self._answered = self.game
+        self._answered, self._pondering = self.game, self.thinker.ponder(self.game)
         return action
 
     def ponder(self) -> Iterator[None]:
-        """Think bit by bit about the position after a move of the agent's, if it is one that ponders."""
-        return self.thinker.ponder(self.game) if self.game is self._answered else iter(())
+        """Think on bit by bit about the position after a move of the agent's, if it is one that ponders."""
+        return self._pondering if self.game is self._answered else iter(())
 
     def seconds_for(self, seat: int) -> float | None:
         """Return how long a seat may think now; None for as long as it likes."""

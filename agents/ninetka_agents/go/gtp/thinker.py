@@ -24,7 +24,8 @@ from ninetka_env.games.go.game import Game
 ENDLESS = 1e6
 """Seconds of an analysis, which has no other end than the next command."""
 MOST_PONDERED = 60.0
-"""Seconds after which pondering ends: the opponent may have gone to bed."""
+"""Seconds after which pondering about a position ends, the same as in KataGo's configurations (`maxTimePondering`): the
+opponent may have gone to bed."""
 
 
 class Thinker:
@@ -94,11 +95,12 @@ class Thinker:
 
     def ponder(self, game: Game) -> Iterator[None]:
         """Search on bit by bit in a tree that is kept for this position, if the agent ponders."""
-        end = time.monotonic() + MOST_PONDERED
-        if self._ponders and self._tree is not None and self._followed is game:
-            streams = game_streams(game.records, self._rng)
-            while self._tree.grow(streams, 0, CHUNK) and time.monotonic() < end:
-                yield
+        if not self._ponders:
+            return
+        end, streams, is_growing = time.monotonic() + MOST_PONDERED, game_streams(game.records, self._rng), True
+        while is_growing and self._tree is not None and self._followed is game and time.monotonic() < end:
+            is_growing = self._tree.grow(streams, 0, CHUNK)
+            yield
 
     def watch(
         self, game: Game, stop: Callable[[], bool], seconds: float = ENDLESS, most: int | None = None
