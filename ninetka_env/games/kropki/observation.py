@@ -15,7 +15,7 @@ from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, POINT, REGION
 from ninetka_env.games.kropki.regions import beside, count_drawable, drawable_node
-from ninetka_env.games.kropki.rules import IMMEDIATE, mover, num_nodes
+from ninetka_env.games.kropki.rules import mover, num_nodes
 
 
 class Plane(NamedTuple):
