@@ -31,7 +31,7 @@ Rows = npt.NDArray[np.int64]
 @jit
 def keep_local(game: Record, choices: Words) -> None:
     """Keep the free nodes that are near to a point; all of them if there is none, and all choices of drawing."""
-    if game.placed or game.plies + 4 * game.crossed == 0:
+    if game.placed:
         return
     rows, width = np.zeros(int(game.height), np.int64), int(game.width)
     _write_near(game, RADIUS, rows)
@@ -44,7 +44,10 @@ def keep_local(game: Record, choices: Words) -> None:
 
 @jit
 def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memory: Memory) -> int:
-    """Play on at random near to the points that stand now; return the seat that leads then, all drawn, or `DRAWN`."""
+    """Play on at random near to the points that stand now; return the seat that leads then, all drawn, or `DRAWN`.
+
+    A game on a large board is decided near to its points long before the board is full.
+    """
     rows, places = np.zeros(int(game.height), np.int64), np.empty(num_nodes(game), np.int16)
     _write_near(game, PLAYOUT_RADIUS, rows)
     count, width = 0, int(game.width)
@@ -61,8 +64,10 @@ def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memo
 
 @jit(counted=False)
 def _write_near(game: Record, radius: int, rows: Rows) -> None:
-    """Add the nodes near to points to `rows`, which is empty."""
+    """Write the nodes near to points, or all if there is no point, to `rows`, which is empty."""
     width, height = int(game.width), int(game.height)
+    if game.free == width * height:
+        rows[:] = -1
     for row in range(height):
         points, first = np.int64(0), (row + 1) * width + 1
         for column in range(width):
