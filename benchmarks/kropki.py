@@ -147,7 +147,7 @@ def two_core_rows() -> Iterator[Row]:
 def match(first: str, other: str | Agent, games: int, target: float, **options: object) -> Row:
     """Play a match, seats in turn; report the share that the first agent wins, draws half."""
     game = load_variant("kropki", **options)
-    agents = [make_agent(one, game) if isinstance(one, str) else one for one in (first, other)]
+    agents = [make_agent(one, "kropki") if isinstance(one, str) else one for one in (first, other)]
     figures = evaluate(agents, num_games=games, game=game, batch=1).agents[0]
     sides, territory, start = f"{options['width']} x {options['height']}", options["territory"], options["start"]
     opponent = other if isinstance(other, str) else other.name
