@@ -47,7 +47,7 @@ COLOURS = "BW"
 EVENTS = {"R": "resigned", "T": "time", "F": "left"}
 CROSSES = 4
 """Rows and columns that up to two crosses take."""
-STOPPED = re.compile(r"[BW] pressed STOP", re.MULTILINE)
+STOPPED = re.compile("[BW] pressed STOP")
 """What zagram.org notes where somebody grounds."""
 RESULT = re.compile(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|G|[0-9.]*)", re.IGNORECASE)
 NO_WINNER = ("", "0", "draw", "void", "?")
