@@ -1,19 +1,23 @@
-"""Kropki: batches, playouts, tree search, the PettingZoo loop, memory and starts, beside oppai-rs; see `oppai`."""
+"""Kropki: speed, memory, starts and strength, beside oppai-rs (see `oppai`); games in lock-step with a reference."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks import oppai
 from benchmarks.aec import random_game
 from benchmarks.measure import Row, on_one_core, rates, write_rows
-from benchmarks.startup import seconds
+from benchmarks.startup import peak, seconds
 from benchmarks.vector import random_play
+from ninetka_agents.agent import Agent, make_agent
 from ninetka_agents.search.rave import search
 from ninetka_env import kropki_v0
 from ninetka_env.core.batch import new_games
@@ -21,18 +25,22 @@ from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.verbs import Records, playout
+from ninetka_train.judging.evaluate import evaluate
 
 FIRST_STEP = """
 from ninetka_env import kropki_v0 as e
 e = e.env({}); e.reset(seed=0); e.last(); e.step(24); e.last()
 """
 SEARCH = """
-import resource, numpy as np
+import numpy as np
 from ninetka_agents.search.rave import search
 from ninetka_env.games.kropki.game import Game
-search(Game.new({0}, {1}), 1_000_000, np.random.default_rng(0))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+search(Game.new({0}, {1}), {2}, np.random.default_rng(0))
 """
+RAVE, UCT = "mcts:simulations=1000,rave,threads=1", "mcts:simulations=1000,threads=1"
+TIMED = "mcts:seconds=0.02,rave,threads=1"
+LOCK_STEP = 1000
+"""Games beside the slow reference, about."""
 PLAYOUTS = {10: 20_000, 20: 4_000}
 """By the side of the board, how many playouts at once."""
 SIMULATIONS = 10_000
@@ -90,10 +98,9 @@ def search_row() -> Row:
 def memory_rows() -> Iterator[Row]:
     """Measure processes that search for a million simulations."""
     for width, height, target in ((10, 10, 1e9), (39, 32, 2e9)):
-        command = [sys.executable, "-W", "ignore", "-c", SEARCH.format(width, height)]
-        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        peak(SEARCH.format(width, height, 10))  # compiling takes memory too
         what = f"Kropki {width} x {height}, 1 M simulations of UCT with RAVE, whole process"
-        yield Row(what, "bytes", 1024 * int(told), target=target, lower_is_better=True)
+        yield Row(what, "bytes", peak(SEARCH.format(width, height, 1_000_000)), target=target, lower_is_better=True)
 
 
 def start_rows() -> Iterator[Row]:
@@ -137,6 +144,45 @@ def two_core_rows() -> Iterator[Row]:
         yield Row(what, "actions/s", two, one, "one thread")
 
 
+def match(first: str, other: str | Agent, games: int, target: float, **options: object) -> Row:
+    """Play a match, seats in turn; report the share that the first agent wins, draws half."""
+    game = load_variant("kropki", **options)
+    agents = [make_agent(one, "kropki") if isinstance(one, str) else one for one in (first, other)]
+    figures = evaluate(agents, num_games=games, game=game, batch=1).agents[0]
+    sides, territory, start = f"{options['width']} x {options['height']}", options["territory"], options["start"]
+    opponent = other if isinstance(other, str) else other.name
+    note = "95 %: {:.0f} to {:.0f}".format(*(100 * bound for bound in figures.interval)) + f", {games} games"
+    what = f"Kropki {sides}, {territory}, {start}: {first} against {opponent}"
+    return Row(what, "%", 100 * figures.share, target=target, note=note)
+
+
+def strength_rows() -> Iterator[Row]:
+    """Play matches: simulations against greed, plain UCT and oppai-rs; local search against all of it in equal time."""
+    small, large = ({"width": side, "height": side, "territory": "immediate", "start": "cross"} for side in (10, 20))
+    for start in ("empty", "cross"):
+        yield match(RAVE, "greedy", 60, 95, **small | {"territory": "declared", "start": start})
+    yield match(RAVE, UCT, 60, 95, **small)
+    if oppai.CLI:
+        yield match(RAVE, oppai.OppaiAgent(oppai.CLI, 1000), 100, 90, **small)
+    yield match(f"{TIMED},local,playouts=heavy", TIMED, 40, 90, **large)
+
+
+def lock_step_row() -> Row:
+    """Play random games beside the slow reference; the first difference ends this with an error."""
+    root = Path(__file__).resolve().parent.parent
+    path = os.pathsep.join([str(root / "tests"), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "kropki.lock_step", "--games", str(LOCK_STEP), "--nodes", "200"]
+    environment = os.environ | {"PYTHONPATH": path}
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
+    games, sizes = sum(map(int, re.findall(r": (\d+) games", told))), len(told.splitlines())
+    note = f"{games} games on {sizes} sizes"
+    return Row(
+        "Kropki, lock-step with the slow reference: differences", "", 0, target=0, lower_is_better=True, note=note
+    )
+
+
 if __name__ == "__main__":
     on_one_core(one_core_rows())
     write_rows(two_core_rows())
+    on_one_core(strength_rows())
+    write_rows([lock_step_row()])

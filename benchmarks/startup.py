@@ -18,6 +18,9 @@ FIRST_STEP = "from ninetka_env import ninetka_v0 as e; e = e.env(); e.reset(seed
 PEER_STEP = (
     "from pettingzoo.classic import connect_four_v3 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(3); e.last()"
 )
+PEAK = """
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
 SPIEL_STEP = "import pyspiel; s = pyspiel.load_game('hex').new_initial_state(); s.apply_action(0)"
 
 
@@ -30,6 +33,15 @@ def seconds(code: str, runs: int = 5, cache: str | None = None) -> float:
         subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=environment)
         taken.append(time.perf_counter() - begin)
     return statistics.median(taken)
+
+
+def peak(code: str) -> float:
+    """Return the most memory, in bytes, that a fresh Python ever had which ran `code`, as Linux tells it.
+
+    `getrusage` would count that of its parent, too.
+    """
+    told = subprocess.run([sys.executable, "-W", "ignore", "-c", code + PEAK], check=True, stdout=subprocess.PIPE)
+    return 1024.0 * int(told.stdout)
 
 
 def rows() -> Iterator[Row]:

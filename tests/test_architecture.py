@@ -26,6 +26,7 @@ STATIONS = [
     {"rules"},
     {"start", "scoring", "choices", "observation", "text", "position"},
     {"game"},
+    {"replay"},
     {"definition", "describe", "diagram", "picture", "render", "sgf"},
 ]
 """The modules of each game's room, in order: none imports a later one. Not every game has all of them."""

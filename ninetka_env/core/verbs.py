@@ -261,7 +261,10 @@ def write_slow_planes(game: Record, viewer: int, planes: Mask) -> None:
 
 @verb
 def write_fast_planes(game: Record, viewer: int, planes: Mask) -> None:
-    """Draw all other planes; together with `write_slow_planes` it does what `write_observation` does."""
+    """Draw all other planes; together with `write_slow_planes` it does what `write_observation` does.
+
+    What `planes` holds else was drawn by these two for earlier positions of the same game, for whoever was to move.
+    """
     write_observation(game, viewer, planes)
 
 

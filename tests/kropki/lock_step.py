@@ -2,7 +2,7 @@
 
 On every size of `SIZES`, smaller ones more often, by both rules and from both starts: points, regions, scores, legal
 actions and the seat to move must be the same, and the position must come back from its board. Any difference ends the
-command with an error.
+command with an error. A game on the largest board takes minutes; `--nodes 200` leaves such boards out.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--games", type=int, default=5000, help="in all, about (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the first game of each kind")
+    parser.add_argument("--nodes", type=int, default=39 * 32, help="of the largest board (default: %(default)s, all)")
     chosen = parser.parse_args()
-    shares = {size: (size[0] * size[1]) ** -1.5 for size in SIZES}
+    shares = {(width, height): (width * height) ** -1.5 for width, height in SIZES if width * height <= chosen.nodes}
     for size, share in shares.items():
         games = max(1, round(chosen.games * share / sum(shares.values()) / len(RULES)))
         seeds = range(chosen.seed, chosen.seed + games)

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 from kropki.reference import ReferenceGame
 
+from ninetka_agents.random_agent import RandomAgent
+from ninetka_env import kropki_v0
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import get_definition, load_variant
-from ninetka_env.core.verbs import write_fast_planes, write_observation, write_slow_planes, write_targets
+from ninetka_env.core.verbs import (
+    write_fast_planes,
+    write_legal_mask,
+    write_observation,
+    write_slow_planes,
+    write_targets,
+)
 from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.observation import NUM_PLANES, PLANES
 
@@ -65,6 +73,33 @@ def _write_slow(games, planes) -> None:
 @jit
 def _write_fast(games, planes) -> None:
     write_fast_planes(games[0], games[0].to_move, planes)
+
+
+@pytest.mark.parametrize("territory", ["declared", "immediate"])
+@pytest.mark.parametrize("size", [(3, 3), (4, 4), (6, 5), (3, 13)], ids=str)
+def test_batches_show_what_is_drawn_from_nothing(size: tuple[int, int], territory: str) -> None:
+    """Over thousands of games, which restart in the place of others and whose seats draw and end their turns."""
+    envs = kropki_v0.vector_env(500, *size, territory=territory)
+    envs.reset(seed=1)
+    agent, rng, ended, kinds = RandomAgent(), np.random.default_rng(1), 0, np.zeros(NUM_PLANES, np.int64)
+    for _ in range(6 * size[0] * size[1]):
+        envs.step(agent.act(envs.games, rng))
+        seen = envs.observations.reshape(500, -1)
+        drawn, mask = np.full_like(seen, 7), np.full_like(envs.action_mask, 7)
+        _write_all(envs.games, drawn, mask)
+        assert (seen == drawn).all()
+        assert (envs.action_mask == mask).all()
+        ended += int(envs.terminated.sum())
+        kinds += envs.observations.any(axis=(0, 2, 3))
+    assert ended > 2000
+    assert kinds.all() == (territory == "declared")
+
+
+@jit
+def _write_all(games, planes, masks) -> None:
+    for index in range(len(games)):
+        write_observation(games[index], games[index].to_move, planes[index])
+        write_legal_mask(games[index], masks[index])
 
 
 def test_the_shape_follows_from_the_options() -> None:

@@ -15,7 +15,7 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import get_definition
 from ninetka_env.core.verbs import choice_action, is_over, play, playout, random_action, write_choices
 from ninetka_env.games.kropki.game import Game
-from ninetka_env.games.kropki.geometry import node_symmetries
+from ninetka_env.games.kropki.geometry import ENCLOSED, node_symmetries
 from ninetka_env.games.kropki.regions import flood, trace_chain, unmark
 
 SIZES = [(3, 3), (5, 5), (6, 6), (8, 8), (7, 4), (4, 9), (3, 12)]
@@ -222,6 +222,51 @@ def assert_simple_chain(reference: ReferenceGame, chain: list[tuple[int, int]]) 
     assert set(chain) <= reference.live(0)
     for (row, column), (next_row, next_column) in itertools.pairwise([*chain, chain[0]]):
         assert max(abs(row - next_row), abs(column - next_column)) == 1
+
+
+# What is enclosed, kept from action to action
+
+
+def flooded(game: Game, seat: int) -> tuple[list[int], int]:
+    """Return the nodes that a seat encloses, by a flood from the edge, and the opposing points there to be drawn."""
+    board, region = game.board, game.region
+    outside = np.zeros((game.height + 2, game.width + 2), bool)
+    passable = np.pad((board != seat + 1) | (region != 0), 1, constant_values=True)
+    outside[[0, -1]] = outside[:, [0, -1]] = True
+    grown = 0
+    while grown != outside.sum():
+        grown = outside.sum()
+        for axis, way in itertools.product((0, 1), (-1, 1)):
+            outside |= np.roll(outside, way, axis) & passable
+    enclosed = ~outside[1:-1, 1:-1] & passable[1:-1, 1:-1]
+    return np.flatnonzero(enclosed).tolist(), int((enclosed & (board == 2 - seat) & (region != seat + 1)).sum())
+
+
+def enclosed_nodes(game: Game, seat: int) -> list[int]:
+    first, nodes = game.width + 1, game.width * game.height
+    return np.flatnonzero(game.records["cell"][0, first : first + nodes] & ENCLOSED << seat).tolist()
+
+
+def test_what_is_enclosed_is_what_a_flood_from_the_edge_does_not_reach() -> None:
+    """Also where a drawing joins cores of the other seat to others, or opens them: rings stand round rings."""
+    opened = joined = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        height, width = (int(side) for side in rng.integers(5, 11, 2))
+        rows, columns = np.indices((height, width))
+        ring = np.minimum(np.minimum(rows, height - 1 - rows), np.minimum(columns, width - 1 - columns))
+        board = np.where(rng.random((height, width)) < 0.9, 1 + (ring + seed) % 2, rng.integers(0, 3, (height, width)))
+        board[rng.integers(height), rng.integers(width)] = 0
+        game = Game.from_board(board, to_move=int(rng.integers(2)))
+        while not game.is_over:
+            mover, before = game.to_move, set(enclosed_nodes(game, 1 - game.to_move))
+            game.play(int(rng.choice(game.legal_actions())))
+            for seat in range(2):
+                assert (enclosed_nodes(game, seat), int(game.records["held"][0, seat])) == flooded(game, seat)
+            after = set(enclosed_nodes(game, 1 - mover))
+            opened += len(before - after) > 0
+            joined += len(after - before) > 0
+    assert min(opened, joined) > 10
 
 
 # Properties

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,28 @@ def test_a_line_and_its_sgf() -> None:
     assert one(text).actions == record.actions
 
 
+def with_event(record: GameRecord, event: Event | None) -> GameRecord:
+    record = replace(record, event=event)
+    return record.with_result(record.final(), unfinished=True)
+
+
+@pytest.mark.parametrize("event", [None, *(Event(kind, seat) for kind in ("resigned", "time") for seat in range(2))])
+def test_a_game_that_stops_while_its_seat_may_draw_comes_back(event: Event | None) -> None:
+    """Neither is its turn ended, nor does the other seat resign."""
+    record = read_line(SMALL.replace("*bb", "*"))
+    assert record.final().legal_actions().tolist() == [20 + 6, 40]
+    ended = with_event(record, event)
+    assert one(sgf_text(ended)) == ended
+    if event in (None, Event("resigned", 0)):
+        assert read_line(line_of(ended)) == ended
+
+
+@pytest.mark.parametrize("event", [Event("resigned", 0), Event("time", 1), Event("left", 1)])
+def test_a_line_has_no_words_for_other_ends(event: Event) -> None:
+    with pytest.raises(ValueError, match="has no line of text"):
+        line_of(with_event(read_line(SMALL), event))
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -95,6 +118,9 @@ def test_a_line_and_its_sgf() -> None:
         (SMALL.replace("*bb", "*bb*bb"), r"move 7 \(B2\): .*place it first"),
         (SMALL.replace("declared", "immediate"), r"move 7 \(B2\): "),
         (SMALL + " bb", r"move 8 \(B3\): .*taken by white"),
+        (SMALL + "*", "move 7: nothing is left to draw"),
+        (SMALL.replace("cb", "cb*"), r"move 5 \(C3\): no node ''"),
+        ("kropki 3x3 immediate empty: aa ba ca ab bb cb ac bc cc resign", "resign: the game is over"),
     ],
 )
 def test_wrong_lines_are_refused_by_the_move(text: str, error: str) -> None:
@@ -175,6 +201,12 @@ def test_styles_of_sites(text: str, rule: str, points: int, scores: tuple[int, i
     assert one(sgf_text(record)) == record
 
 
+def test_words_about_a_stop_cut_nothing_off() -> None:
+    """Only what the site itself notes is a stop, and only if one seat alone plays on."""
+    for comment in ("Here he should have pressed STOP", "W pressed STOP"):
+        assert one(HEAD.format("immediate") + f";B[aa]C[{comment}];W[bb];B[cc])").actions == (0, 6, 12)
+
+
 def test_ratings_are_kept_as_they_are() -> None:
     tags = one(PLAYDOTS).tags
     assert (tags["black_rank"], tags["white_rank"]) == ("Нет звания, 1200", "Второй разряд, 1300")
@@ -205,6 +237,7 @@ def test_points_may_be_set_up() -> None:
     record = one("(;GM[40]SZ[6]RU[russian]AB[aa]AW[bb];W[cc];B[dd])")
     assert record.start().board.sum() == 3
     assert record.start().to_move == 1
+    assert one("(;GM[40]SZ[6 : 6]RU[russian]AB[aa]AW[bb]PL[White])").start().to_move == 1
     assert one("(;GM[40]SZ[6]RU[russian]AB[cc][dd]AW[dc][cd];B[aa])").variant.options["start"] == "cross"
 
 
@@ -228,6 +261,7 @@ def test_points_may_be_set_up() -> None:
         (HEAD.format("declared") + MOVES.replace("bcabba", "bcbbba"), "no live point of black stands on B3"),
         (HEAD.format("immediate") + MOVES.replace("B[bc.", "B[ec."), r"no live point of black stands on B2"),
         (HEAD.format("declared") + "AE[aa];B[ab])", "AE"),
+        (HEAD.format("declared") + "AB[aa]AW[bb][aa];B[ab])", r"AW\['aa'\]: a point of the other seat"),
         (HEAD.format("declared") + ";B[ab];AB[aa])", "AB"),
         (HEAD.format("declared") + "RE[B won];B[ab])", r"RE\['B won'\]"),
     ],

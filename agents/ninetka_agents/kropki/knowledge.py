@@ -1,40 +1,78 @@
 """What searches ask of Kropki's own knowledge; see `ninetka_agents.search.knowledge`.
 
 On large boards most nodes are far from everything that matters: the program oppai-rs (E. Kurnevsky) searches only near
-to existing points.
+to existing points, in the tree and in the playouts.
 """
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from ninetka_agents.search.choices import next_choice, remove_choice
+from ninetka_agents.search.knowledge import Memory
+from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Record, Words
-from ninetka_env.games.kropki.geometry import POINT
+from ninetka_env.core.trace import Trace
+from ninetka_env.core.verbs import Record, Words, winner_of
+from ninetka_env.games.kropki.choices import play_places
+from ninetka_env.games.kropki.geometry import LIVE, POINT
+from ninetka_env.games.kropki.rules import draw_all, num_nodes
 
 RADIUS = 1
 """Nodes so many rows and columns away from a point are near to it: its neighbours, orthogonal and diagonal."""
+PLAYOUT_RADIUS = 2
+"""The same for playouts."""
+
+Rows = npt.NDArray[np.int64]
+"""(height,) int64: a set of nodes, each row's as bits, the first column's the lowest."""
 
 
 @jit
 def keep_local(game: Record, choices: Words) -> None:
     """Keep the free nodes that are near to a point; all of them if there is none, and all choices of drawing."""
-    if game.placed or game.plies + 4 * game.crossed == 0:
+    if game.placed:
         return
+    rows, width = np.zeros(int(game.height), np.int64), int(game.width)
+    _write_near(game, RADIUS, rows)
     choice = next_choice(choices, -1)
     while choice >= 0:
-        if not _is_near(game, choice):
+        if rows[choice // width] >> (choice % width) & 1 == 0:
             remove_choice(choices, choice)
         choice = next_choice(choices, choice)
 
 
+@jit
+def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memory: Memory) -> int:
+    """Play on at random near to the points that stand now; return the seat that leads then, all drawn, or `DRAWN`.
+
+    A game on a large board is decided near to its points long before the board is full.
+    """
+    rows, places = np.zeros(int(game.height), np.int64), np.empty(num_nodes(game), np.int16)
+    _write_near(game, PLAYOUT_RADIUS, rows)
+    count, width = 0, int(game.width)
+    for row in range(len(rows)):
+        first = (row + 1) * width + 1
+        for column in range(width):
+            places[count] = first + column
+            count += (rows[row] >> column & 1) & (game.cell[first + column] & LIVE == 0)
+    play_places(game, streams, index, places[:count], trace)
+    for seat in range(2):
+        draw_all(game, seat)
+    return winner_of(game)
+
+
 @jit(counted=False)
-def _is_near(game: Record, node: int) -> bool:
+def _write_near(game: Record, radius: int, rows: Rows) -> None:
+    """Write the nodes near to points, or all if there is no point, to `rows`, which is empty."""
     width, height = int(game.width), int(game.height)
-    row, column = node // width, node % width
-    left, right = max(column - RADIUS, 0), min(column + RADIUS, width - 1)
-    for there in range(max(row - RADIUS, 0), min(row + RADIUS, height - 1) + 1):
-        first = (there + 1) * width + 1
-        for cell in range(first + left, first + right + 1):
-            if game.cell[cell] & POINT:
-                return True
-    return False
+    if game.free == width * height:
+        rows[:] = -1
+    for row in range(height):
+        points, first = np.int64(0), (row + 1) * width + 1
+        for column in range(width):
+            points |= np.int64(game.cell[first + column] & POINT != 0) << column
+        for _ in range(radius):
+            points |= points << 1 | points >> 1
+        for there in range(max(row - radius, 0), min(row + radius, height - 1) + 1):
+            rows[there] |= points

@@ -17,6 +17,9 @@ from ninetka_env.games.kropki.geometry import LIVE
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node
 from ninetka_env.games.kropki.rules import num_nodes, place_point, play
 
+Places = npt.NDArray[np.int16]
+"""Cells."""
+
 
 @jit(counted=False)
 def write_choices(game: Record, choices: Words) -> None:
@@ -92,33 +95,31 @@ def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> 
 
 @jit
 def _play_out(game: Record, streams: Streams, index: int, trace: Trace | None) -> None:
-    """Play at random, and note each turn if there is where: numba compiles both ways apart.
+    """Play at random, and note each turn if there is where: numba compiles both ways apart."""
+    places, count, first = np.empty(num_nodes(game), np.int16), 0, int(game.width) + 1
+    for place in range(first, first + num_nodes(game)):
+        places[count] = place
+        count += game.cell[place] & LIVE == 0
+    play_places(game, streams, index, places[:count], trace)
+
+
+@jit
+def play_places(game: Record, streams: Streams, index: int, places: Places, trace: Trace | None) -> None:
+    """Place points on all of these cells that are free when their turn comes, in a random order, and draw at random.
 
     Nodes never become free again. So the free ones are tried in a random order, and those no longer free left out:
     that draws from the free nodes uniformly at each turn. Which comes next is known long before, and so quickly met.
     """
     _finish_turn(game, streams, index, trace)
-    places = np.empty(num_nodes(game), np.int16)
-    for number in range(_shuffle_free(game, streams, index, places)):
-        place = int(places[number])
-        if game.cell[place] & LIVE == 0:
-            if trace is not None:
-                note(trace, int(game.to_move), place - int(game.width) - 1)
-            place_point(game, place)
-            _finish_turn(game, streams, index, trace)
-
-
-@jit
-def _shuffle_free(game: Record, streams: Streams, index: int, places: npt.NDArray[np.int16]) -> int:
-    """Write the cells of all free nodes into `places` in a random order, each as likely, and count them."""
-    count, first = 0, int(game.width) + 1
-    for place in range(first, first + num_nodes(game)):
-        places[count] = place
-        count += game.cell[place] & LIVE == 0
-    for left in range(count, 1, -1):
+    for left in range(len(places), 1, -1):
         chosen = draw_below(streams, index, left)
         places[chosen], places[left - 1] = places[left - 1], places[chosen]
-    return count
+    for place in places:
+        if game.cell[place] & LIVE == 0:
+            if trace is not None:
+                note(trace, int(game.to_move), int(place) - int(game.width) - 1)
+            place_point(game, int(place))
+            _finish_turn(game, streams, index, trace)
 
 
 @jit(counted=False)

@@ -14,8 +14,8 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, POINT, REGION
-from ninetka_env.games.kropki.regions import count_drawable, drawable_node
-from ninetka_env.games.kropki.rules import IMMEDIATE, mover, num_nodes
+from ninetka_env.games.kropki.regions import beside, count_drawable, drawable_node
+from ninetka_env.games.kropki.rules import mover, num_nodes
 
 
 class Plane(NamedTuple):
@@ -44,6 +44,8 @@ PLANES = (
 """The table of planes, in order."""
 
 NUM_PLANES = len(PLANES)
+_OWN_INERT, _OPPOSING_REGION = 2, 5
+"""The first and the last of the planes that are empty as long as there are no regions."""
 _DRAWABLE, _LAST, _DRAWING, _BLACK, _TO_MOVE = range(9, NUM_PLANES)
 """The planes that do not follow from each node's own byte."""
 
@@ -52,25 +54,23 @@ Cells = npt.NDArray[np.uint8]
 
 
 def _tests(viewer: int) -> list[tuple[int, int, int, int]]:
-    """Return the test that a node's byte passes for each plane: some bits have a value, others another one than told.
+    """Return the test that a node's byte passes for each of the first planes, which follow from it.
 
-    No bits of a byte are never 1: so the planes that are not told by nodes alone are empty here, or filled.
+    Some of its bits have a value, others another one than told; no bits never have the value 1.
     """
     own, opposing = viewer + 1, 2 - viewer
     own_bit, opposing_bit = ENCLOSED << viewer, ENCLOSED << (1 - viewer)
-    empty, filled = (0, 1, 0, 1), (0, 0, 0, 1)
     return [
         (LIVE, own, 0, 1), (LIVE, opposing, 0, 1),
         (POINT, own, REGION, 0), (POINT, opposing, REGION, 0),
         (REGION, own << 2, 0, 1), (REGION, opposing << 2, 0, 1),
         (LIVE, 0, 0, 1),
         (own_bit, own_bit, REGION, own << 2), (opposing_bit, opposing_bit, REGION, opposing << 2),
-        empty, empty, empty, filled if viewer == 0 else empty, empty,
     ]  # fmt: skip
 
 
 _TESTS = frozen([_tests(viewer) for viewer in range(2)], np.uint8)
-"""(2, 14, 4) uint8: by viewer and plane: bits, their value, other bits, and the value that these do not have."""
+"""(2, 9, 4) uint8: by viewer and plane: bits, their value, other bits, and the value that these do not have."""
 
 
 @jit(counted=False)
@@ -82,25 +82,28 @@ def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
 
 @jit(counted=False)
 def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw the planes that never change for a viewer who is to move: that it is, and what the rule leaves empty."""
+    """Draw the plane that never changes for a viewer who is to move, and leave the others empty."""
     nodes = num_nodes(game)
+    planes[:] = 0
     planes[_TO_MOVE * nodes : (_TO_MOVE + 1) * nodes] = viewer == game.to_move
-    if game.territory == IMMEDIATE:
-        planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes] = 0
-        planes[_DRAWING * nodes : (_DRAWING + 1) * nodes] = 0
 
 
 @jit(counted=False)
 def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw all other planes."""
+    """Draw all other planes that may differ from what `planes` holds of an earlier position of the game.
+
+    Regions never go away: as long as there are none, their planes are still empty.
+    """
     nodes, first = num_nodes(game), int(game.width) + 1
-    cell = game.cell[first : first + nodes]
-    for plane in range(NUM_PLANES):
-        if plane < _DRAWABLE or plane in (_BLACK, _LAST):
+    cell, regions = game.cell[first : first + nodes], game.score[0] + game.score[1] > 0
+    for plane in range(_DRAWABLE):
+        if regions or not _OWN_INERT <= plane <= _OPPOSING_REGION:
             _mark(cell, _TESTS[viewer, plane], planes[plane * nodes : (plane + 1) * nodes])
+    planes[_LAST * nodes : (_LAST + 1) * nodes] = 0
     if game.last >= 0:
         planes[_LAST * nodes + int(game.last)] = 1
-    if game.territory != IMMEDIATE:
+    planes[_BLACK * nodes : (_BLACK + 1) * nodes] = viewer == 0
+    if game.placed or planes[_DRAWING * nodes]:
         planes[_DRAWING * nodes : (_DRAWING + 1) * nodes] = game.placed
         planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes] = 0
         if game.placed:
@@ -119,14 +122,29 @@ def _mark(cell: Cells, test: Cells, plane: Tensor) -> None:
 def _write_drawable(game: Record, plane: Tensor) -> None:
     """Mark the cores that may be drawn: all that is enclosed and joined to the nodes that tell them."""
     for number in range(count_drawable(game)):
-        plane[drawable_node(game, number)] = 1
-    nodes, grown = len(plane), True
+        node = drawable_node(game, number)
+        plane[node] = 1
+        if beside(game, node + int(game.width) + 1, ENCLOSED << mover(game)):
+            _fill_core(game, plane, node)
+
+
+@jit(counted=False)
+def _fill_core(game: Record, plane: Tensor, node: int) -> None:
+    """Mark the core of a marked node: sweep down and up over what is marked and a row beyond, as long as that grows.
+
+    Without a queue: whoever looks at a game leaves it as it is.
+    """
+    w, low, high, grown = int(game.width), node, node, True
     while grown:
-        grown = False
-        for node in range(nodes):
-            grown |= _grow(game, plane, node)
-        for node in range(nodes):
-            grown |= _grow(game, plane, nodes - 1 - node)
+        grown, here = False, low - w
+        while here <= high + w:
+            if _grow(game, plane, here):
+                grown, low, high = True, min(low, here), max(high, here)
+            here += 1
+        while here >= low - w:
+            if _grow(game, plane, here):
+                grown, low, high = True, min(low, here), max(high, here)
+            here -= 1
 
 
 @jit(counted=False)

@@ -372,7 +372,7 @@ def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
         game.free -= value & LIVE == 0
         if point == opposing and region != own:
             game.score[seat] += 1
-            broken |= region == 0 and _beside(game, place, ENCLOSED << 1 - seat)
+            broken |= region == 0 and beside(game, place, ENCLOSED << 1 - seat)
         if point == own and region == opposing:
             game.score[1 - seat] -= 1
             game.held[1 - seat] += 1
@@ -428,7 +428,7 @@ def _open(game: Record, seat: int, place: int) -> None:
 
 
 @jit(counted=False)
-def _beside(game: Record, place: int, bit: int) -> bool:
+def beside(game: Record, place: int, bit: int) -> bool:
     """Tell whether a bit is set on one of the four orthogonal neighbours."""
     cell, w = game.cell, int(game.width)
     return (int(cell[place - w]) | int(cell[place + 1]) | int(cell[place + w]) | int(cell[place - 1])) & bit != 0

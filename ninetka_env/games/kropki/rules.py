@@ -144,8 +144,7 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
     cell = game.cell[first : first + nodes]
     for node in range(nodes):
         mask[node] = cell[node] & LIVE == 0
-    for action in range(nodes, len(mask)):
-        mask[action] = 0
+    mask[nodes:] = 0
 
 
 @jit(counted=False)

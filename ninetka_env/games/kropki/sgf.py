@@ -7,7 +7,11 @@ our rules, such as by agreement, are read as unfinished, and what their file say
 are those that end by grounding, an option of sites: they write an empty move last, several points in one node, or
 points of one seat behind "W pressed STOP", and all that is left out.
 
-A line of text, by `line_of` and `read_line`, tells the same in fewer signs: `*df` draws the core that holds that node.
+The end of a turn is not written, it follows. Where a game stops while a seat may still draw, a last node tells by `PL`
+that this seat goes on.
+
+A line of text, by `line_of` and `read_line`, tells the same in fewer signs: `*df` draws the core that holds that node,
+a `*` alone after the last move tells that its seat may still draw, and `resign` that the seat to move resigned.
 
     kropki 10x10 declared empty: ed ce ff cf df dg eg ef fg de*df fe
 """
@@ -16,8 +20,7 @@ from __future__ import annotations
 
 import itertools
 import re
-import string
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,42 +37,27 @@ from ninetka_env.core.text import quote
 from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.kropki.definition import KROPKI
 from ninetka_env.games.kropki.game import Game
-from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH, node_name
+from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
 from ninetka_env.games.kropki.regions import draw_region, flood, forget_drawable, is_held, trace_chain, unmark
+from ninetka_env.games.kropki.replay import LETTERS, POINT, Reading, from_sgf, to_sgf
 from ninetka_env.games.kropki.rules import DECLARED, IMMEDIATE, TERRITORIES, mover, num_nodes, put_point
 from ninetka_env.games.kropki.start import STARTS, start_points
 
-LETTERS = string.ascii_letters
 COLOURS = "BW"
 EVENTS = {"R": "resigned", "T": "time", "F": "left"}
 CROSSES = 4
 """Rows and columns that up to two crosses take."""
-STOPPED = "pressed STOP"
+STOPPED = re.compile("[BW] pressed STOP")
 """What zagram.org notes where somebody grounds."""
 RESULT = re.compile(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|G|[0-9.]*)", re.IGNORECASE)
 NO_WINNER = ("", "0", "draw", "void", "?")
 """What else `RE` may tell, in any case."""
-_POINT = re.compile(r"[a-zA-Z]{2}")
 _MOVE = re.compile(r"([a-zA-Z]{2})((?:\.(?:[a-zA-Z]{2})+)*)")
 _LINE = re.compile(rf"kropki (\d\d?)x(\d\d?) ({'|'.join(TERRITORIES)}) ({'|'.join(STARTS)}):(.*)", re.DOTALL)
 _RESIGN = "resign"
 
 Chain = list[int]
 """The nodes of a closed chain, each once."""
-
-
-def to_sgf(node: int, width: int) -> str:
-    """Return SGF's name of a node: column, then row from the top, `a`..`z`, then `A`..`Z`."""
-    row, column = divmod(node, width)
-    return LETTERS[column] + LETTERS[row]
-
-
-def from_sgf(name: str, width: int, height: int) -> int:
-    """Return the node of that name; `ValueError` if the board has none."""
-    column, row = (LETTERS.find(letter) for letter in name) if _POINT.fullmatch(name) else (-1, -1)
-    if not (0 <= column < width and 0 <= row < height):
-        raise ValueError(f"no node {quote(name)}: expected aa to {to_sgf(width * height - 1, width)}")
-    return row * width + column
 
 
 # Writing
@@ -100,6 +88,8 @@ def write(record: GameRecord) -> list[Node]:
             nodes.append({COLOURS[game.to_move]: [to_sgf(action, width)]})
         _add_chains(nodes[-1], game, action)
         game.play(action)
+    if game.drawing:
+        nodes.append({"PL": [COLOURS[game.to_move]]})
     return nodes
 
 
@@ -185,17 +175,26 @@ def _draw(game: Record, seat: int, place: int, links: npt.NDArray[np.int64], cou
 
 
 def line_of(record: GameRecord) -> str:
-    """Return a game as a line of text; `ValueError` if it begins from a position that was set up."""
+    """Return a game as a line of text.
+
+    Raises:
+        ValueError: if it begins from a position that was set up, or ended by time, or because a seat left, or resigned
+            when it was not to move.
+    """
     if record.begin is not None:
         raise ValueError("a game that begins from a position that was set up has no line of text")
-    start = _kropki(record.start())
+    start, final = _kropki(record.start()), _kropki(record.final())
+    if record.event not in (None, Event("resigned", final.to_move)):
+        raise ValueError("a game that ended otherwise than that the seat to move resigned has no line of text")
     nodes, words = start.width * start.height, []
     for action in record.actions:
         if action < nodes:
             words.append(to_sgf(action, start.width))
         elif action < 2 * nodes:
             words[-1] += "*" + to_sgf(action - nodes, start.width)
-    if record.event is not None and record.event.kind == "resigned":
+    if final.drawing:
+        words[-1] += "*"
+    if record.event is not None:
         words.append(_RESIGN)
     return f"kropki {start.width}x{start.height} {start.territory} {start.start_option}: {' '.join(words)}".rstrip()
 
@@ -216,11 +215,16 @@ def read_line(text: str) -> GameRecord:
     record = GameRecord(KROPKI.variant(**options), (), (), 0)
     words = match[5].split()
     resigned = words[-1:] == [_RESIGN]
-    reading = _Reading(record)
-    for word in words[: len(words) - resigned]:
-        node, *drawn = word.split("*")
-        reading.turn(None, node, drawn, reading.draw_core)
-    if resigned and not reading.game.is_over:
+    reading = Reading(record)
+    for number, word in enumerate(words[: len(words) - resigned], 1):
+        goes_on = word.endswith("*") and number == len(words) - resigned
+        node, *drawn = word.removesuffix("*" * goes_on).split("*")
+        reading.turn(None, node, drawn, reading.draw_core, goes_on)
+        if goes_on and not reading.game.drawing:
+            raise ValueError(f"move {number}: nothing is left to draw, so its turn has ended: expected no * at its end")
+    if resigned and reading.game.is_over:
+        raise ValueError(f"{_RESIGN}: the game is over")
+    if resigned:
         record = replace(record, event=Event("resigned", reading.game.to_move))
     return reading.finished(record)
 
@@ -237,11 +241,13 @@ def read(nodes: Sequence[Node]) -> GameRecord:
     moves = _moves_of(nodes)
     crosses = _crosses(nodes[0], moves)
     rules = _rules(value_of(nodes[0], "RU"))
+    goes_on = bool(moves) and value_of(nodes[-1], "PL") == COLOURS[moves[-1][0]] and len(nodes) > 1
     for territory in rules:
         variant, begin = _begin(nodes, KROPKI.variant(width=width, height=height, territory=territory), moves, crosses)
         record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], KROPKI.seats))
         try:
-            return _ended(_played(record, moves, crosses, strict=len(rules) > 1), value_of(nodes[0], "RE"))
+            record = _played(record, moves, crosses, goes_on, strict=len(rules) > 1)
+            return _ended(record, value_of(nodes[0], "RE"))
         except ValueError:
             if territory == rules[-1]:
                 raise
@@ -249,7 +255,7 @@ def read(nodes: Sequence[Node]) -> GameRecord:
 
 
 def _sides(root: Node) -> tuple[int, int]:
-    told = value_of(root, "SZ")
+    told = "".join(value_of(root, "SZ").split())
     match = re.fullmatch(r"([0-9]{1,2})(?::([0-9]{1,2}))?", told)
     width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not (LEAST_SIDE <= width <= MOST_WIDTH and LEAST_SIDE <= height <= MOST_HEIGHT):
@@ -270,17 +276,23 @@ def _rules(told: str) -> tuple[str, ...]:
 
 
 def _moves_of(nodes: Sequence[Node]) -> list[tuple[int, str]]:
-    """Return the moves, who plays and what, without the last one if it is grounding."""
-    stop = next((number for number, node in enumerate(nodes, 1) if STOPPED in value_of(node, "C")), len(nodes))
-    turns = [
-        (COLOURS.index(name), ["".join(value.split()) for value in node[name]])
-        for node in nodes[:stop]
-        for name in COLOURS
-        if name in node
-    ]
+    """Return the moves, who plays and what, without the last one if it is grounding, or what follows a stop."""
+    stops = (number for number, node in enumerate(nodes, 1) if STOPPED.search(value_of(node, "C")))
+    stop = next((stop for stop in stops if len({seat for seat, _ in _turns(nodes[stop:])}) <= 1), len(nodes))
+    turns = _turns(nodes[:stop])
     if turns and (len(turns[-1][1]) > 1 or turns[-1][1] == [""]):
         turns.pop()
     return [(seat, text) for seat, texts in turns for text in texts]
+
+
+def _turns(nodes: Sequence[Node]) -> list[tuple[int, list[str]]]:
+    """Return who plays in these nodes, and what."""
+    return [
+        (COLOURS.index(name), ["".join(value.split()) for value in node[name]])
+        for node in nodes
+        for name in COLOURS
+        if name in node
+    ]
 
 
 def _crosses(root: Node, moves: Sequence[tuple[int, str]]) -> int:
@@ -288,7 +300,7 @@ def _crosses(root: Node, moves: Sequence[tuple[int, str]]) -> int:
     for count in () if "AB" in root or "AW" in root else (4, 8):
         seats = [seat for seat, _ in moves[:count]]
         if 2 * sum(seats) == len(seats) == count and seats != [seats[0], 1 - seats[0]] * (count // 2):
-            names = {name for _, name in moves[:count] if _POINT.fullmatch(name)}
+            names = {name for _, name in moves[:count] if POINT.fullmatch(name)}
             columns, rows = ([LETTERS.index(name[i]) for name in names] for i in range(2))
             return count if len(names) == count and max(np.ptp(columns), np.ptp(rows)) < CROSSES else 0
     return 0
@@ -304,10 +316,13 @@ def _begin(
         for value in node.get(name, []):
             if name == "AE" or node is not nodes[0]:
                 raise ValueError(f"{name}[{quote(value)}]: expected points to be set up by AB and AW in the first node")
-            points[from_sgf(value.strip(), width, height)] = 1 + (name == "AW")
+            point = from_sgf(value.strip(), width, height)
+            if points[point] not in (0, 1 + (name == "AW")):
+                raise ValueError(f"{name}[{quote(value)}]: a point of the other seat is set up there, too")
+            points[point] = 1 + (name == "AW")
     for seat, name in moves[:crosses]:
         points[from_sgf(name, width, height)] = seat + 1
-    first = moves[crosses][0] if moves[crosses:] else int(value_of(nodes[0], "PL").upper() == "W")
+    first = moves[crosses][0] if moves[crosses:] else int(value_of(nodes[0], "PL").upper() in ("W", "WHITE"))
     if not first and not points.any():
         return variant, None
     if not first and (points == start_points(width, height)).all():
@@ -316,147 +331,24 @@ def _begin(
     return variant, Game.from_board(board, to_move=first, territory=variant.options["territory"])
 
 
-def _played(record: GameRecord, moves: Sequence[tuple[int, str]], crosses: int, strict: bool) -> GameRecord:
+def _played(
+    record: GameRecord, moves: Sequence[tuple[int, str]], crosses: int, goes_on: bool, strict: bool
+) -> GameRecord:
     """Play moves but those that are crosses, and return the record with them.
 
-    If `strict`, each chain that the rules draw must be told.
+    If `goes_on`, the last turn does not end as long as there is something to draw; if `strict`, each chain that the
+    rules draw must be told.
     """
-    reading, declared = _Reading(record, crosses), record.variant.options["territory"] == TERRITORIES[DECLARED]
-    for seat, text in moves[crosses:]:
+    reading, declared = Reading(record, crosses), record.variant.options["territory"] == TERRITORIES[DECLARED]
+    for number, (seat, text) in enumerate(moves[crosses:], crosses + 1):
         match = _MOVE.fullmatch(text)
         if match is None:
-            raise ValueError(
-                f"move {reading.number + 1}: expected a node, and chains after full stops, not {quote(text)}"
-            )
+            raise ValueError(f"move {number}: expected a node, and chains after full stops, not {quote(text)}")
         before, chains = reading.game.region.ravel(), match[2].split(".")[1:]
         drawn = [chain for chain in chains if declared and reading.owner(chain, seat) == seat]
-        reading.turn(seat, match[1], drawn, reading.draw_chain)
+        reading.turn(seat, match[1], drawn, reading.draw_chain, goes_on and number == len(moves))
         reading.check(seat, before, [chain for chain in chains if chain not in drawn], strict and not declared)
     return reading.finished(record)
-
-
-class _Reading:
-    """A game that is played as a record tells it, turn by turn."""
-
-    def __init__(self, record: GameRecord, number: int = 0) -> None:
-        self.game = _kropki(record.start())
-        self.actions: list[int] = []
-        self.number = number
-        """Turns read."""
-
-    def turn(self, seat: int | None, node: str, drawings: Iterable[str], draw: Callable[[str], None]) -> None:
-        """Play a turn: a place, then drawings; raises `ValueError` naming the move."""
-        self.number += 1
-        game, what = self.game, f"move {self.number}"
-        try:
-            place = self._node(node)
-            what += f" ({self._name(place)})"
-            if seat is not None and seat != game.to_move and not game.is_over:
-                raise ValueError(f"it is the turn of {KROPKI.seats[game.to_move]}")
-            self._play(place)
-            for drawing in drawings:
-                draw(drawing)
-        except ValueError as error:
-            raise ValueError(f"{what}: {error}") from None
-        if game.drawing:
-            self._play(2 * game.width * game.height)
-
-    def _play(self, action: int) -> None:
-        self.game.play(action)
-        self.actions.append(action)
-
-    def draw_core(self, name: str) -> None:
-        """Draw the core of a node."""
-        game, node = self.game, self._node(name)
-        action = int(game.drawable().flat[node])
-        self._play(action if action >= 0 else game.width * game.height + node)
-
-    def draw_chain(self, text: str) -> None:
-        """Draw the core round which a chain is the least one; own points and own regions inside do not count."""
-        game, seat = self.game, self.game.to_move
-        if not game.drawing:
-            raise ValueError("there is nothing to draw")
-        inside = self._inside(text, seat, game.region.ravel())
-        told = inside & (game.board.ravel() != seat + 1) & (game.region.ravel() != seat + 1)
-        for action in np.unique(game.drawable().ravel()[inside]):
-            after = game.copy()
-            if action >= 0:
-                after.play(int(action))
-                drawn = (after.region != game.region).ravel() & (after.region.ravel() == seat + 1)
-                if (told == drawn & (game.board.ravel() != seat + 1)).all():
-                    self._play(int(action))
-                    return
-        raise ValueError(f"the chain .{text} is not the least one round points that may be taken")
-
-    def check(self, seat: int, before: npt.NDArray[np.int8], chains: Sequence[str], strict: bool) -> None:
-        """Check that the rules have drawn what chains tell: those of the mover, and maybe those of the other seat."""
-        now, board = self.game.region.ravel(), self.game.board.ravel()
-        told = np.zeros((2, len(now)), bool)
-        what = f"move {self.number} ({self._name(int(self.game.records['last'][0]))})"
-        for text in chains:
-            owner = self.owner(text, seat)
-            try:
-                told[owner] |= self._inside(text, owner, before)
-            except ValueError as error:
-                raise ValueError(f"{what}: {error}") from None
-        if any((told[one] & (board != one + 1) & (now != one + 1)).any() for one in range(2)):
-            raise ValueError(f"{what}: the chains tell of more than the rules draw")
-        if (strict or told[seat].any()) and ((now == seat + 1) & (before != seat + 1) & ~told[seat]).any():
-            raise ValueError(f"{what}: the rules draw more than the chains tell of")
-
-    def owner(self, chain: str, seat: int) -> int:
-        """Return whose chain is told with a move of a seat: its own, unless a point of the other stands first in it."""
-        board = self.game.board
-        column, row = (LETTERS.find(letter) for letter in chain[:2])
-        on_board = 0 <= column < self.game.width and 0 <= row < self.game.height
-        return 1 - seat if on_board and board[row, column] == 2 - seat else seat
-
-    def _inside(self, text: str, seat: int, region: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
-        """Return which nodes lie inside a chain; its links must be live points of the seat, each next to the last."""
-        game = self.game
-        links = [self._node(text[i : i + 2]) for i in range(0, len(text), 2)]
-        rows, columns = np.divmod(np.array(links), game.width)
-        if (
-            links[0] != links[-1]
-            or len(links) < 5
-            or (abs(np.diff(rows)) > 1).any()
-            or (abs(np.diff(columns)) > 1).any()
-        ):
-            raise ValueError(f"the chain .{text} is not closed")
-        for link in links:
-            if game.board.flat[link] != seat + 1 or region[link]:
-                raise ValueError(
-                    f"the chain .{text}: no live point of {KROPKI.seats[seat]} stands on {self._name(link)}"
-                )
-        return _inside(rows, columns, game.width, game.height)
-
-    def _node(self, name: str) -> int:
-        return from_sgf(name, self.game.width, self.game.height)
-
-    def _name(self, node: int) -> str:
-        return node_name(node, self.game.width, self.game.height)
-
-    def finished(self, record: GameRecord) -> GameRecord:
-        """Return a record with the actions that were read."""
-        return _with_actions(record, self.actions)
-
-
-def _with_actions(record: GameRecord, actions: Sequence[int]) -> GameRecord:
-    record = replace(record, actions=tuple(actions))
-    return record.with_result(record.final(), unfinished=True)
-
-
-def _inside(
-    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], width: int, height: int
-) -> npt.NDArray[np.bool_]:
-    """Return which nodes, (N,), lie inside a closed polygon, by the even-odd rule; not those on it."""
-    inside = np.zeros((height, width), bool)
-    for row, column, next_row, next_column in zip(rows[:-1], columns[:-1], rows[1:], columns[1:], strict=True):
-        if row != next_row:  # a ray to the right from a node of the upper row meets this side
-            top = column if row < next_row else next_column
-            inside[min(row, next_row), :top] ^= True
-    inside[rows, columns] = False
-    return inside.ravel()
 
 
 def _is_result(told: str) -> bool:
