@@ -154,6 +154,18 @@ def test_a_teachers_values_mix_in() -> None:
     assert 0 < np.mean((mixed.values > 0.01) & (mixed.values < 0.99)) < 1
 
 
+def test_a_decided_game_of_the_teacher_is_played_out_and_teaches_no_more() -> None:
+    everything, few = samples_of("go", 0), samples_of("go", 0, decided=0.8, teacher_mix=1.0)
+    chances = samples_of("go", 0, teacher_mix=1.0).values[:, :2].max(1)
+    assert len(few.games) < len(everything.games)
+    sure = few.values[:, :2].max(1) > 0.8
+    assert 1 <= sure.sum() <= 3  # the position in which it was decided, and none after it
+    assert (chances > 0.8).sum() > 3
+    ended = samples_of("go", 0, decided=0.8)
+    assert set(np.unique(ended.values)) <= {0, 1}
+    assert (ended.scores.sum(1) >= 25).all()  # komi 1; all but a point of a shared life is somebody's in the end
+
+
 def test_targets_turn_to_the_mover() -> None:
     config = small("go")
     samples = samples_of("go", 0)

@@ -162,6 +162,9 @@ class AlphaZeroSettings(_Settings):
     """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
     teacher_mix: Fraction = 0.0
     """Share of that search's own values in the value's target; the rest is who won."""
+    decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0
+    """A game of a playout round in which that search gives a seat a higher chance to win is played to its end by quick
+    random moves, and teaches nothing more; 1: none is."""
     simulations: Batch = 64
     """Simulations of the Gumbel search."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16

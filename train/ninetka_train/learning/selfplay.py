@@ -17,7 +17,7 @@ from ninetka_agents.net_agent import network_evaluate
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import TreeResult
-from ninetka_env.core.batch import begin, make_endings, play_all, write_endings
+from ninetka_env.core.batch import begin, make_endings, play_all, play_out, write_endings
 from ninetka_env.core.chance import Streams, draw_each, make_streams
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Records
@@ -113,7 +113,10 @@ def playout_games(
         met.append(Positions(playing, now, np.zeros(len(now)), own))
         policies.append(policy_targets(found.visits, settings.power))
         values.append(found.values)
+        decided = playing[found.values.max(1) > settings.decided]
         playing = _play(games, playing, actions)
+        play_out(games, np.intersect1d(playing, decided), streams)
+        playing = np.setdiff1d(playing, decided)
     searched = np.concatenate(values)
     return _samples(games, _joined(met), np.concatenate(policies), searched, settings.teacher_mix, extras)
 
