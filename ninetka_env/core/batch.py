@@ -18,8 +18,6 @@ from ninetka_env.core.verbs import (
     is_legal,
     is_over,
     play,
-    playout,
-    prepare_root,
     stage,
     start,
     winner_of,
@@ -101,14 +99,6 @@ def play_all(games: Records, which: Indices, actions: Indices, over: npt.NDArray
         play(games[which[place]], actions[place])
         over[place] = is_over(games[which[place]])
     return -1
-
-
-@jit
-def play_out(games: Records, which: Indices, streams: Streams) -> None:
-    """Play the games `which` to their ends by quick random choices; see `ninetka_env.core.verbs.playout`."""
-    for index in which:
-        prepare_root(games[index])
-        playout(games[index], streams, index)
 
 
 @jit

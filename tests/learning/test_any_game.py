@@ -154,16 +154,24 @@ def test_a_teachers_values_mix_in() -> None:
     assert 0 < np.mean((mixed.values > 0.01) & (mixed.values < 0.99)) < 1
 
 
-def test_a_decided_game_of_the_teacher_is_played_out_and_teaches_no_more() -> None:
-    everything, few = samples_of("go", 0), samples_of("go", 0, decided=0.8, teacher_mix=1.0)
-    chances = samples_of("go", 0, teacher_mix=1.0).values[:, :2].max(1)
-    assert len(few.games) < len(everything.games)
-    sure = few.values[:, :2].max(1) > 0.8
-    assert 1 <= sure.sum() <= 3  # the position in which it was decided, and none after it
-    assert (chances > 0.8).sum() > 3
-    ended = samples_of("go", 0, decided=0.8)
-    assert set(np.unique(ended.values)) <= {0, 1}
-    assert (ended.scores.sum(1) >= 25).all()  # komi 1; all but a point of a shared life is somebody's in the end
+@pytest.mark.parametrize("number", [0, 1])
+def test_few_positions_of_decided_games_are_kept_and_no_other_is_lost(number: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr("ninetka_train.learning.selfplay.DECIDED_SHARE", 1e-9)
+    usual = {"games": 12, "task_games": 12, "share": 1.0, "teacher_mix": 1.0, "value_mix": 1.0, "decided": 1.0}
+    all_of_them = samples_of("go", number, **usual)
+    limit = 0.8 if number == 0 else float(np.median(all_of_them.values[:, :2].max(1)))
+    few = samples_of("go", number, **usual | {"decided": limit})
+    assert 0 < len(few.games) < 0.9 * len(all_of_them.games)
+    known = {game.tobytes() for game in all_of_them.games}
+    assert {game.tobytes() for game in few.games} < known
+    monkeypatch.setattr("ninetka_train.learning.selfplay.DECIDED_SHARE", 0.5)
+    assert len(few.games) < len(samples_of("go", number, **usual | {"decided": limit}).games) < len(all_of_them.games)
+
+
+def test_a_decided_game_is_played_to_its_end_and_its_winner_told() -> None:
+    samples = samples_of("go", 0, decided=0.8, games=12, task_games=12)
+    assert set(np.unique(samples.values)) <= {0, 1}
+    assert (samples.scores.sum(1) >= 25).all()  # komi 1; all but a point of a shared life is somebody's in the end
 
 
 def test_targets_turn_to_the_mover() -> None:

@@ -163,8 +163,8 @@ class AlphaZeroSettings(_Settings):
     teacher_mix: Fraction = 0.0
     """Share of that search's own values in the value's target; the rest is who won."""
     decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0
-    """A game of a playout round in which that search gives a seat a higher chance to win is played to its end by quick
-    random moves, and teaches nothing more; 1: none is."""
+    """A seat whose chance to win is higher has won: a game of a playout round is then played on by a quarter of the
+    playouts, and in all rounds a tenth of the positions are kept that there else would be; 1: no game is decided."""
     simulations: Batch = 64
     """Simulations of the Gumbel search."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16
