@@ -200,6 +200,8 @@ class AlphaZeroSettings(_Settings):
     """Positions per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
     learning_rate: Positive = 2e-3
     """AdamW's step size at the start; it falls to 1 % in a straight line over the run."""
+    warm_up: Count = 100
+    """Steps over which the step size first grows from almost nothing."""
     owner_weight: Finite = 0.3
     """Weight of the cross-entropy of the final owners, of sections or points."""
     score_weight: Finite = 0.02

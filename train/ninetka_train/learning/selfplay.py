@@ -25,7 +25,7 @@ from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.extras import GameExtras
 from ninetka_train.learning.rollout import codes_for, sample
 from ninetka_train.learning.samples import Floats, Samples, outcome_shares, rows_of
-from ninetka_train.learning.setup import one_torch_thread
+from ninetka_train.learning.setup import one_torch_thread, uses_bf16
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.parts import extras_of
 
@@ -73,7 +73,7 @@ def play_task(config: TrainConfig, network: Any, number: int, games: range, thre
     """
     settings, game = config.alphazero, config.definition.name
     starts, streams = _starts(config, number, games)
-    evaluate = network_evaluate(network)
+    evaluate = network_evaluate(network, bf16=uses_bf16(config, network.device))
     extras = extras_of(game)(settings, evaluate, threads)
     with one_torch_thread():
         if number < settings.playout_rounds:
