@@ -200,9 +200,7 @@ def make_examples(network: Any, samples: Samples, rng: np.random.Generator | Non
     return Examples(as_tensors(arrays, network.device), *tensors)
 
 
-def losses(
-    outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, searched: float
-) -> tuple[Tensor, Tensor]:
+def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, searched: float) -> tuple[Tensor, Tensor]:
     """Return the loss to be lowered, and (5,) float32 what it is made of, detached; see `LOSSES`.
 
     `searched` is the share of the whole minibatch's positions that have a policy to learn: each counts the same for the
