@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
+import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -202,6 +205,36 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path: Path, game: str) ->
         train_alphazero(config, tmp_path / "cut", stop)
     resumed = train_alphazero(config, tmp_path / "cut", resume=True)
     assert all(map(torch.equal, whole.parameters(), resumed.parameters()))
+
+
+@pytest.mark.parametrize("game", ["go", "kropki"])
+def test_a_disk_that_is_full_at_any_file_costs_no_more_than_a_round(
+    tmp_path: Path, game: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, fsync, files = small(game), os.fsync, 0
+    whole = train_alphazero(config, tmp_path / "whole")
+    while True:
+        folder, calls = tmp_path / str(files), itertools.count()
+
+        def full(descriptor: int, calls: Iterator[int] = calls, last: int = files) -> None:
+            if next(calls) >= last:
+                raise OSError(28, "No space left on device")
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", full)
+        try:
+            train_alphazero(config, folder)
+        except OSError as error:
+            assert str(error.filename).startswith(str(folder))
+        else:
+            break
+        finally:
+            monkeypatch.setattr(os, "fsync", fsync)
+        (folder / "games" / ".round-000002.npz.1.part").write_bytes(b"left by a process that was killed")
+        resumed = train_alphazero(config, folder, resume=True)
+        assert all(map(torch.equal, whole.parameters(), resumed.parameters()))
+        files += 1
+    assert files >= 6  # games, weights and what they are, in two rounds
 
 
 def test_a_run_of_two_variants_is_killed_resumed_measured_and_shown(
