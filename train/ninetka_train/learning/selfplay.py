@@ -31,8 +31,6 @@ from ninetka_train.parts import extras_of
 
 SEARCHED = 512
 """Positions that are searched at once: enough for the network's batches, few enough for the memory of their trees."""
-
-
 DECIDED_SHARE = 0.1
 """Of the positions of decided games: they must be won, too, but most of them say nothing new."""
 QUICKER = 4
