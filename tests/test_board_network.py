@@ -347,3 +347,13 @@ def test_a_batch_whose_trees_need_too_much_memory_is_searched_in_parts(monkeypat
 def test_blocks_pool_every_third_time():
     network = network_of("go").Network(NetworkConfig(width=8, blocks=board_network.POOLING_EVERY * 2))
     assert [block.pooling for block in network.blocks] == [0, 0, 2, 0, 0, 2]
+
+
+def test_bfloat16_rounds_and_says_the_same_again():
+    network, games = network_for(GO), records_of(games_of(GO))
+    exact, rounded, again = (network_evaluate(network, bf16=bf16)(games) for bf16 in (False, True, True))
+    for one, other, repeated in zip(exact, rounded, again, strict=True):
+        assert one.dtype == other.dtype == np.float32
+        assert (other == repeated).all()
+        assert not (one == other).all()
+        np.testing.assert_allclose(np.where(one < MASKED / 2, 0, one), np.where(one < MASKED / 2, 0, other), atol=0.05)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ninetka_env.core.files import replace_file, replace_files
+from ninetka_env.core.files import replace_file, replace_files, with_ending
 
 
 def failing_at(number, function):
@@ -26,6 +26,13 @@ def test_pieces_are_joined_and_counted(tmp_path):
     assert replace_file(tmp_path / "a", iter([b"one ", b"two"])) == 2
     assert replace_file(tmp_path / "b", []) == 0
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"one two", "b": b""}
+
+
+def test_only_what_is_an_ending_is_replaced():
+    given = ["x", "x.5", "runs.d/x.png", "x.md"]
+    assert [str(with_ending(Path(path), ".json")) for path in given] == [
+        "x.json", "x.5.json", "runs.d/x.json", "x.json",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -171,11 +171,15 @@ def policy_logits(network: Any, games: Records) -> Floats:
     return _judge(network, games)[0]
 
 
-def network_evaluate(network: Any, batch: int = BATCH) -> Evaluate:
-    """Return the function that asks a network, on its own device, `batch` positions at a time."""
+def network_evaluate(network: Any, batch: int = BATCH, bf16: bool = False) -> Evaluate:
+    """Return the function that asks a network, on its own device, `batch` positions at a time.
+
+    With `bf16` it multiplies in bfloat16: faster where the device does so in hardware, and rounded to 1 part in 256.
+    """
 
     def evaluate(games: Records) -> tuple[Floats, Floats]:
-        return _judge(network, games, batch, normalised=True)
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
+            return _judge(network, games, batch, normalised=True)
 
     return evaluate
 

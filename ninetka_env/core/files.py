@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -61,6 +62,11 @@ def check_writable(path: StrPath) -> None:
             part = _part(target)
             part.open("x").close()
             part.unlink()
+
+
+def with_ending(path: Path, ending: str) -> Path:
+    """Return the path of one of several files that differ in their endings; a dot in the name is no ending."""
+    return path.with_name(re.sub(r"\.(png|json|md)$", "", path.name) + ending)
 
 
 def shown(path: StrPath) -> str:

@@ -179,7 +179,7 @@ def test_events_are_in_the_results():
     agents = [make_agent(fake("resign"), "go"), make_agent("random", "go")]
     results = play_games(agents, num_games=4, game=GAME)
     assert len(results.events) == 4
-    assert results.failures == []
+    assert results.failures == {}
     for index, event in results.events.items():
         seat = results.schedule.seatings[index].tolist().index(0)
         assert event == Event("resigned", seat)

@@ -140,6 +140,23 @@ def test_a_match_ends_with_the_verdict():
     assert failed.gate.verdict == FAILED
 
 
+def test_who_is_told_of_finished_games_is_told_beside_a_gate_and_may_end_the_match():
+    agents, seen = [make_agent("random"), make_agent("random")], []
+    gate = Gate(0.001, 0.99, 0.49, 0.49)  # known at once
+    evaluation = evaluate(agents, 2, 40, gate=gate, batch=4, finished=lambda results, games: seen.append(games))
+    assert seen == [range(4)]
+    assert evaluation.gate.verdict != UNDECIDED
+    evaluation = evaluate(agents, 2, 40, gate=Gate(0.5, 0.501), batch=4, finished=lambda results, games: True)
+    assert evaluation.gate.games == 4
+    assert evaluation.gate.verdict == UNDECIDED
+
+
+def test_what_failed_in_a_rotation_that_does_not_count_is_not_told():
+    results = play_games([make_agent("random"), make_agent("random")], 2, 4)
+    results.failures.update({1: "game 2", 3: "game 4"})
+    assert results.first(3).failures == {1: "game 2"}
+
+
 def test_whole_rotations_count():
     agents = [make_agent("random"), make_agent("random")]
     figures = judge(play_games(agents, 2, 5), Gate(0.5, 0.6))

@@ -79,12 +79,12 @@ def test_rate_writes_a_table_and_json(tmp_path):
 
 
 def test_a_curve_plays_each_budget_against_the_same_opponent(tmp_path):
-    out = tmp_path / "strength"
+    out = tmp_path / "strength.5"
     done = run("curve", "mcts:threads=1", "mcts:rave,threads=1", "--against", "random", "--game", GO, "--games", 6,
                "--simulations", "1,40", "--seconds", "0.001", "--out", out, "--seed", 4)  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert out.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-    written = json.loads(out.with_suffix(".json").read_text())
+    assert (tmp_path / "strength.5.png").read_bytes().startswith(b"\x89PNG")
+    written = json.loads((tmp_path / "strength.5.json").read_text())
     points = written["points"]
     assert [(point["agent"], point["budget"], point["amount"]) for point in points] == [
         ("mcts:threads=1", "seconds", 0.001), ("mcts:rave,threads=1", "seconds", 0.001),

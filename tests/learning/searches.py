@@ -59,8 +59,8 @@ def some_games(players: npt.ArrayLike, seed: int) -> tuple[Records, Streams]:
 def with_playouts(players: npt.ArrayLike, seed: int, playouts: int, threads: int = 1, **changes: object) -> Samples:
     """Play games by a tree search."""
     settings = AlphaZeroSettings(**{"power": 1.0, "exact_nodes": 0, "playouts": playouts, **changes})
-    teacher = make_teacher("ninetka", "", playouts, settings.exploration, threads)
-    return playout_games(*some_games(players, seed), teacher, settings, Extras(settings, None, threads))
+    teacher, quick = (make_teacher("ninetka", "", count, settings.exploration, threads) for count in (playouts, 1))
+    return playout_games(*some_games(players, seed), teacher, quick, settings, Extras(settings, None, threads))
 
 
 def with_network(search: GumbelSearch, players: npt.ArrayLike, seed: int, share: float, **changes: object) -> Samples:

@@ -11,7 +11,7 @@ from learning.searches import LowestSlide, some_search, with_network, with_playo
 
 from ninetka_agents.ninetka.features import make_features  # noqa: E402
 from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
-from ninetka_agents.outputs import MASKED  # noqa: E402
+from ninetka_agents.outputs import MASKED, Outputs  # noqa: E402
 from ninetka_env.games.ninetka.game import Game  # noqa: E402
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
 from ninetka_train.learning.alphazero import (  # noqa: E402
@@ -24,7 +24,7 @@ from ninetka_train.learning.alphazero import (  # noqa: E402
     train_alphazero,
 )
 from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
-from ninetka_train.learning.losses import policy_losses  # noqa: E402
+from ninetka_train.learning.losses import UNKNOWN, owner_loss, policy_losses  # noqa: E402
 from ninetka_train.learning.samples import (  # noqa: E402
     Samples,
     draw,
@@ -125,7 +125,7 @@ def test_positions_that_were_not_searched_teach_their_value_alone():
 
     def parts(chosen: np.ndarray) -> torch.Tensor:
         examples = make_examples(network, Samples(*(array[chosen] for array in samples)))
-        return losses(network(examples.inputs), examples, settings)[1]
+        return losses(network(examples.inputs), examples, settings, searched[chosen].mean())[1]
 
     policy, value = [0, 4], [1, 2]
     everything, some, none = parts(np.full(len(searched), True)), parts(searched), parts(~searched)
@@ -133,6 +133,28 @@ def test_positions_that_were_not_searched_teach_their_value_alone():
     assert none[policy].tolist() == [0, 0]
     share = searched.mean()
     torch.testing.assert_close(everything[value], share * some[value] + (1 - share) * none[value])
+
+
+def test_microbatches_change_nothing_but_how_much_is_in_memory():
+    samples = with_network(some_search(2), np.full(12, 3), 0, share=0.1, value_share=0.3)
+
+    def learned(microbatch: int) -> torch.Tensor:
+        settings = {"rounds": 1, "steps": 1, "minibatch": 32, "microbatch": microbatch, "warm_up": 1, "turned": False}
+        state = new_state(small(alphazero=settings))
+        state.window = [samples]
+        learn(state)
+        return torch.cat([p.grad.flatten() for p in state.network.parameters()])
+
+    torch.testing.assert_close(learned(4), learned(32), rtol=1e-3, atol=1e-5)
+
+
+def test_owners_are_not_learned_beyond_the_board():
+    logits = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
+    owners = torch.tensor([[0, 1, 2, 0, UNKNOWN], [1, 1, 0, 2, 2]])
+    beyond = torch.tensor([[MASKED, MASKED, 0.0]]).expand(2, 3, 3)
+    padded = torch.cat([logits, beyond], 1), torch.cat([owners, torch.full((2, 3), 2)], 1)
+    outputs = [Outputs(None, None, each) for each in (logits, padded[0])]
+    torch.testing.assert_close(owner_loss(outputs[0], owners), owner_loss(outputs[1], padded[1]))
 
 
 def test_policy_losses_by_hand():
@@ -244,7 +266,7 @@ def test_the_loss_falls_on_a_fixed_window(searched):
 
     def parts() -> list[float]:
         with torch.inference_mode():
-            return losses(state.network(examples.inputs), examples, state.config.alphazero)[1].tolist()
+            return losses(state.network(examples.inputs), examples, state.config.alphazero, 1.0)[1].tolist()
 
     before = parts()
     learn(state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,26 @@ def test_a_teachers_values_mix_in() -> None:
     assert 0 < np.mean((mixed.values > 0.01) & (mixed.values < 0.99)) < 1
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_few_positions_of_decided_games_are_kept_and_no_other_is_lost(number: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr("ninetka_train.learning.selfplay.DECIDED_SHARE", 1e-9)
+    usual = {"games": 12, "task_games": 12, "share": 1.0, "teacher_mix": 1.0, "value_mix": 1.0, "decided": 1.0}
+    all_of_them = samples_of("go", number, **usual)
+    limit = 0.8 if number == 0 else float(np.median(all_of_them.values[:, :2].max(1)))
+    few = samples_of("go", number, **usual | {"decided": limit})
+    assert 0 < len(few.games) < 0.9 * len(all_of_them.games)
+    known = {game.tobytes() for game in all_of_them.games}
+    assert {game.tobytes() for game in few.games} < known
+    monkeypatch.setattr("ninetka_train.learning.selfplay.DECIDED_SHARE", 0.5)
+    assert len(few.games) < len(samples_of("go", number, **usual | {"decided": limit}).games) < len(all_of_them.games)
+
+
+def test_a_decided_game_is_played_to_its_end_and_its_winner_told() -> None:
+    samples = samples_of("go", 0, decided=0.8, games=12, task_games=12)
+    assert set(np.unique(samples.values)) <= {0, 1}
+    assert (samples.scores.sum(1) >= 25).all()  # komi 1; all but a point of a shared life is somebody's in the end
+
+
 def test_targets_turn_to_the_mover() -> None:
     config = small("go")
     samples = samples_of("go", 0)
@@ -182,6 +203,33 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path: Path, game: str) ->
         train_alphazero(config, tmp_path / "cut", stop)
     resumed = train_alphazero(config, tmp_path / "cut", resume=True)
     assert all(map(torch.equal, whole.parameters(), resumed.parameters()))
+
+
+@pytest.mark.parametrize("game", ["go", "kropki"])
+def test_a_disk_that_is_full_at_any_file_costs_no_more_than_a_round(
+    tmp_path: Path, game: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, fsync, left = small(game), os.fsync, [100]
+
+    def full(descriptor: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(28, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    whole = train_alphazero(config, tmp_path / "whole")
+    synced = 100 - left[0]
+    assert synced >= 6  # games, weights and what they are, in two rounds
+    for room in range(synced):
+        folder, left[0] = tmp_path / str(room), room
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            train_alphazero(config, folder)
+        assert str(caught.value.filename).startswith(str(folder))
+        (folder / "games" / ".round-000002.npz.1.part").write_bytes(b"left by a process that was killed")
+        left[0] = 100
+        resumed = train_alphazero(config, folder, resume=True)
+        assert all(map(torch.equal, whole.parameters(), resumed.parameters()))
 
 
 def test_a_run_of_two_variants_is_killed_resumed_measured_and_shown(

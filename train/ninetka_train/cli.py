@@ -129,13 +129,13 @@ def study(
     """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json, in some minutes."""
     with failing("studies"):
         import ninetka_train.ninetka.study as module
-        from ninetka_env.core.files import check_writable
+        from ninetka_env.core.files import check_writable, with_ending
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        check_writable(path.with_suffix(".md"))
+        check_writable(with_ending(path, ".md"))
         found = module.study(games, seed, lambda what: typer.echo(what, err=True))
         module.write_study(found, path)
-    typer.echo(f"wrote {path.with_suffix('.md')}, .png and .json")
+    typer.echo(f"wrote {with_ending(path, '.md')}, .png and .json")
 
 
 @app.command()

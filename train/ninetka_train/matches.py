@@ -111,13 +111,7 @@ def evaluate(
     settings, chosen = _prepare(tuple(agents or ()), players, games, options, files, check)
     _tell_opening(settings, opening_plies)
     saved = _SavedGames(games_file) if games_file else None
-    stop = stops(limits) if limits else None
-
-    def finished(results: Results, ended: range) -> object:
-        if saved:
-            saved(results, ended)
-        return stop and stop(results, ended)
-
+    finished = stops(limits, saved) if limits else saved
     with _failing_match(games):
         with _played_on(cluster, chosen) as elsewhere, _progress_bar(_count_games(settings)) as progress:
             told: dict[str, Any] = {"progress": progress, "finished": finished, "elsewhere": elsewhere}
@@ -314,13 +308,13 @@ def curve(
     """Measure and draw how strong agents are by the time, or the simulations, that they have for a move."""
     import json
 
-    from ninetka_env.core.files import check_writable, replace_files
+    from ninetka_env.core.files import check_writable, replace_files, with_ending
     from ninetka_train.judging.curve import curve_dict, parse_amounts, play_curve
 
     with failing("curves"), _failing_match(games):
         from ninetka_train.showing.strength import draw_curve
 
-        targets = {ending: path.with_suffix(ending) for ending in (".png", ".json")}
+        targets = {ending: with_ending(path, ending) for ending in (".png", ".json")}
         amounts = {
             "seconds": parse_amounts("seconds", seconds),
             "simulations": parse_amounts("simulations", simulations),

@@ -124,8 +124,8 @@ class Results:
     clock: Clock
     events: dict[int, Event] = field(default_factory=dict)
     """By game, what ended it before its rules did."""
-    failures: list[str] = field(default_factory=list)
-    """What went wrong with players, a sentence each: each cost them a game."""
+    failures: dict[int, str] = field(default_factory=dict)
+    """By game, what went wrong with the player that lost it so, a sentence."""
 
     @property
     def winning_agents(self) -> npt.NDArray[np.int64]:
@@ -171,6 +171,7 @@ class Results:
             starts=self.starts[:groups],
             actions=self.actions[:end],
             events={game: event for game, event in self.events.items() if game < end},
+            failures={game: failure for game, failure in self.failures.items() if game < end},
         )
 
 
@@ -424,7 +425,7 @@ class _Arena:
         seats = np.flatnonzero(results.schedule.seatings[index] == agent)
         results.events[index] = Event(event.kind, to_move if to_move in seats else int(seats[0]))
         if failure := str(event):
-            results.failures.append(f"game {index + 1}: agent {results.settings.agents[agent]!r}: {failure}")
+            results.failures[index] = f"game {index + 1}: agent {results.settings.agents[agent]!r}: {failure}"
 
     def _count_time(self, agent: int, positions: Records, seconds: float) -> None:
         stages = np.zeros(len(positions), np.int8)

@@ -154,7 +154,7 @@ def evaluate(
 ) -> Evaluation:
     """Play and sum up: `summarise(play_games(agents, num_players, num_games, **options))`.
 
-    With a gate the match ends as soon as there is a verdict.
+    With a gate the match ends as soon as there is a verdict, or `finished` says so.
     """
     settings = make_settings(agents, num_players, num_games, **{k: v for k, v in options.items() if k not in CALLS})
     if tournament:
@@ -163,7 +163,7 @@ def evaluate(
         exact_of(settings.variant).check(settings.num_players)
     if gate:
         check_gate(len(agents))
-        options = {"batch": BATCH, "finished": stops(gate)} | options
+        options = {"batch": BATCH} | options | {"finished": stops(gate, options.get("finished"))}
     results = play_games(agents, num_players, num_games, **options)
     return summarise(results, tournament=tournament, exact=exact, gate=gate)
 
@@ -205,7 +205,7 @@ def summarise(
         matches=matches,
         exact=exact_of(results.settings.variant).figures(results) if exact else None,
         gate=judge(results, gate) if gate else None,
-        failures=results.failures,
+        failures=list(results.failures.values()),
     )
 
 

@@ -88,14 +88,15 @@ def check_gate(num_agents: int) -> None:
         raise ValueError(f"gate: expected 2 agents, the one to be judged and its opponent, got {num_agents}")
 
 
-def stops(gate: Gate) -> Finished:
-    """Return what ends a match, as `finished` of `play_games`, once the gate has a verdict."""
+def stops(gate: Gate, finished: Finished | None = None) -> Finished:
+    """Return what ends a match, as `finished` of `play_games`, once the gate has a verdict or another one does."""
 
-    def finished(results: Results, games: range) -> bool:
+    def ends(results: Results, games: range) -> bool:
+        told = bool(finished and finished(results, games))
         enough = games.stop >= results.schedule.rotation
-        return enough and judge(results.first(games.stop), gate).verdict != UNDECIDED
+        return told or (enough and judge(results.first(games.stop), gate).verdict != UNDECIDED)
 
-    return finished
+    return ends
 
 
 def judge(results: Results, gate: Gate) -> GateFigures:

@@ -226,13 +226,17 @@ def learn(state: TrainState) -> Log:
     for step in range(settings.steps):
         _set_learning_rate(state, step)
         state.optimizer.zero_grad(set_to_none=True)
-        for part in np.array_split(draw(state.window, settings.minibatch, state.rng), pieces):
-            examples = make_examples(network, take(state.window, part), state.rng if settings.turned else None)
+        chosen = np.array_split(draw(state.window, settings.minibatch, state.rng), pieces)
+        samples = [take(state.window, part) for part in chosen]
+        searched = sum(np.count_nonzero(part.policy.any(1)) for part in samples) / settings.minibatch
+        for part in samples:
+            examples = make_examples(network, part, state.rng if settings.turned else None)
             with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
                 outputs = network(examples.inputs)
-            total, parts = losses(outputs, examples, settings)
-            torch.autograd.backward(total * (len(part) / settings.minibatch))
-            sums += parts * (len(part) / settings.minibatch)
+            total, parts = losses(outputs, examples, settings, searched)
+            weight = len(part.games) / settings.minibatch
+            torch.autograd.backward(total * weight)
+            sums += parts * weight
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         state.optimizer.step()
     network.eval()
@@ -240,10 +244,10 @@ def learn(state: TrainState) -> Log:
 
 
 def _set_learning_rate(state: TrainState, step: int) -> None:
-    """Warm the step size up over 100 steps, then lower it in a straight line to 1 %."""
+    """Warm the step size up over the first steps, then lower it in a straight line to 1 %."""
     settings = state.config.alphazero
     done = state.rounds * settings.steps + step
-    share = min(1.0, (done + 1) / 100) * (1 - 0.99 * done / (settings.rounds * settings.steps))
+    share = min(1.0, (done + 1) / settings.warm_up) * (1 - 0.99 * done / (settings.rounds * settings.steps))
     for group in state.optimizer.param_groups:
         group["lr"] = settings.learning_rate * share
 
@@ -258,10 +262,14 @@ def make_examples(network: Any, samples: Samples, rng: np.random.Generator | Non
     return Examples(as_tensors(arrays, network.device), *tensors)
 
 
-def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings) -> tuple[Tensor, Tensor]:
-    """Return the loss to be lowered, and (5,) float32 what it is made of, detached; see `LOSSES`."""
+def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, searched: float) -> tuple[Tensor, Tensor]:
+    """Return the loss to be lowered, and (5,) float32 what it is made of, detached; see `LOSSES`.
+
+    `searched` is the share of the whole minibatch's positions that have a policy to learn: each counts the same for the
+    policy's loss, with however many others it shares a microbatch.
+    """
     has_policy_target = examples.policy.sum(-1) > 0
-    among = has_policy_target.sum().clamp(min=1)
+    among = max(1e-9, searched * len(has_policy_target))
     policy = policy_losses(outputs.logits, examples.policy).sum() / among
     value, owner = value_loss(outputs, examples.values), owner_loss(outputs, examples.owners)
     score = score_loss(outputs, examples.scores)

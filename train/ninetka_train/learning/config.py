@@ -165,6 +165,9 @@ class AlphaZeroSettings(_Settings):
     """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
     teacher_mix: Fraction = 0.0
     """Share of that search's own values in the value's target; the rest is who won."""
+    decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0
+    """A seat whose chance to win is higher has won: a game of a playout round is then played on by a quarter of the
+    playouts, and in all rounds a tenth of the positions are kept that there else would be; 1: no game is decided."""
     simulations: Batch = 64
     """Simulations of the Gumbel search."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16
@@ -200,6 +203,8 @@ class AlphaZeroSettings(_Settings):
     """Positions per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
     learning_rate: Positive = 2e-3
     """AdamW's step size at the start; it falls to 1 % in a straight line over the run."""
+    warm_up: Count = 100
+    """Steps over which the step size first grows from almost nothing."""
     owner_weight: Finite = 0.3
     """Weight of the cross-entropy of the final owners, of sections or points."""
     score_weight: Finite = 0.02

@@ -44,8 +44,12 @@ def value_loss(outputs: Outputs, values: Tensor) -> Tensor:
 
 
 def owner_loss(outputs: Outputs, owners: Tensor) -> Tensor:
-    """Return the mean cross-entropy of (N, T) int64 final owners, those left out that are `UNKNOWN`."""
-    logits, classes = outputs.owner_logits.flatten(0, 1), owners.flatten()
+    """Return the mean cross-entropy of (N, T) int64 final owners, those left out that are `UNKNOWN`.
+
+    Left out are also targets that nobody can own, as the network says: what is beyond the board of a variant.
+    """
+    beyond = outputs.owner_logits[..., 0] <= MASKED / 2
+    logits, classes = outputs.owner_logits.flatten(0, 1), owners.masked_fill(beyond, UNKNOWN).flatten()
     known = (classes != UNKNOWN).sum().clamp(min=1)
     return functional.cross_entropy(logits, classes, reduction="sum", ignore_index=UNKNOWN) / known
 

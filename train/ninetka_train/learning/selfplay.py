@@ -25,12 +25,16 @@ from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.extras import GameExtras
 from ninetka_train.learning.rollout import codes_for, sample
 from ninetka_train.learning.samples import Floats, Samples, outcome_shares, rows_of
-from ninetka_train.learning.setup import one_torch_thread
+from ninetka_train.learning.setup import one_torch_thread, uses_bf16
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.parts import extras_of
 
 SEARCHED = 512
 """Positions that are searched at once: enough for the network's batches, few enough for the memory of their trees."""
+DECIDED_SHARE = 0.1
+"""Of the positions of decided games: they must be won, too, but most of them say nothing new."""
+QUICKER = 4
+"""So many times fewer playouts choose a move in them; with an eighth, or moves by chance, many are given away again."""
 
 
 class Positions(NamedTuple):
@@ -67,12 +71,15 @@ def play_task(config: TrainConfig, network: Any, number: int, games: range, thre
     """
     settings, game = config.alphazero, config.definition.name
     starts, streams = _starts(config, number, games)
-    evaluate = network_evaluate(network)
+    evaluate = network_evaluate(network, bf16=uses_bf16(config, network.device))
     extras = extras_of(game)(settings, evaluate, threads)
     with one_torch_thread():
         if number < settings.playout_rounds:
-            teacher = make_teacher(game, settings.teacher, settings.playouts, settings.exploration, threads)
-            return playout_games(starts, streams, teacher, settings, extras)
+            teacher, quick = (
+                make_teacher(game, settings.teacher, playouts, settings.exploration, threads)
+                for playouts in (settings.playouts, max(1, settings.playouts // QUICKER))
+            )
+            return playout_games(starts, streams, teacher, quick, settings, extras)
         options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
         longest = max(variant.sizes.most_plies for variant in config.variants)
         most_drawn = min(settings.drawn_plies, 3 * longest // 4)
@@ -93,29 +100,60 @@ def _starts(config: TrainConfig, number: int, games: range) -> tuple[Records, St
 
 
 def playout_games(
-    games: Records, streams: Streams, teacher: MctsAgent, settings: AlphaZeroSettings, extras: GameExtras
+    games: Records,
+    streams: Streams,
+    teacher: MctsAgent,
+    quick: MctsAgent,
+    settings: AlphaZeroSettings,
+    extras: GameExtras,
 ) -> Samples:
-    """Play games to their ends by tree search with playouts, and keep every position.
+    """Play games to their ends by tree search with playouts, and keep every position until a game is decided.
 
     Args:
         games: (G,) records at their start; played to their ends.
         streams: (G,) their chance; moved on.
         teacher: the search.
-        settings: `greedy`, `power` and `teacher_mix` count here.
+        quick: plays decided games on.
+        settings: `greedy`, `power`, `teacher_mix` and `decided` count here.
         extras: what the game adds; here its exact results alone.
     """
-    met, policies, values, playing = [], [], [], np.arange(len(games))
+    met, policies, values, playing, decided = [], [], [], np.arange(len(games)), [np.empty(0, np.int64)]
+
+    def note(positions: Positions, found: TreeResult) -> None:
+        met.append(positions)
+        policies.append(policy_targets(found.visits, settings.power))
+        values.append(found.values)
+
     while len(playing):
         now, own = games[playing], streams[playing]
         found = teacher.run(now, GameRandom(own))
         actions = _by_visits(found, settings.greedy, own)
         streams[playing] = own
-        met.append(Positions(playing, now, np.zeros(len(now)), own))
-        policies.append(policy_targets(found.visits, settings.power))
-        values.append(found.values)
+        note(Positions(playing, now, np.zeros(len(now)), own), found)
+        sure = playing[found.values.max(1) > settings.decided]
         playing = _play(games, playing, actions)
+        decided.append(np.intersect1d(playing, sure))
+        playing = np.setdiff1d(playing, sure)
+    late = _play_on(games, streams, quick, np.concatenate(decided))
+    if len(late.games):
+        note(late, teacher.run(late.games, GameRandom(late.streams)))
     searched = np.concatenate(values)
     return _samples(games, _joined(met), np.concatenate(policies), searched, settings.teacher_mix, extras)
+
+
+def _play_on(games: Records, streams: Streams, quick: MctsAgent, playing: npt.NDArray[np.int64]) -> Positions:
+    """Play decided games to their ends by a quick search; return a few of their positions, see `DECIDED_SHARE`."""
+    met = []
+    while True:
+        now, own = games[playing], streams[playing]
+        drawn, words = uniform(own), _words(own)
+        kept = drawn < DECIDED_SHARE
+        met.append(Positions(playing[kept], now[kept], drawn[kept], words[kept]))
+        if not len(playing):
+            return _joined(met)
+        actions = quick.act(now, GameRandom(own))
+        streams[playing] = own
+        playing = _play(games, playing, actions)
 
 
 def policy_targets(visits: npt.NDArray[np.integer], power: float) -> Floats:
@@ -155,7 +193,7 @@ def network_games(
         games: (G,) records at their start; played to their ends.
         streams: (G,) their chance; moved on.
         search: what the network is asked by.
-        settings: `share`, `value_share` and `value_mix` count here.
+        settings: `share`, `value_share`, `value_mix` and `decided` count here.
         extras: what the game adds.
         most_drawn: plies that are drawn, at most.
     """
@@ -163,10 +201,10 @@ def network_games(
     met, playing, ply = [], np.arange(len(games)), 0
     while len(playing):
         now, own, drawing = games[playing], streams[playing], last_drawn[playing] > ply
-        actions = _by_network(search, extras, now, own, drawing)
-        drawn, shown = uniform(own) / extras.weights(now), uniform(own) < extras.shown(now)
-        words = np.empty(len(own), np.uint64)
-        draw_each(own, words)
+        actions, chances = _by_network(search, extras, now, own, drawing)
+        weights = extras.weights(now) * np.where(chances > settings.decided, DECIDED_SHARE, 1.0)
+        drawn, shown = uniform(own) / weights, uniform(own) < extras.shown(now)
+        words = _words(own)
         streams[playing] = own
         kept = ~drawing & ((drawn < settings.share + settings.value_share) | shown)
         met.append(Positions(playing[kept], now[kept], drawn[kept], words[kept]))
@@ -183,18 +221,23 @@ def network_games(
 
 def _by_network(
     search: GumbelSearch, extras: GameExtras, games: Records, streams: Streams, drawing: npt.NDArray[np.bool_]
-) -> Actions:
-    """Draw actions from the policy in some games; in the others take the most probable one, or what `extras` plays."""
-    actions, theirs, drawn = np.empty(len(games), np.int64), ~drawing & extras.plays(games), uniform(streams)
+) -> tuple[Actions, Floats]:
+    """Draw actions from the policy in some games; in the others take the most probable one, or what `extras` plays.
+
+    Return them, and (N,) float32 the best seat's chance to win as the network has it, 0 where it was not asked.
+    """
+    actions, chances = np.empty(len(games), np.int64), np.zeros(len(games), np.float32)
+    theirs, drawn = ~drawing & extras.plays(games), uniform(streams)
     if theirs.any():
         rng = GameRandom(streams[theirs])
         actions[theirs] = extras.act(games[theirs], rng)
         streams[theirs] = rng.streams
     if not theirs.all():
-        logits = search.evaluate(games[~theirs])[0]
+        logits, values = search.evaluate(games[~theirs])
         by_chance = sample(logits, drawn[~theirs].astype(np.float32))[0]
         actions[~theirs] = np.where(drawing[~theirs], by_chance, logits.argmax(1))
-    return actions
+        chances[~theirs] = values.max(1)
+    return actions, chances
 
 
 def _search(
@@ -225,9 +268,14 @@ def _portions(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
 
 def uniform(streams: Streams) -> npt.NDArray[np.float64]:
     """Draw a number from 0 (included) to 1 from each stream, (N,) float64."""
+    return np.asarray((_words(streams) >> np.uint64(11)) * 2.0**-53, np.float64)
+
+
+def _words(streams: Streams) -> Streams:
+    """Draw 64 bits from each stream, (N,) uint64: a stream of its own to whoever needs one."""
     words = np.empty(len(streams), np.uint64)
     draw_each(streams, words)
-    return np.asarray((words >> np.uint64(11)) * 2.0**-53, np.float64)
+    return words
 
 
 def _play(games: Records, playing: npt.NDArray[np.int64], actions: Actions) -> npt.NDArray[np.int64]:

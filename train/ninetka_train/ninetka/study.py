@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ninetka_agents import make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
-from ninetka_env.core.files import replace_files
+from ninetka_env.core.files import replace_files, with_ending
 from ninetka_env.core.registry import get_definition
 from ninetka_train import package_version
 from ninetka_train.judging.arena import Results, play_games
@@ -161,9 +161,9 @@ def write_study(found: Study, path: Path) -> None:
     """Write `path` with the endings .md, .png and .json, all or none."""
     values = {"environment": get_definition("ninetka").version, "package": package_version(), **asdict(found)}
     contents = {
-        path.with_suffix(".md"): page(found, path.with_suffix(".png").name).encode(),
-        path.with_suffix(".png"): picture(found),
-        path.with_suffix(".json"): (json.dumps(values, indent=1) + "\n").encode(),
+        with_ending(path, ".md"): page(found, with_ending(path, ".png").name).encode(),
+        with_ending(path, ".png"): picture(found),
+        with_ending(path, ".json"): (json.dumps(values, indent=1) + "\n").encode(),
     }
     replace_files({target: [content] for target, content in contents.items()})
 
