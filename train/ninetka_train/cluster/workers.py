@@ -198,6 +198,7 @@ class Workers:
 
     def _end(self, worker: Any) -> str:
         """End a worker, if it has not ended, and make room for another one; return its name."""
-        ray.kill(worker)
+        if ray.is_initialized():  # else Ray would start a cluster to kill it in
+            ray.kill(worker)
         self._looked = -BEAT
         return self.names.pop(worker, "a new worker")
