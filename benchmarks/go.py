@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ from benchmarks import go_peers
 from benchmarks.aec import random_game
 from benchmarks.measure import Row, has, on_one_core, rates, write_rows
 from benchmarks.search import spiel_mcts
-from benchmarks.startup import seconds
+from benchmarks.startup import peak, seconds
 from benchmarks.vector import random_play
 from ninetka_agents.search import rave, uct
 from ninetka_env import go_v0
@@ -27,15 +25,13 @@ REACH = {"alphazero": (4e6, 7e6), "standard": (2e6, 3.5e6)}
 """Plies a second by planes, with one thread and with two."""
 SIMULATIONS = 10_000
 FIRST_STEP = "from ninetka_env import go_v0 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(24); e.last()"
-MEMORY = """
-import sys
+SEARCH = """
 import numpy as np
 from ninetka_agents import make_agent
 from ninetka_env import go_v0
-make_agent(sys.argv[1], "go").act(go_v0.Game.new().records, np.random.default_rng(0))
-print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+make_agent("{}", "go").act(go_v0.Game.new().records, np.random.default_rng(0))
 """
-"""Prints the most memory it ever had, in kB, as Linux tells it; `getrusage` would count that of its parent, too."""
+"""Searches the empty board once."""
 SPIEL_MISSING = "OpenSpiel: pip install open-spiel"
 PGX_MISSING = "pgx: pip install pgx"
 
@@ -169,14 +165,9 @@ def rows() -> Iterator[Row]:
 def memory_rows() -> Iterator[Row]:
     """Measure processes that search the empty board once."""
     for spec in ("mcts:simulations=1000000,threads=1", "mcts:simulations=1000000,threads=1,rave,playouts=heavy"):
-        peak(spec.replace("1000000", "10"))  # compiling takes memory too
-        yield Row(f"Go, peak memory of {spec}", "MB", peak(spec), target=1000, lower_is_better=True)
-
-
-def peak(spec: str) -> float:
-    """Return the most memory, in MB, that a process had which searched the empty board."""
-    done = subprocess.run([sys.executable, "-c", MEMORY, spec], check=True, capture_output=True, text=True)
-    return int(done.stdout) * 1024 / 1e6
+        peak(SEARCH.format(spec.replace("1000000", "10")))  # compiling takes memory too
+        megabytes = peak(SEARCH.format(spec)) / 1e6
+        yield Row(f"Go, peak memory of {spec}", "MB", megabytes, target=1000, lower_is_better=True)
 
 
 def start_rows() -> Iterator[Row]:

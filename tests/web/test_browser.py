@@ -67,6 +67,13 @@ class Person:
         self.context.close()
         assert self.errors == []
 
+    def join(self, url: str, name: str) -> None:
+        """Open the link of a table and sit down there."""
+        self.page.goto(url)
+        self.page.click(".sit")
+        self.page.fill("input[name=name]", name)
+        self.page.click("dialog[open] button[value=sit]")
+
     def start(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
         """Fill the form of 9tka in and start."""
         self.page.locator("#game-ninetka").check(force=True)
@@ -249,10 +256,7 @@ def test_a_line_that_breaks_before_the_answer_costs_no_seat(ann: Person) -> None
 def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browser: Browser, server: Server) -> None:
     ann.start("me", "open")
     url = ann.page.url
-    bob.page.goto(url)
-    bob.page.click(".sit")
-    bob.page.fill("input[name=name]", "Bob")
-    bob.page.click("dialog[open] button[value=sit]")
+    bob.join(url, "Bob")
     expect(ann.page.locator(".seat").nth(1)).to_contain_text("Bob")
     watcher = Person(browser, server)
     watcher.page.goto(url)
@@ -279,10 +283,7 @@ def test_people_leave_talk_play_again_and_take_their_seat_along(browser: Browser
     ann.page.select_option("#clock", "180+3")
     ann.start("me", "open")
     url = ann.page.url
-    bob.page.goto(url)
-    bob.page.click(".sit")
-    bob.page.fill("input[name=name]", "Bob")
-    bob.page.click("dialog[open] button[value=sit]")
+    bob.join(url, "Bob")
     watcher.page.goto(url)
     expect(ann.page.locator(".clock.runs")).to_have_text(re.compile("2:5"))
     bob.page.click("#tab-chat")
