@@ -50,7 +50,10 @@ NETWORKS = {
     "ninetka_agents.outputs",
 }
 """The modules of `ninetka_agents` that may know torch."""
-TRAINING = {f"ninetka_train.learning.{name}" for name in ("alphazero", "logger", "losses", "ppo", "resume", "setup")}
+TRAINING = {
+    f"ninetka_train.learning.{name}"
+    for name in ("alphazero", "logger", "losses", "ppo", "processes", "resume", "setup")
+}
 TRAINING |= {"ninetka_train.cluster.packing"}
 """The modules of `ninetka_train` that may know torch."""
 

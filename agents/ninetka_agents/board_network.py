@@ -15,7 +15,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -106,6 +105,8 @@ class BoardNetwork(nn.Module):
     """How many actions there are per node."""
     other_actions: ClassVar[int]
     """How many actions follow those."""
+    symmetries: ClassVar[int] = 8
+    """Ways in which `turned` turns examples."""
 
     def __init__(self, config: NetworkConfig | None = None) -> None:
         """Build the layers with fresh weights from torch's generator."""
@@ -175,18 +176,19 @@ class BoardNetwork(nn.Module):
         rest = logits.new_zeros(mask.shape[0], mask.shape[1] - logits.shape[1])
         return torch.cat([logits, rest], -1).masked_fill(mask == 0, MASKED)
 
-    def turned(self, inputs: Inputs, policy: Array, owners: Array, rng: np.random.Generator) -> tuple[Any, ...]:
+    def turned(self, inputs: Inputs, policy: Array, owners: Array, turns: Ints) -> tuple[Any, ...]:
         """Return examples each turned by a symmetry of the board of its own.
 
         Args:
             inputs: what `encode` returns of B positions.
             policy: (B, A), 0 where an action is illegal.
             owners: (B, T).
-            rng: draws the symmetries.
+            turns: (B,) int64 below `symmetries`: by which; boards that are no squares have half as many, each of them
+                twice.
         """
         height, width = inputs.planes.shape[2:]
         ways = symmetries(height, width)
-        order = ways[rng.integers(0, len(ways), len(inputs.planes))]
+        order = ways[turns * len(ways) // self.symmetries]
         rows, before = inputs.mask.nonzero()
         after = self._turned_actions(inputs, order.argsort(1), rows, before)
         inputs, owners = turn(inputs, owners, order)

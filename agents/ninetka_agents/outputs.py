@@ -9,8 +9,8 @@ module with
   move see it; records that cannot share a batch are a `ValueError`;
 - `forward(inputs)`: `Outputs`, from the same as tensors on its device (`as_tensors` makes them);
 - `judge(games)`: both;
-- `turned(inputs, policy, owners, rng)`: the arrays of `encode`, a policy (B, A) and owners (B, T), each example turned
-  by a symmetry of the board of its own, which `rng` draws; a network that cannot tell them returns them as they are.
+- `turned(inputs, policy, owners, turns)`: the arrays of `encode`, a policy (B, A) and owners (B, T), each example
+  turned by a symmetry of the board of its own, (B,) numbers below `symmetries`; 1 for a network that turns nothing.
 """
 
 from __future__ import annotations

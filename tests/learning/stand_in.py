@@ -54,6 +54,7 @@ class Network(nn.Module):
 
     game: ClassVar[str]
     points: ClassVar[int]
+    symmetries: ClassVar[int] = 8
     turns: ClassVar[int] = 0
 
     def __init__(self, shape: NetworkConfig | None = None) -> None:
@@ -87,7 +88,7 @@ class Network(nn.Module):
     def judge(self, games: Records) -> Outputs:
         return self(as_tensors(self.encode(games), self.device))
 
-    def turned(self, arrays: Arrays, policy: Any, owners: Any, rng: np.random.Generator) -> tuple[Arrays, Any, Any]:
+    def turned(self, arrays: Arrays, policy: Any, owners: Any, turns: Any) -> tuple[Arrays, Any, Any]:
         type(self).turns += 1
         return arrays, policy, owners
 

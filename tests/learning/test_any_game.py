@@ -184,7 +184,7 @@ def test_targets_turn_to_the_mover() -> None:
     turned = np.where(black[:, None], samples.values, samples.values[:, [1, 0, 2]])
     np.testing.assert_allclose(relative_values(samples), turned)
     network = first_network(config)
-    examples = make_examples(network, samples, np.random.default_rng(0))
+    examples = make_examples(network, samples, np.ones(len(samples.games), np.int64))
     assert type(network).turns == 1
     assert examples.owners.max() <= 2
 

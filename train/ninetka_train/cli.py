@@ -78,14 +78,16 @@ def train(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     try:
+        from ninetka_train.learning import processes
         from ninetka_train.learning.config import load_config
+        from ninetka_train.learning.setup import choose_device
         from ninetka_train.run import run
     except ImportError as error:
         fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    console, first = Console(stderr=True), processes.rank() == 0
+    with Progress(*columns, console=console, transient=True, disable=not (first and console.is_terminal)) as bar:
         task = bar.add_task("", total=1.0)
 
         def show(share: float, numbers: dict[str, float]) -> None:
@@ -96,8 +98,8 @@ def train(
 
         try:
             chosen = load_config(config, settings or ())
-            with on_cluster(cluster) as player:
-                run(chosen, runs / chosen.name, games, resume, show, player.play_round if player else None)
+            with processes.joined(choose_device(chosen)), on_cluster(cluster if first else None) as player:
+                run(chosen, runs / chosen.name, games, resume, show, player)
         except ValueError as error:
             fail(error)
         except OSError as error:

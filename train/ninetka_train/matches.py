@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -124,7 +123,7 @@ def evaluate(
 def _played_on(address: str | None, agents: list[Agent]) -> Iterator[PlayBatches | None]:
     """Give who plays batches on a cluster; None without an address. What is wrong with it is told in a sentence."""
     with failing("clusters", "cluster") if address else nullcontext(), on_cluster(address) as player:
-        yield functools.partial(player.play_batches, agents) if player else None
+        yield player.players_of(agents) if player else None
 
 
 def _tell(evaluation: Evaluation, json_file: Path | None, failures: list[Exception]) -> None:

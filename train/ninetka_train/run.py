@@ -16,7 +16,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -29,14 +29,19 @@ from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
 from ninetka_train.judging.arena import Results, make_settings, play_games
 from ninetka_train.judging.evaluate import summarise
+from ninetka_train.judging.gate import BATCH
 from ninetka_train.judging.report import as_dict, game_records
-from ninetka_train.learning.alphazero import Play, train_alphazero
+from ninetka_train.learning import processes
+from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import train_ppo
 from ninetka_train.parts import pairs_of
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES
 from ninetka_train.showing.run_report import print_run, write_report
+
+if TYPE_CHECKING:  # which needs Ray
+    from ninetka_train.cluster.tasks import ClusterPlayer
 
 CURVE_POINTS = 10
 """Measurements on the way, evenly over the run; the benchmark at the end is one more."""
@@ -53,7 +58,7 @@ def run(
     games: int = 200,
     resume: bool = False,
     progress: Progress | None = None,
-    play: Play | None = None,
+    player: ClusterPlayer | None = None,
 ) -> None:
     """Train a network, keep everything in `folder`, and report how it does against the opponents.
 
@@ -63,26 +68,30 @@ def run(
         games: games of the final benchmark per opponent and player count; 0 to measure nothing, on the way neither.
         resume: go on from the newest good checkpoint; a finished run is only reported.
         progress: called after every rollout or round.
-        play: who plays the rounds of AlphaZero; None for this process.
+        player: who plays AlphaZero's rounds, and the matches that measure it; None for this process.
 
     Raises:
-        ValueError: if `play` is given to PPO; if the folder exists already, is missing or not fit to resume from.
+        ValueError: if PPO is given a player, or several processes; if the folder exists already, is missing or not fit
+            to resume from.
         OSError: naming the file that cannot be written; checkpoints written before stay as they are.
     """
-    if play and config.algorithm != "alphazero":
+    processes.check_shareable(config)
+    if player and config.algorithm != "alphazero":
         raise ValueError(f"algorithm={config.algorithm}: only the games of alphazero can be played on a cluster")
     for variant in config.variants if games else ():
         make_settings(("net", "its opponent"), None, games, game=variant)  # what is wrong with them is told now
-    _prepare(config, folder, resume)
+    first = processes.rank() == 0
+    if first:
+        _prepare(config, folder, resume)
     if not (folder / EVALUATION).exists():
         journal = Journal(folder)
         try:
-            network = _train(config, folder, resume, journal, games > 0, progress, play)
-            if games:
-                _benchmark(network, config, folder, games)
+            network = _train(config, folder, resume, journal, games > 0, progress, player)
+            if games and first:
+                _benchmark(network, config, folder, games, player)
         finally:
             journal.close()
-    if games:
+    if games and first:
         write_report(folder)
         print_run(folder)
 
@@ -136,19 +145,21 @@ def _train(
     journal: Journal,
     measure: bool,
     progress: Progress | None,
-    play: Play | None,
+    player: ClusterPlayer | None,
 ) -> Any:
     def report(state: Any, numbers: dict[str, float]) -> None:
+        if processes.rank() > 0:
+            return
         line = journal.log(state.progress, numbers)
         if measure and _is_due(journal, state.progress):
             with journal.pause():
-                _measure(state.network, config, journal, state.progress)
+                _measure(state.network, config, journal, state.progress, player)
         if progress:
             progress(state.progress, line)
 
     if config.algorithm == "ppo":
         return train_ppo(config, folder, report, resume)
-    return train_alphazero(config, folder, report, resume, play)
+    return train_alphazero(config, folder, report, resume, player.play_round if player else None)
 
 
 def _is_due(journal: Journal, progress: float) -> bool:
@@ -157,10 +168,12 @@ def _is_due(journal: Journal, progress: float) -> bool:
     return progress < 1 and int(progress * CURVE_POINTS) > int(last * CURVE_POINTS)
 
 
-def _measure(network: Any, config: TrainConfig, journal: Journal, progress: float) -> None:
+def _measure(
+    network: Any, config: TrainConfig, journal: Journal, progress: float, player: ClusterPlayer | None
+) -> None:
     """Add a point to the learning curves."""
     begin, points = time.perf_counter(), []
-    for results in _matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS)):
+    for results in _matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS), player):
         settings, now = results.settings, time.perf_counter()
         about = {"game": settings.game, "players": settings.num_players, "opponent": settings.agents[1]}
         wins = float(results.shares[:, 0].sum())  # draws shared
@@ -171,18 +184,20 @@ def _measure(network: Any, config: TrainConfig, journal: Journal, progress: floa
         journal.point(progress, point)
 
 
-def _benchmark(network: Any, config: TrainConfig, folder: Path, games: int) -> None:
+def _benchmark(network: Any, config: TrainConfig, folder: Path, games: int, player: ClusterPlayer | None) -> None:
     """Measure a finished network on seeds that nothing else was played on; save some games."""
     evaluations: list[dict[str, Any]] = []
     records: list[GameRecord] = []
-    for results in _matches(network, config, games, CURVE_POINTS, final=True):
+    for results in _matches(network, config, games, CURVE_POINTS, player, final=True):
         evaluations.append(as_dict(summarise(results)))
         records += game_records(results, range(results.schedule.rotation))
     write_records(folder / GAMES, records)
     replace_file(folder / EVALUATION, [json.dumps(evaluations, indent=1).encode()])
 
 
-def _matches(network: Any, config: TrainConfig, games: int, number: int, final: bool = False) -> Iterator[Results]:
+def _matches(
+    network: Any, config: TrainConfig, games: int, number: int, player: ClusterPlayer | None, final: bool = False
+) -> Iterator[Results]:
     """Play the network against each opponent in each variant that it learns; `number` tells measurements apart.
 
     The `final` ones include what the game has of its own: see `ninetka_train.parts.pairs_of`.
@@ -194,4 +209,5 @@ def _matches(network: Any, config: TrainConfig, games: int, number: int, final: 
         pairs += pairs_of(game, net)
     for variant in sorted(set(config.variants), key=lambda one: one.codes):
         for pair in pairs:
-            yield play_games(pair, None, games, game=variant, seed=(config.seed << 8) + number)
+            where: dict[str, Any] = {"batch": BATCH, "elsewhere": player.players_of(pair)} if player else {}
+            yield play_games(pair, None, games, game=variant, seed=(config.seed << 8) + number, **where)

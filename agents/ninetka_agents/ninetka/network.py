@@ -149,6 +149,8 @@ class Network(nn.Module):
 
     game: ClassVar[str] = "ninetka"
     """What it plays, by name."""
+    symmetries: ClassVar[int] = 1
+    """Ways in which `turned` turns examples."""
 
     def __init__(self, config: NetworkConfig | None = None) -> None:
         """Build the layers with fresh weights from torch's generator."""
@@ -188,7 +190,7 @@ class Network(nn.Module):
         return outputs
 
     @staticmethod
-    def turned(inputs: Features, policy: Any, owners: Any, rng: np.random.Generator) -> tuple[Features, Any, Any]:
+    def turned(inputs: Features, policy: Any, owners: Any, turns: Any) -> tuple[Features, Any, Any]:
         """Return examples as they are: a turned position would teach nothing that its like does not."""
         return inputs, policy, owners
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ninetka_agents.agent import Agent
 from ninetka_train.cluster.workers import Workers
-from ninetka_train.judging.arena import Part, Settings, play_part
+from ninetka_train.judging.arena import Part, PlayBatches, Settings, play_part
 from ninetka_train.judging.players import warm_up
 from ninetka_train.learning.alphazero import TrainState, pace_of
 from ninetka_train.learning.config import check_config
@@ -32,9 +32,13 @@ class ClusterPlayer:
         samples = join(self.workers.map(recipe, tasks_of(config)))
         return samples, pace_of(config, samples, time.perf_counter() - start) | self.workers.figures
 
-    def play_batches(self, agents: Sequence[Agent], settings: Settings, batches: Sequence[range]) -> Iterator[Part]:
-        """Play batches of a match; see `ninetka_train.judging.arena.PlayBatches`."""
-        return self.workers.map((_play_parts, (list(agents), settings)), batches)
+    def players_of(self, agents: Sequence[Agent]) -> PlayBatches:
+        """Return what plays batches of a match of these agents."""
+
+        def play(settings: Settings, batches: Sequence[range]) -> Iterator[Part]:
+            return self.workers.map((_play_parts, (list(agents), settings)), batches)
+
+        return play
 
 
 def _play_tasks(settings: dict[str, Any], network: Any, number: int) -> Callable[[range], Samples]:

@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from ninetka_agents.agent import check_threads
 from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.outputs import Outputs, as_tensors
+from ninetka_train.learning import processes
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.losses import named, owner_loss, policy_losses, score_loss, value_loss
 from ninetka_train.learning.resume import (
@@ -108,19 +110,29 @@ def train_alphazero(
         folder: for checkpoints, `step-*.safetensors`, and the window's games, `games/`; None keeps nothing.
         report: called after each round with plain numbers; it must leave the state alone.
         resume: go on from the newest good checkpoint in `folder`, if there is one.
-        play: who plays a round's games; None for this process, `play_round`.
+        play: who plays a round's games; None for this process, `play_round`. Of several that learn together (see
+            `ninetka_train.learning.processes`), only the first one's counts.
 
     Returns:
         The trained network, in evaluation mode.
     """
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    if threads := config.threads or processes.own_threads():
+        torch.set_num_threads(threads)
     state = new_state(config)
     if resume and folder:
         restore(state, folder)
-    with contextlib.closing(_played_rounds(state, play or play_round)) as rounds:
+    if len(beginnings := set(processes.of_all([state.rounds]))) > 1:
+        raise ValueError(f"processes begin after rounds {beginnings}: all need {folder}, on a disk that they share")
+    with contextlib.closing(_played_rounds(state, _shared(play))) as rounds:
         _go_through(rounds, state, folder, report)
     return state.network.eval()
+
+
+def _shared(play: Play | None) -> Play:
+    """Return how each of the processes gets a round's games: all play, or the first one has somebody who does."""
+    if not processes.by_first(lambda: play is not None):
+        return play_round
+    return lambda state: processes.by_first(lambda: play(state))  # type: ignore[misc]  # only the first one's is called
 
 
 def _go_through(
@@ -139,7 +151,7 @@ def _go_through(
         state.positions += len(samples.games)
         log = learn(state)
         state.rounds += 1
-        if folder:
+        if folder and processes.rank() == 0:
             keep(state, folder)
         if report:
             share = (played - start) / (time.perf_counter() - start)
@@ -188,7 +200,7 @@ def _snapshot(state: TrainState, later: int) -> TrainState:
 def play_round(state: TrainState) -> tuple[Samples, Log]:
     """Play the games of one round, the same number of each variant: task by task, some of them at once."""
     start = time.perf_counter()
-    samples = _play_tasks(state)
+    samples = join(processes.of_all(_play_tasks(state)))
     return samples, pace_of(state.config, samples, time.perf_counter() - start)
 
 
@@ -198,17 +210,18 @@ def pace_of(config: TrainConfig, samples: Samples, seconds: float) -> Log:
     return {"games_per_second": games / seconds, "samples_per_second": len(samples.games) / seconds}
 
 
-def _play_tasks(state: TrainState) -> Samples:
-    config, tasks = state.config, tasks_of(state.config)
-    threads = check_threads(config.threads)
-    at_once = min(threads, len(tasks))
+def _play_tasks(state: TrainState) -> list[Samples]:
+    """Play the tasks of a round that are this process's."""
+    config, tasks = state.config, processes.share(tasks_of(state.config))
+    threads = check_threads(config.threads or processes.own_threads())
+    at_once = max(1, min(threads, len(tasks)))
     state.network.eval()
     play = functools.partial(play_task, config, state.network, state.rounds, threads=-(-threads // at_once))
     if at_once == 1:
-        return join(map(play, tasks))
+        return list(map(play, tasks))
     pool = ThreadPoolExecutor(at_once)
     try:
-        return join(pool.map(play, tasks))
+        return list(pool.map(play, tasks))
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -223,24 +236,27 @@ def learn(state: TrainState) -> Log:
     pieces = -(-settings.minibatch // settings.microbatch)
     sums = torch.zeros(len(LOSSES), device=network.device)
     network.train()
+    learner = processes.learner_of(network)
+    symmetries = network.symmetries if settings.turned else 1
     for step in range(settings.steps):
         _set_learning_rate(state, step)
         state.optimizer.zero_grad(set_to_none=True)
         chosen = np.array_split(draw(state.window, settings.minibatch, state.rng), pieces)
         samples = [take(state.window, part) for part in chosen]
+        turns = [state.rng.integers(0, symmetries, len(part)) for part in chosen]
         searched = sum(np.count_nonzero(part.policy.any(1)) for part in samples) / settings.minibatch
-        for part in samples:
-            examples = make_examples(network, part, state.rng if settings.turned else None)
+        for part, turned in processes.own_pieces(learner, list(zip(samples, turns, strict=True))):
+            examples = make_examples(network, part, turned)
             with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
-                outputs = network(examples.inputs)
+                outputs = learner(examples.inputs)
             total, parts = losses(outputs, examples, settings, searched)
             weight = len(part.games) / settings.minibatch
-            torch.autograd.backward(total * weight)
+            processes.backward(total * weight)
             sums += parts * weight
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         state.optimizer.step()
     network.eval()
-    return named(LOSSES, sums / settings.steps, outputs)
+    return named(LOSSES, processes.total(sums) / settings.steps, outputs)
 
 
 def _set_learning_rate(state: TrainState, step: int) -> None:
@@ -252,11 +268,11 @@ def _set_learning_rate(state: TrainState, step: int) -> None:
         group["lr"] = settings.learning_rate * share
 
 
-def make_examples(network: Any, samples: Samples, rng: np.random.Generator | None = None) -> Examples:
-    """Turn positions by seat into examples from the mover's eyes, each turned by a symmetry that `rng` draws."""
+def make_examples(network: Any, samples: Samples, turns: npt.NDArray[np.int64] | None = None) -> Examples:
+    """Make examples from the mover's eyes of positions by seat, each turned by the symmetry of that number."""
     arrays, policy, owners = network.encode(samples.games), samples.policy.astype(np.float32), relative_seats(samples)
-    if rng is not None:
-        arrays, policy, owners = network.turned(arrays, policy, owners, rng)
+    if turns is not None and turns.any():
+        arrays, policy, owners = network.turned(arrays, policy, owners, turns)
     targets = (policy, relative_values(samples), owners, relative_scores(samples))
     tensors = (torch.from_numpy(target).to(network.device) for target in targets)
     return Examples(as_tensors(arrays, network.device), *tensors)

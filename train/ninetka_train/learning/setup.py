@@ -11,6 +11,7 @@ import torch
 from ninetka_agents.checkpoint import load_checkpoint
 from ninetka_agents.net_agent import best_device
 from ninetka_agents.parts import network_of
+from ninetka_train.learning import processes
 from ninetka_train.learning.config import TrainConfig
 
 Log = dict[str, float]
@@ -34,8 +35,8 @@ def first_network(config: TrainConfig) -> Any:
 
 
 def choose_device(config: TrainConfig) -> torch.device:
-    """Return the device that a configuration asks for."""
-    return best_device() if config.device == "auto" else torch.device(config.device)
+    """Return the device that a configuration asks for; of several processes each has its own."""
+    return processes.own_device(best_device() if config.device == "auto" else torch.device(config.device))
 
 
 def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
