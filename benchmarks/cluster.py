@@ -3,7 +3,7 @@
     python -m benchmarks.cluster --out cluster.json
     python -m benchmarks.cluster_scale cluster.json docs/cluster
 
-Needs the extra `cluster` and a quiet machine; takes some minutes. Not part of `make bench`.
+Needs the extra `cluster` and a quiet machine; takes about five minutes on two cores. Not part of `make bench`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import functools
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,21 +26,35 @@ from ninetka_train.cluster.packing import pack, unpack
 from ninetka_train.cluster.tasks import ClusterPlayer
 from ninetka_train.cluster.workers import Workers
 from ninetka_train.learning.alphazero import TrainState, learn, new_state, play_round
-from ninetka_train.learning.config import TrainConfig, load_config
-from ninetka_train.learning.samples import join
+from ninetka_train.learning.config import load_config
+from ninetka_train.learning.samples import Samples, join
 from ninetka_train.learning.selfplay import play_task, tasks_of
 from ninetka_train.machine import cores, machine
 
 STORE = 256 * 2**20
 EMPTY = 300
 """Tasks without work, to see what handing one out costs."""
-ROUNDS = 3
+TIMES = 3
 """Of each measurement; the median counts."""
+USUAL = ["threads=0", "device=cpu"]
+CHECKED = ["alphazero.playout_rounds=0", "alphazero.games=128", "alphazero.task_games=8"]
+"""Settings of the rounds that are played whole, beside those of `quick`: many tasks, all of them by the network."""
+PROFILES = {
+    "default settings": ("quick", ["alphazero.playout_rounds=0"]),
+    "gen-4": ("gen-4", ["start_from=gen-4"]),
+    "width 128, 3 blocks": ("quick", ["alphazero.playout_rounds=0", "network.width=128", "network.blocks=3"]),
+    "width 256, 4 blocks": ("quick", ["alphazero.playout_rounds=0", "network.width=256", "network.blocks=4"]),
+}
+"""What is simulated: configurations and settings."""
+SMALL = 8
+"""Games of a small task."""
+STEPS = 3
+"""Gradient steps that are timed."""
 LAYOUTS = {"1 worker": [1], "2 workers": [2], "3 nodes": [1, 1, 1]}
 """Cores of the nodes of the clusters on which whole rounds are played."""
 
 
-def seconds_of(run: Callable[[], object], times: int = ROUNDS) -> float:
+def seconds_of(run: Callable[[], object], times: int = TIMES) -> float:
     """Return the median of the seconds that something takes, after a first time that does not count."""
     run()
     taken = []
@@ -51,26 +65,43 @@ def seconds_of(run: Callable[[], object], times: int = ROUNDS) -> float:
     return statistics.median(taken)
 
 
-def costs_alone(state: TrainState) -> dict[str, Any]:
-    """Measure in this process, on one thread: tasks, their samples, packing, joining, learning."""
+def costs_of_tasks(state: TrainState, tasks: Sequence[range]) -> tuple[list[Samples], dict[str, Any]]:
+    """Measure in this process, on one thread: tasks, their samples, packing, joining."""
     config, number = state.config, state.rounds
     parts, seconds = [], []
-    play_task(config, state.network, number, tasks_of(config)[0])  # compiles
-    for task in tasks_of(config):
+    play_task(config, state.network, number, range(2))  # compiles
+    for task in tasks:
         start = time.perf_counter()
         parts.append(play_task(config, state.network, number, task))
         seconds.append(time.perf_counter() - start)
     recipe = (config.model_dump(mode="json"), state.network, number)
     blob = pack(recipe)
-    state.window = [join(parts)]
-    return {
+    return parts, {
         "task_seconds": seconds,
+        "task_games": statistics.mean(map(len, tasks)),
         "task_bytes": statistics.mean(sum(array.nbytes for array in part) for part in parts),
         "weight_bytes": blob.nbytes,
         "pack_seconds": seconds_of(lambda: pack(recipe)),
         "unpack_seconds": seconds_of(lambda: unpack(blob)),
         "join_seconds": seconds_of(lambda: join(parts)),
-        "learn_seconds": seconds_of(lambda: learn(state), 1),
+    }
+
+
+def profile(name: str, settings: list[str]) -> dict[str, Any]:
+    """Measure the first tasks of a configuration's round, small ones too, and its gradient steps; all on one thread."""
+    config = load_config(name, [*USUAL, *settings])
+    state = new_state(load_config(name, [*USUAL, *settings, f"alphazero.steps={STEPS}"]))
+    state.network.eval()
+    parts, usual = costs_of_tasks(state, tasks_of(config)[:2])
+    _, small = costs_of_tasks(state, [range(first, first + SMALL) for first in range(0, 4 * SMALL, SMALL)])
+    state.window = [join(parts)]
+    return {
+        "parameters": sum(parameter.numel() for parameter in state.network.parameters()),
+        "games": config.alphazero.games * len(config.variants),
+        "steps": config.alphazero.steps,
+        "step_seconds": seconds_of(lambda: learn(state), 1) / STEPS,
+        "usual": usual,
+        "small": small,
     }
 
 
@@ -116,27 +147,29 @@ def _pass(task: int) -> None:
     return None
 
 
-def measure(config: TrainConfig) -> dict[str, Any]:
-    """Measure everything; the round is the first one with the network."""
+def measure() -> dict[str, Any]:
+    """Measure everything; tasks again after the rounds, since a machine's pace changes."""
     torch.set_num_threads(1)
-    state = new_state(config)
+    state = new_state(load_config("quick", [*USUAL, *CHECKED]))
     state.network.eval()
-    state.rounds = min(config.alphazero.playout_rounds, config.alphazero.rounds - 1)
-    alone = costs_alone(state)
+    tasks = tasks_of(state.config)
+    _, before = costs_of_tasks(state, tasks)
     threads = seconds_of(lambda: play_round(state))
-    about = {"machine": machine(), "cores": cores(), "game": str(config.variants[0]), "config": config.name}
-    return about | alone | {"threads_seconds": threads} | costs_together(state)
+    together = costs_together(state)
+    _, after = costs_of_tasks(state, tasks)
+    pairs = zip(before["task_seconds"], after["task_seconds"], strict=True)
+    checked = after | {"task_seconds": [statistics.mean(pair) for pair in pairs]}
+    profiles = {name: profile(*what) for name, what in PROFILES.items()}
+    about = {"machine": machine(), "cores": cores(), "threads_seconds": threads}
+    return about | {"checked": checked, "profiles": profiles} | together
 
 
 def main() -> None:
     """Measure what the command line asks for, write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", default="quick")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    usual = ["threads=0", "device=cpu", "alphazero.games=128", "alphazero.task_games=8"]
-    found = measure(load_config(arguments.config, [*usual, *arguments.set]))
+    found = measure()
     arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     rounds = ", ".join(f"{name} {one['seconds']:.2f} s" for name, one in found["rounds"].items())
     print(f"threads {found['threads_seconds']:.2f} s, {rounds}")

@@ -1,124 +1,252 @@
-"""How self-play on a cluster scales, by simulation: measured costs in, rounds on 1 to 10,000 cores out.
+"""How self-play on a cluster scales: a page and a picture, by simulation of 1 to 10,000 cores from measured costs.
 
     python -m benchmarks.cluster_scale cluster.json docs/cluster
 
-The first file is what `python -m benchmarks.cluster` wrote. A round is simulated event by event: the driver hands tasks
-out one after the other, workers play them for as long as measured tasks took, results come back over one network card.
-Then the learner learns, unless rounds overlap. First the simulation must foretell the rounds that were measured.
+The first file is what `python -m benchmarks.cluster` wrote; docs/cluster.md and docs/cluster.png are written. Ends with
+an error if the simulation does not foretell the rounds that were measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import heapq
-import itertools
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
-BANDWIDTH = 1.25e9
-"""Bytes per second into and out of the driver: 10 Gbit/s."""
-NODE_CORES = 32
-"""Cores of a node, which fetches new weights once."""
-CORES = (1, 2, 4, 10, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10_000)
-HELD = 0.9
-WITHIN = 0.15
+from benchmarks.cluster_simulation import (
+    CORES,
+    HELD,
+    NODE_CORES,
+    WITHIN,
+    Costs,
+    efficiency,
+    foretold_seconds,
+    held_up_to,
+    least_games,
+    limits,
+    round_of,
+)
+
+TOLD = (1, 2, 4, 10, 32, 256, 1024, 10_000)
+"""Cores that the table tells of."""
+MANY = 64
+"""Times the games of a round, where there are to be many."""
+FASTER = 50
+"""Times as fast as one core is the learner that is to be fast."""
+AIM = 256
+"""Cores that are to be kept busy."""
+CALL = "call_seconds, 1 worker"
+
+PAGE = """# How far clusters scale
+
+Self-play of 9tka on [clusters](guides/cluster.md): measured on one machine ({machine}), simulated from there on.
+This page is written by
+
+```text
+python -m benchmarks.cluster --out cluster.json
+python -m benchmarks.cluster_scale cluster.json docs/cluster
+```
+
+Efficiency is the share of the workers' time that is spent playing. *Default settings* are those of
+`ninetka_train.learning.config` for two players, in rounds with the network.
+
+![Efficiency by cores]({picture})
+
+## In short
+
+- Default settings hold 90 % on up to **{default_cores} cores**. {default_games} games a round are {default_tasks}
+  tasks, and the learner, on one core, takes {default_learning:.0f} s for what one core plays in {default_playing:.1f}
+  s. The settings that trained the shipped network, `gen-4`, hold 90 % on up to **{gen_cores}**.
+- [Settings that hold 90 % on {aim} cores](#settings-that-hold-90-on-{aim}-cores): many more games a round, in small
+  tasks, rounds that overlap, a fast learner.
+- Handing out a task costs the driver {call:.1f} ms. On two cores a round takes {overhead:+.0f} % of the time that
+  threads of one process take.
+
+## Measured
+
+On one thread; a gradient step learns from 1,024 positions.
+
+{costs}
+
+Whole rounds of {checked_tasks} tasks, against the simulation, which must be right within 15 %; three workers share
+{cores} cores. In one process, by threads: {threads:.2f} s.
+
+{checked}
+
+## Simulated
+
+Nodes have {node_cores} cores, the driver's network card 10 Gbit/s.
+
+{curves}
+
+The measured settings as they are, and where rounds overlap and the learner is {faster} times as fast as one core, such
+as a GPU or [several devices](guides/cluster.md#a-learner-on-several-devices): 90 % up to so many cores.
+
+{own}
+
+## What becomes the limit
+
+The number of cores at which each thing alone takes as long as the games of a round: the smallest one limits.
+
+{limits}
+
+{moves}
+
+## Settings that hold 90 % on {aim} cores
+
+The fewest games a round, doubled from those above until it holds, with as many steps a round as above; `none`: no
+number of games is enough.
+
+{aims}
+"""
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Seconds and bytes of a round; tasks are those that were measured, again and again."""
-
-    task_seconds: tuple[float, ...]
-    tasks: int
-    task_bytes: float
-    weight_bytes: float
-    call_seconds: float
-    """The driver's for one task."""
-    unpack_seconds: float
-    join_seconds: float
-    learn_seconds: float
-    overlap: bool = False
-    bandwidth: float = BANDWIDTH
-    slowdown: float = 1.0
-    """Where workers share cores."""
+def game_seconds(profile: dict[str, Any], size: str = "usual") -> float:
+    """Return the mean time that a game takes in tasks of that size."""
+    tasks = profile[size]
+    return float(sum(tasks["task_seconds"]) / len(tasks["task_seconds"]) / tasks["task_games"])
 
 
-def read(path: Path) -> tuple[Costs, dict[str, Any]]:
-    """Return the costs that a file tells, and all that it tells."""
-    told = json.loads(path.read_text(encoding="utf-8"))
-    seconds = tuple(told["task_seconds"])
-    names = ("task_bytes", "weight_bytes", "unpack_seconds", "join_seconds", "learn_seconds")
-    costs = Costs(seconds, len(seconds), call_seconds=told["call_seconds, 1 worker"], **{n: told[n] for n in names})
-    return costs, told
-
-
-def play_seconds(costs: Costs, workers: int, nodes: int) -> float:
-    """Return the seconds of a round's games on so many workers."""
-    driver = nodes * costs.weight_bytes / costs.bandwidth
-    free = [driver + costs.unpack_seconds] * min(workers, costs.tasks)
-    heapq.heapify(free)
-    durations = itertools.cycle(costs.task_seconds)
-    ends = []
-    for _ in range(costs.tasks):  # whoever is free first is handed the next task, as soon as the driver gets to it
-        driver = max(driver, heapq.heappop(free)) + costs.call_seconds
-        end = driver + next(durations) * costs.slowdown
-        heapq.heappush(free, end)
-        ends.append(end)
-    received = 0.0
-    for end in sorted(ends):
-        received = max(received, end) + costs.task_bytes / costs.bandwidth
-    return received + costs.join_seconds * costs.tasks / len(costs.task_seconds)
-
-
-def round_seconds(costs: Costs, workers: int) -> float:
-    """Return the seconds of a round, learning included."""
-    playing = play_seconds(costs, workers, -(-workers // NODE_CORES))
-    return max(playing, costs.learn_seconds) if costs.overlap else playing + costs.learn_seconds
-
-
-def efficiency(costs: Costs, workers: int) -> float:
-    """Return how much of the workers' time is spent playing."""
-    mean = sum(costs.task_seconds) / len(costs.task_seconds)
-    return mean * costs.tasks / (workers * round_seconds(costs, workers))
-
-
-def held_up_to(costs: Costs) -> int:
-    """Return the most cores up to which the efficiency holds; 0 if it never does."""
-    held = 0
-    for workers in CORES:
-        if efficiency(costs, workers) < HELD:
-            break
-        held = workers
-    return held
-
-
-def check(costs: Costs, told: dict[str, Any]) -> bool:
-    """Compare with the rounds that were measured; tell whether all are foretold well enough."""
-    right = True
-    for name, one in told["rounds"].items():
-        sharing = max(1.0, one["workers"] / told["cores"])
-        local = replace(costs, slowdown=sharing, bandwidth=1e10, call_seconds=told["call_seconds, 1 worker"])
-        foretold = play_seconds(local, one["workers"], one["nodes"])
-        off = foretold / one["seconds"] - 1
-        right &= abs(off) <= WITHIN
-        print(f"{name}: measured {one['seconds']:.2f} s, simulated {foretold:.2f} s ({off:+.0%})")
-    return right
-
-
-def settings(costs: Costs) -> dict[str, Costs]:
-    """Return what to compare: as measured, more games a round, rounds that overlap, a learner ten times as fast."""
-    many = replace(costs, tasks=64 * costs.tasks)
+def curves_of(told: dict[str, Any]) -> dict[str, Costs]:
+    """Return what to draw: default settings, and what moves their limit, one change after the other."""
+    default = told["profiles"]["default settings"]
+    small = round_of(default, told[CALL], "small")
+    many = replace(small, tasks=MANY * small.tasks)
     overlap = replace(many, overlap=True)
     return {
-        "as measured": costs,
-        "64 times the games": many,
-        "and overlap": overlap,
-        "and a learner ten times as fast": replace(overlap, learn_seconds=costs.learn_seconds / 10),
+        "default settings": round_of(default, told[CALL]),
+        f"tasks of {default['small']['task_games']} games": small,
+        f"and {MANY} times the games a round": many,
+        "and rounds that overlap": overlap,
+        f"and a learner {FASTER} times as fast": replace(overlap, learn_seconds=small.learn_seconds / FASTER),
     }
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def costs_table(profiles: dict[str, Any]) -> str:
+    """Return what was measured of each profile."""
+    head = [
+        "settings",
+        "parameters",
+        "weights, MB",
+        "games a round",
+        "games a task",
+        "ms a game",
+        "ms a game in tasks of 8",
+    ]
+    head += ["kB of samples a game", "steps a round", "ms a step"]
+    rows = []
+    for name, one in profiles.items():
+        tasks = one["usual"]
+        sizes = [f"{one['parameters']:,}", f"{tasks['weight_bytes'] / 1e6:.2f}", f"{one['games']:,}"]
+        times = [f"{tasks['task_games']:.0f}", *(f"{1e3 * game_seconds(one, size):.0f}" for size in ("usual", "small"))]
+        learning = [f"{one['steps']}", f"{1e3 * one['step_seconds']:.0f}"]
+        rows.append([name, *sizes, *times, f"{tasks['task_bytes'] / tasks['task_games'] / 1e3:.1f}", *learning])
+    return table(head, rows)
+
+
+def checked_table(told: dict[str, Any]) -> str:
+    """Return how well the measured rounds are foretold."""
+    rows = []
+    for name, one in told["rounds"].items():
+        foretold = foretold_seconds(told, one)
+        off = f"{100 * (foretold / one['seconds'] - 1):+.0f} %"
+        rows.append([name, f"{one['seconds']:.2f}", f"{foretold:.2f}", off])
+    return table(["cluster", "measured, s", "simulated, s", "off"], rows)
+
+
+def curves_table(curves: dict[str, Costs]) -> str:
+    """Return the efficiencies."""
+    rows = [
+        [name, f"{held_up_to(one):,}", *(f"{100 * efficiency(one, cores):.0f} %" for cores in TOLD)]
+        for name, one in curves.items()
+    ]
+    return table(["settings", "90 % up to", *(f"{cores:,}" for cores in TOLD)], rows)
+
+
+def own_table(told: dict[str, Any]) -> str:
+    """Return how far each profile goes, and by a fast learner."""
+    rows = []
+    for name, one in told["profiles"].items():
+        best = replace(round_of(one, told[CALL], learner=FASTER), overlap=True)
+        rows.append([name, f"{held_up_to(round_of(one, told[CALL])):,}", f"{held_up_to(best):,}"])
+    return table(["settings", "as they are", "overlap, fast learner"], rows)
+
+
+def limits_table(told: dict[str, Any]) -> str:
+    """Return the limits of each profile."""
+    walls = {name: limits(round_of(one, told[CALL])) for name, one in told["profiles"].items()}
+    rows = [[name, *(f"{cores:,.{int(cores < 10)}f}" for cores in found.values())] for name, found in walls.items()]
+    return table(["settings", *next(iter(walls.values()))], rows)
+
+
+def moves(told: dict[str, Any]) -> str:
+    """Return what moves the limit of each profile."""
+    lines = []
+    for name, one in told["profiles"].items():
+        found = limits(round_of(one, told[CALL]))
+        first, second = sorted(found, key=lambda what: found[what])[:2]
+        saved = 1 - game_seconds(one) / game_seconds(one, "small")
+        gpu = f"a faster learner moves that to {found[second]:,.0f}, where it is {second}"
+        only = f"a faster learner moves nothing before {found['the learner']:,.0f} cores"
+        at = f"{found[first]:,.{int(found[first] < 10)}f}"
+        lines.append(
+            f"- {name} ({one['parameters']:,} parameters): {first}, at {at} cores;\n"
+            f"  {gpu if first == 'the learner' else only}. A game takes {100 * saved:.0f} % less time in tasks of "
+            f"{one['usual']['task_games']:.0f} than of 8."
+        )
+    return "\n".join(lines)
+
+
+def aims_table(told: dict[str, Any]) -> str:
+    """Return, by settings, the fewest games a round with which the efficiency holds on many cores."""
+    rows = []
+    for name, profile in told["profiles"].items():
+        for faster, overlap in ((1, False), (1, True), (FASTER, False), (FASTER, True)):
+            row = [name, f"{faster}", "yes" if overlap else "no"]
+            for size in ("usual", "small"):
+                costs = replace(round_of(profile, told[CALL], size, faster), overlap=overlap)
+                times = least_games(costs, AIM)
+                row.append(f"{times * costs.tasks * profile[size]['task_games']:,.0f}" if times else "none")
+            rows.append(row)
+    return table(["settings", "learner, times one core", "overlap", "in its own tasks", "in tasks of 8"], rows)
+
+
+def page(told: dict[str, Any], picture: str) -> str:
+    """Return the page."""
+    profiles = told["profiles"]
+    default, costs = profiles["default settings"], round_of(profiles["default settings"], told[CALL])
+    return PAGE.format(
+        **{name: told[name] for name in ("machine", "cores")},
+        picture=picture,
+        aim=AIM,
+        faster=FASTER,
+        node_cores=NODE_CORES,
+        default_cores=held_up_to(costs),
+        default_games=default["games"],
+        default_tasks=costs.tasks,
+        default_learning=costs.learn_seconds,
+        default_playing=default["games"] * game_seconds(default),
+        gen_cores=held_up_to(round_of(profiles["gen-4"], told[CALL])),
+        call=1e3 * told[CALL],
+        overhead=100 * (told["rounds"]["2 workers"]["seconds"] / told["threads_seconds"] - 1),
+        threads=told["threads_seconds"],
+        checked_tasks=len(told["checked"]["task_seconds"]),
+        costs=costs_table(profiles),
+        checked=checked_table(told),
+        curves=curves_table(curves_of(told)),
+        own=own_table(told),
+        limits=limits_table(told),
+        moves=moves(told),
+        aims=aims_table(told),
+    )
 
 
 def draw(curves: dict[str, Costs], path: Path) -> None:
@@ -134,19 +262,17 @@ def draw(curves: dict[str, Costs], path: Path) -> None:
 
 
 def main() -> None:
-    """Check the simulation, then print and draw what it says."""
+    """Write and draw what the simulation says, and check it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measured", type=Path)
     parser.add_argument("out", type=Path, help="without suffix")
     arguments = parser.parse_args()
-    costs, told = read(arguments.measured)
-    right = check(costs, told)
-    curves = settings(costs)
-    for name, one in curves.items():
-        figures = ", ".join(f"{workers}: {efficiency(one, workers):.0%}" for workers in CORES)
-        print(f"{name}: {HELD:.0%} up to {held_up_to(one)} cores ({figures})")
-    draw(curves, arguments.out.with_suffix(".png"))
-    if not right:
+    told = json.loads(arguments.measured.read_text(encoding="utf-8"))
+    picture = arguments.out.with_suffix(".png")
+    draw(curves_of(told), picture)
+    arguments.out.with_suffix(".md").write_text(page(told, picture.name), encoding="utf-8")
+    print(f"{checked_table(told)}\nwrote {arguments.out}.md and .png")
+    if any(abs(foretold_seconds(told, one) / one["seconds"] - 1) > WITHIN for one in told["rounds"].values()):
         raise SystemExit(f"the simulation is off by more than {WITHIN:.0%}")
 
 

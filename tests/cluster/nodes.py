@@ -54,6 +54,10 @@ class Nodes:
         """Kill the oldest node."""
         self.cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
 
+    def lose_head(self) -> None:
+        """Kill what answers for the cluster."""
+        self.cluster.head_node.all_processes["gcs_server"][0].process.kill()
+
     def close(self) -> None:
         ray.shutdown()
         self.cluster.shutdown()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numba
@@ -22,8 +23,9 @@ pytest.importorskip("ray")
 from cluster.nodes import files_of, new_player, signal_one, small, some_nodes, trained  # noqa: E402
 
 from ninetka_agents import make_agent  # noqa: E402
-from ninetka_train.cluster import identity  # noqa: E402
+from ninetka_train.cluster import head, identity  # noqa: E402
 from ninetka_train.cluster.packing import pack, unpack  # noqa: E402
+from ninetka_train.cluster.queue import ClusterError  # noqa: E402
 from ninetka_train.judging.arena import play_games  # noqa: E402
 from ninetka_train.learning.alphazero import train_alphazero  # noqa: E402
 from ninetka_train.run import run  # noqa: E402
@@ -59,6 +61,11 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
         assert (same.winners == games.winners).all()
         assert (same.scores == games.scores).all()
         assert (same.clock.moves == games.clock.moves).all()
+        overlapping = small(overlap=True)
+        ahead = trained(overlapping, tmp_path / "ahead")
+        assert ahead.keys() == alone.keys()
+        assert ahead != alone
+        assert trained(overlapping, tmp_path / "ahead on nodes", player) == ahead
         threads_of = counter_of_threads()
         assert list(player.workers.map((threads_of, ()), range(2))) == [(1, 1)] * 2
         with pytest.raises(ZeroDivisionError):
@@ -68,6 +75,11 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
         player.workers._doubt_idle()
         with pytest.raises(ValueError, match=r"worker \d+ on .* cannot take part: it has torch .*, here 1\.0; source"):
             list(player.workers.map((threads_of, ()), [0]))
+        monkeypatch.setattr(identity, "identity", lambda: own)
+        monkeypatch.setattr(head, "PATIENCE", 1.0)
+        nodes.lose_head()
+        with pytest.raises(ClusterError, match=r"the cluster is lost: its head at .* does not answer"):
+            list(player.workers.map((threads_of, ()), ["rests"] * 100))
     assert not [text for text in warnings if "processor" in text]
 
 
@@ -78,6 +90,8 @@ def counter_of_threads():
         def count(task):
             if task == "fails":
                 raise ZeroDivisionError
+            if task == "rests":
+                time.sleep(1.0)
             return numba.config.NUMBA_NUM_THREADS, torch.get_num_threads()
 
         return count

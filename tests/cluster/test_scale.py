@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cluster_scale import Costs, efficiency, held_up_to, play_seconds, round_seconds
+from benchmarks.cluster_simulation import Costs, efficiency, held_up_to, play_seconds, round_seconds
 
 FREE = Costs((1.0,) * 10, 10, 0, 0, 0, 0, 0, 0)
 """Ten tasks of a second each, and nothing else takes time."""

@@ -151,6 +151,8 @@ def _train(
         if processes.rank() > 0:
             return
         line = journal.log(state.progress, numbers)
+        if player:
+            player.publish(line)
         if measure and _is_due(journal, state.progress):
             with journal.pause():
                 _measure(state.network, config, journal, state.progress, player)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ import ray
 from ray.exceptions import RayError
 
 from ninetka_train.cluster import LOCAL
+from ninetka_train.cluster.head import check_answers
 from ninetka_train.cluster.queue import ClusterError
 from ninetka_train.cluster.tasks import ClusterPlayer
 from ninetka_train.cluster.workers import Workers, told
@@ -18,9 +18,6 @@ from ninetka_train.machine import cores
 
 OBJECT_STORE = 256 * 2**20
 """Bytes for weights and samples under way on a local cluster; more go to disk."""
-
-SECONDS = 5.0
-"""How long to wait for a cluster to answer."""
 
 
 @contextmanager
@@ -58,16 +55,8 @@ def _connect(address: str) -> None:
     if told.startswith("ray://"):
         raise ValueError(f"--cluster {told}: run the command on a node of the cluster, by `ray job submit`")
     try:
-        _check_answers(told)
+        check_answers(told)
         ray.init(told, logging_level="ERROR")
     except (OSError, RuntimeError, ValueError) as error:
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"--cluster {told}: no Ray cluster answers there: {why}") from None
-
-
-def _check_answers(address: str) -> None:
-    """Raise `OSError` if nobody listens at HOST:PORT, which Ray would try for minutes."""
-    host, colon, port = address.rpartition(":")
-    if colon:
-        with socket.create_connection((host.strip("[]"), int(port)), SECONDS):
-            pass

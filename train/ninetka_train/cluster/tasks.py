@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from ray.util.metrics import Gauge
 
 from ninetka_agents.agent import Agent
 from ninetka_train.cluster.workers import Workers
@@ -17,6 +19,17 @@ from ninetka_train.learning.samples import Samples, join
 from ninetka_train.learning.selfplay import play_task, tasks_of
 from ninetka_train.learning.setup import Log
 
+GAUGES = {
+    "games_per_second": "Games of the newest round per second of playing it",
+    "samples_per_second": "Positions to learn from per second of playing the newest round",
+    "workers": "Workers at the end of the newest round",
+    "idle": "Share of the workers' time in which they had no task",
+    "share_of_play": "Share of the time in which the learner waited for games",
+    "staleness": "Rounds of learning that the weights behind the newest games were behind",
+    "again": "Tasks of the newest round that were handed out again",
+}
+"""What Ray's dashboard is told of each round, as `ninetka_<name>`."""
+
 
 class ClusterPlayer:
     """Plays on a cluster what one process would play otherwise, with the same results."""
@@ -24,6 +37,7 @@ class ClusterPlayer:
     def __init__(self, workers: Workers) -> None:
         """Use these workers."""
         self.workers = workers
+        self._gauges = {name: Gauge(f"ninetka_{name}", description) for name, description in GAUGES.items()}
 
     def play_round(self, state: TrainState) -> tuple[Samples, Log]:
         """Play a round of self-play; see `ninetka_train.learning.alphazero.Play`."""
@@ -39,6 +53,11 @@ class ClusterPlayer:
             return self.workers.map((_play_parts, (list(agents), settings)), batches)
 
         return play
+
+    def publish(self, numbers: Mapping[str, float]) -> None:
+        """Tell Ray's dashboard how a round went."""
+        for name, gauge in self._gauges.items():
+            gauge.set(numbers[name])
 
 
 def _play_tasks(settings: dict[str, Any], network: Any, number: int) -> Callable[[range], Samples]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from ninetka_train.cluster.head import Head
 from ninetka_train.cluster.queue import MOST_LOST, PATIENCE, ClusterError, TaskQueue
 
 Recipe = tuple[Callable[..., Callable[[Any], Any]], tuple[Any, ...]]
@@ -85,6 +87,7 @@ class Workers:
         """About the newest call of `map`: `workers` at its end; `idle`, the share of their time that they did nothing;
         `again`, how often a task was handed out again."""
         self._warn, self._patience = warn, patience
+        self._head, self._turn = Head(), threading.Lock()
         self._new_worker = ray.remote(num_cpus=1)(Worker)
         self.names: dict[Any, str] = {}
         """Who the workers are that have introduced themselves."""
@@ -106,6 +109,10 @@ class Workers:
             ClusterError: if workers cannot start, or a task kills one after the other.
             Exception: what a task raises.
         """
+        with self._turn:  # a round may be played while the network before it is measured
+            yield from self._map(recipe, tasks)
+
+    def _map(self, recipe: Recipe, tasks: Sequence[Any]) -> Iterator[Any]:
         from ninetka_train.cluster.packing import pack
 
         start, busy = time.monotonic(), 0.0
@@ -132,6 +139,8 @@ class Workers:
         if time.monotonic() - self._looked < BEAT:
             return
         self._looked = time.monotonic()
+        if not self._head.answers():
+            return
         for _ in range(int(ray.cluster_resources().get("CPU", 0)) - len(self._idle) - len(self._calls)):
             worker = self._new_worker.remote()
             self._calls[worker.introduce.remote()] = _Call(worker, None)
@@ -198,7 +207,7 @@ class Workers:
 
     def _end(self, worker: Any) -> str:
         """End a worker, if it has not ended, and make room for another one; return its name."""
-        if ray.is_initialized():  # else Ray would start a cluster to kill it in
+        if ray.is_initialized() and self._head.answers():  # else Ray would start a cluster to kill it in, or wait
             ray.kill(worker)
         self._looked = -BEAT
         return self.names.pop(worker, "a new worker")

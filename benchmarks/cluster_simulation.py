@@ -1,0 +1,130 @@
+"""Rounds of self-play on clusters of any size, simulated from measured costs.
+
+A round is simulated event by event: the driver hands tasks out one after the other, workers play them for as long as
+measured tasks took, results come back over one network card. Then the learner learns, unless rounds overlap.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+BANDWIDTH = 1.25e9
+"""Bytes per second into and out of the driver: 10 Gbit/s."""
+NODE_CORES = 32
+"""Cores of a node, which fetches new weights once."""
+CORES = (1, 2, 4, 10, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10_000)
+LOCAL_BANDWIDTH = 1e10
+"""Bytes per second within a machine."""
+MOST_TASKS = 200_000
+HELD = 0.9
+WITHIN = 0.15
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds and bytes of a round; tasks are those that were measured, again and again."""
+
+    task_seconds: tuple[float, ...]
+    tasks: int
+    task_bytes: float
+    weight_bytes: float
+    call_seconds: float
+    """The driver's for one task."""
+    unpack_seconds: float
+    join_seconds: float
+    learn_seconds: float
+    overlap: bool = False
+    bandwidth: float = BANDWIDTH
+    slowdown: float = 1.0
+    """Where workers share cores."""
+
+
+def costs_of(tasks: dict[str, Any], call_seconds: float, games: float, learn_seconds: float = 0.0) -> Costs:
+    """Return the costs of a round of so many games in tasks like those that were measured."""
+    seconds = tuple(tasks["task_seconds"])
+    names = ("task_bytes", "weight_bytes", "unpack_seconds", "join_seconds")
+    told = {name: tasks[name] for name in names}
+    count = max(1, round(games / tasks["task_games"]))
+    return Costs(seconds, count, call_seconds=call_seconds, learn_seconds=learn_seconds, **told)
+
+
+def play_seconds(costs: Costs, workers: int, nodes: int) -> float:
+    """Return the seconds of a round's games on so many workers."""
+    driver = nodes * costs.weight_bytes / costs.bandwidth
+    free = [driver + costs.unpack_seconds] * min(workers, costs.tasks)
+    heapq.heapify(free)
+    durations = itertools.cycle(costs.task_seconds)
+    ends = []
+    for _ in range(costs.tasks):  # whoever is free first is handed the next task, as soon as the driver gets to it
+        driver = max(driver, heapq.heappop(free)) + costs.call_seconds
+        end = driver + next(durations) * costs.slowdown
+        heapq.heappush(free, end)
+        ends.append(end)
+    received = 0.0
+    for end in sorted(ends):
+        received = max(received, end) + costs.task_bytes / costs.bandwidth
+    return received + costs.join_seconds * costs.tasks / len(costs.task_seconds)
+
+
+def round_seconds(costs: Costs, workers: int) -> float:
+    """Return the seconds of a round, learning included."""
+    playing = play_seconds(costs, workers, -(-workers // NODE_CORES))
+    return max(playing, costs.learn_seconds) if costs.overlap else playing + costs.learn_seconds
+
+
+def efficiency(costs: Costs, workers: int) -> float:
+    """Return how much of the workers' time is spent playing."""
+    mean = sum(costs.task_seconds) / len(costs.task_seconds)
+    return mean * costs.tasks / (workers * round_seconds(costs, workers))
+
+
+def held_up_to(costs: Costs) -> int:
+    """Return the most cores up to which the efficiency holds; 0 if it never does."""
+    held = 0
+    for workers in range(1, CORES[-1] + 1):
+        if efficiency(costs, workers) < HELD:
+            break
+        held = workers
+    return held
+
+
+def least_games(costs: Costs, workers: int) -> int | None:
+    """Return by how much a round's tasks must be multiplied for the efficiency to hold; None if nothing helps."""
+    for times in (2**power for power in range(21)):
+        if efficiency(replace(costs, tasks=times * costs.tasks), workers) >= HELD:
+            return times
+        if times * costs.tasks > MOST_TASKS:
+            break
+    return None
+
+
+def foretold_seconds(told: dict[str, Any], measured: dict[str, Any]) -> float:
+    """Return how long one of the measured rounds should have taken; more workers than cores share them."""
+    tasks = told["checked"]
+    games = len(tasks["task_seconds"]) * tasks["task_games"]
+    costs = costs_of(tasks, told["call_seconds, 1 worker"], games)
+    sharing = max(1.0, measured["workers"] / told["cores"])
+    local = replace(costs, slowdown=sharing, bandwidth=LOCAL_BANDWIDTH)
+    return play_seconds(local, measured["workers"], measured["nodes"])
+
+
+def round_of(profile: dict[str, Any], call_seconds: float, size: str = "usual", learner: float = 1.0) -> Costs:
+    """Return the costs of a profile's round, in its usual or in small tasks, by a learner so many times as fast."""
+    learn_seconds = profile["steps"] * profile["step_seconds"] / learner
+    return costs_of(profile[size], call_seconds, profile["games"], learn_seconds)
+
+
+def limits(costs: Costs) -> dict[str, float]:
+    """Return the number of cores at which each thing alone takes as long as the games of a round."""
+    task = sum(costs.task_seconds) / len(costs.task_seconds)
+    playing = task * costs.tasks
+    return {
+        "the learner": playing / costs.learn_seconds,
+        "tasks of the round": costs.tasks,
+        "tasks handed out": task / costs.call_seconds,
+        "samples on their way": task * costs.bandwidth / costs.task_bytes,
+        "weights on their way": (playing * NODE_CORES * costs.bandwidth / costs.weight_bytes) ** 0.5,
+    }
