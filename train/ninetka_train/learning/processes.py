@@ -38,7 +38,11 @@ def launched() -> bool:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[None]:
-    """Learn together with the other processes that torchrun has started, if it has; `device` is this one's."""
+    """Learn together with the other processes that torchrun has started, if it has; `device` is this one's.
+
+    Raises:
+        ConnectionError: if another one has ended meanwhile.
+    """
     global _channel
     if not launched():
         yield
@@ -47,7 +51,12 @@ def joined(device: torch.device) -> Iterator[None]:
         torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
     _channel = distributed.new_group(backend="gloo", timeout=PATIENCE)
-    yield
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, distributed.DistError) or "by peer" in str(error):
+            raise ConnectionError("another of the processes that learn together has ended") from None
+        raise
     distributed.destroy_process_group()  # not after errors: others might wait for this one, and it for them
 
 
@@ -127,7 +136,7 @@ def by_first(make: Callable[[], T]) -> T:
 
 def learner_of(network: Any) -> Any:
     """Return what to call for outputs to learn from: the network, so that gradients are added up over all processes."""
-    return DistributedDataParallel(network, broadcast_buffers=False) if count() > 1 else network
+    return DistributedDataParallel(network) if count() > 1 else network
 
 
 def own_pieces(learner: Any, pieces: Sequence[T]) -> Iterator[T]:
