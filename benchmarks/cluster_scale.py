@@ -62,8 +62,8 @@ Efficiency is the share of the workers' time that is spent playing. *Default set
   s. The settings that trained the shipped network, `gen-4`, hold 90 % on up to **{gen_cores}**.
 - [Settings that hold 90 % on {aim} cores](#settings-that-hold-90-on-{aim}-cores): many more games a round, in small
   tasks, rounds that overlap, a fast learner.
-- Handing out a task costs the driver {call:.1f} ms. On two cores a round takes {overhead:+.0f} % of the time that
-  threads of one process take.
+- Handing out a task costs the driver {call:.1f} ms. A round by two workers took {two:.2f} s, by two threads of one
+  process {threads:.2f} s ({overhead:+.0f} %).
 
 ## Measured
 
@@ -72,7 +72,7 @@ On one thread; a gradient step learns from 1,024 positions.
 {costs}
 
 Whole rounds of {checked_tasks} tasks, against the simulation, which must be right within 15 %; three workers share
-{cores} cores. In one process, by threads: {threads:.2f} s.
+{cores} cores.
 
 {checked}
 
@@ -193,15 +193,14 @@ def moves(told: dict[str, Any]) -> str:
     for name, one in told["profiles"].items():
         found = limits(round_of(one, told[CALL]))
         first, second = sorted(found, key=lambda what: found[what])[:2]
-        saved = 1 - game_seconds(one) / game_seconds(one, "small")
-        gpu = f"a faster learner moves that to {found[second]:,.0f}, where it is {second}"
-        only = f"a faster learner moves nothing before {found['the learner']:,.0f} cores"
-        at = f"{found[first]:,.{int(found[first] < 10)}f}"
-        lines.append(
-            f"- {name} ({one['parameters']:,} parameters): {first}, at {at} cores;\n"
-            f"  {gpu if first == 'the learner' else only}. A game takes {100 * saved:.0f} % less time in tasks of "
-            f"{one['usual']['task_games']:.0f} than of 8."
-        )
+        at, then = (f"{what}, at {found[what]:,.{int(found[what] < 10)}f} cores" for what in (first, second))
+        learner = f"{found['the learner']:,.{int(found['the learner'] < 10)}f}"
+        gpu = f"moves it to {then}" if first == "the learner" else f"moves nothing before {learner} cores"
+        saved = 100 * (1 - game_seconds(one) / game_seconds(one, "small"))
+        lines += [
+            f"- {name}, {one['parameters']:,} parameters: {at}; a faster learner, such as a GPU, {gpu}.",
+            f"  A game takes {saved:.0f} % less time in tasks of {one['usual']['task_games']:.0f} than of 8.",
+        ]
     return "\n".join(lines)
 
 
@@ -236,6 +235,7 @@ def page(told: dict[str, Any], picture: str) -> str:
         default_playing=default["games"] * game_seconds(default),
         gen_cores=held_up_to(round_of(profiles["gen-4"], told[CALL])),
         call=1e3 * told[CALL],
+        two=told["rounds"]["2 workers"]["seconds"],
         overhead=100 * (told["rounds"]["2 workers"]["seconds"] / told["threads_seconds"] - 1),
         threads=told["threads_seconds"],
         checked_tasks=len(told["checked"]["task_seconds"]),
