@@ -110,7 +110,7 @@ def warm(job: Job) -> None:
         searches = job.what in ("mcts", "net")
         play_once(f"{job.what}:simulations=2" if searches else job.what, job.kind, *[WARM_PLIES] * searches)
     mark = _mark(job)
-    if mark and not _is_kept(job):
+    if mark and not is_kept(job):
         with contextlib.suppress(OSError):
             mark.write_text("compiled\n")
 
@@ -155,7 +155,8 @@ def _mark(job: Job) -> Path | None:
     return folder / f"{job.kind.replace(':', ' ')}, {job.what}" if folder else None
 
 
-def _is_kept(job: Job) -> bool:
+def is_kept(job: Job) -> bool:
+    """Tell whether a job's code is on the disk."""
     mark = _mark(job)
     return mark is not None and mark.exists()
 
@@ -182,7 +183,7 @@ class WarmUp:
 
     def _add(self, job: Job) -> None:
         self._ready[job] = asyncio.Event()
-        if not _is_kept(job):
+        if not is_kept(job):
             self._missing.add(job)
         self._waiting.append(job)
 
@@ -192,7 +193,7 @@ class WarmUp:
 
     def is_compiling(self, job: Job) -> bool:
         """Tell whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
-        return not self.is_ready(job) and (job in self._missing if job in self._ready else not _is_kept(job))
+        return not self.is_ready(job) and (job in self._missing if job in self._ready else not is_kept(job))
 
     async def wait(self, job: Job, who: str = "") -> None:
         """Wait until a job is done, before all that nobody waits for; those who wait take turns."""
@@ -277,7 +278,7 @@ class WarmUp:
             self._compiler.stdout.readline()
 
     def _load(self, job: Job) -> None:
-        if _is_kept(job):  # quick: what piles up is little, but to search it would hold everybody up
+        if is_kept(job):  # quick: what piles up is little, but to search it would hold everybody up
             gc.disable()
         try:
             warm(job)

@@ -222,16 +222,19 @@ def test_the_other_process_ends_with_its_parent() -> None:
 def test_who_waits_comes_first_also_with_what_nobody_thought_of(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        sys, "executable", python(tmp_path, "read job; sleep 1; echo done; exec cat")
-    )  # time to ask for something else
+    blocked = f"read job; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; echo done; exec cat"
+    monkeypatch.setattr(sys, "executable", python(tmp_path, blocked))
     wanted = Job("go:size=5", RULES)
     monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / f"{job.kind} {job.what}")
 
     async def check(warm_up: WarmUp) -> None:
-        await asyncio.sleep(0.3)
+        while JOBS[0] in warm_up._waiting:
+            await asyncio.sleep(0.01)
         assert warm_up.is_compiling(wanted)
-        await warm_up.wait(wanted)
+        waiting = asyncio.create_task(warm_up.wait(wanted))
+        await asyncio.sleep(0)  # now it has asked
+        (tmp_path / "go").touch()
+        await waiting
         assert warm_up.is_ready(wanted)
         await all_ready(warm_up)
 
