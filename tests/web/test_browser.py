@@ -21,7 +21,7 @@ CHROMIUM = os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.wh
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: `make browser` installs one")
 
 PATIENCE = 60_000
-"""Milliseconds after which something does not come any more; nothing waits for a compiler, see `web_helpers.COMPILE`."""
+"""Milliseconds after which something does not come any more; for a compiler nothing waits, see `COMPILE`."""
 
 expect.set_options(timeout=PATIENCE)
 
