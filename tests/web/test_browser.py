@@ -144,12 +144,12 @@ class Person:
                 self.page.keyboard.press(key)
 
     @contextmanager
-    def moving(self) -> Iterator[None]:
-        """Wait at the end until a move more is shown."""
-        before = self.plies
+    def moving(self, moves: int = 1) -> Iterator[None]:
+        """Wait at the end until so many moves more are shown."""
+        shown = self.plies + moves
         yield
         self.page.wait_for_function(
-            "n => Number(document.querySelector('.count').textContent.split('/')[1]) > n", arg=before
+            "n => Number(document.querySelector('.count').textContent.split('/')[1]) >= n", arg=shown
         )
 
 
@@ -798,6 +798,53 @@ def test_a_turned_board_plays_the_same(inspected: Person, game: str, corner: str
         page.mouse.click(after["x"] + after["width"] / 2, after["y"] + after["height"] / 2)
     assert page.locator(".move").all_inner_texts() == [corner]
     page.click("#turn")
+
+
+@pytest.mark.parametrize(
+    ("game", "board", "mine", "then"),
+    [("ninetka", "", "B1", "C1"), ("go", "9 x 9", "A1", "B2"), ("kropki", "10 x 10", "A1", "B2")],
+)
+def test_a_move_is_chosen_before_its_turn(inspected: Person, game: str, board: str, mine: str, then: str) -> None:
+    page, chosen = inspected.page, inspected.page.locator(".premove")
+    page.click(".brand")
+    page.wait_for_selector("#start")
+    if game == "ninetka":
+        inspected.start("me", "random", fast=False)
+    else:
+        inspected.start_game(game, board, "me", "random")
+    page.click("#pause")
+    expect(page.locator("#pause[aria-pressed=true]")).to_have_count(1)
+    middle = page.locator(f".hit[aria-label^='{then}:']").bounding_box()
+    assert middle
+    place = (middle["x"] + middle["width"] / 2, middle["y"] + middle["height"] / 2)
+    click_on(inspected, mine)
+    for drop in (lambda: page.keyboard.press("Escape"), lambda: page.mouse.click(*place)):
+        page.mouse.click(*place)
+        expect(chosen).to_have_count(1)
+        expect(page.locator(".hint")).to_contain_text(f"{then} is played when your turn comes")
+        drop()
+        expect(chosen).to_have_count(0)
+    page.mouse.click(*place)
+    with inspected.moving(2):
+        page.click("#pause")
+    moves = page.locator(".move").all_inner_texts()
+    assert (moves[0], moves[2]) == (mine, then)
+    expect(chosen).to_have_count(0)
+
+
+def test_a_move_chosen_before_its_turn_that_cannot_be_played_is_dropped(ann: Person, bob: Person) -> None:
+    ann.start_game("go", "5 x 5", "me", "open")
+    bob.join(ann.page.url, "Bob")
+    ann.wait_for_turn()
+    box = ann.page.locator(".hit[aria-label^='C3:']").bounding_box()
+    assert box
+    click_on(ann, "A1")
+    ann.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(ann.page.locator(".premove")).to_have_count(1)
+    click_on(bob, "C3")
+    expect(ann.page.locator(".toast")).to_have_text("C3 cannot be played now")
+    expect(ann.page.locator(".premove")).to_have_count(0)
+    assert ann.plies == 2
 
 
 # For everybody

@@ -65,13 +65,14 @@ import sqlite3
 from pathlib import Path
 import ninetka_web
 from ninetka_env.core.cache import cache_folder
-from ninetka_web.warm import COUNTING, RULES, Job, is_kept, usual_jobs, warm
+from ninetka_web.warm import COUNTING, FIRST, RULES, Job, is_kept, usual_jobs, warm
 
 folder = cache_folder(Path(ninetka_web.__file__).absolute().parent)
 if folder:  # others who test wait here, and find it done
     sqlite3.connect(folder / "tests.lock", timeout=900, isolation_level=None).execute("BEGIN EXCLUSIVE")
 small, large = "go:size=5", "kropki:width=20,height=20"
-for job in [*usual_jobs(), *(Job(small, what) for what in (RULES, "random", COUNTING)), Job(large, RULES)]:
+for job in [*usual_jobs(), *(Job(small, what) for what in (FIRST, RULES, "random", COUNTING)), Job(large, FIRST),
+            Job(large, RULES)]:
     if folder and not is_kept(job):
         warm(job)
 """
