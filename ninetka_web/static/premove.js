@@ -19,7 +19,7 @@ export class Premove {
   }
 
   get says() {
-    return `${this.name} is played when your turn comes, if it can be. A click on the board or Escape drops it.`;
+    return `Next: ${this.name}. A click or Escape drops it.`;
   }
 
   get marks() {

@@ -313,7 +313,7 @@ export class TableView {
     if (state.over && !state.shown && !state.wish && (seated || !people)) row.push(h("button", { type: "button", id: "rematch", class: "primary", title: "Everybody moves up a seat", click: () => this.app.ask({ type: "rematch" }) }, others ? "Ask for a rematch" : "Rematch, seats rotated"));
     if (hasAgent && !state.over && (seated || !people)) row.push(this.pace(others));
     row.push(h("a", { class: "button", href: "/" }, "New game"));
-    if (seated) row.push(h("button", { type: "button", class: "quiet", id: "sound", title: "A sound when it is your turn", "aria-label": "Sound", "aria-pressed": String(this.people.sound), click: () => this.people.toggle() }, `♪ ${this.people.sound ? "on" : "off"}`));
+    if (seated) row.push(h("button", { type: "button", class: "quiet", id: "sound", title: "A sound when it is your turn", "aria-label": "Sound", "aria-pressed": String(this.people.sound), click: () => this.people.toggle() }, this.people.sound ? "♪" : "♪ off"));
     return row;
   }
 

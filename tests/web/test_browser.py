@@ -821,7 +821,7 @@ def test_a_move_is_chosen_before_its_turn(inspected: Person, game: str, board: s
     for drop in (lambda: page.keyboard.press("Escape"), lambda: page.mouse.click(*place)):
         page.mouse.click(*place)
         expect(chosen).to_have_count(1)
-        expect(page.locator(".hint")).to_contain_text(f"{then} is played when your turn comes")
+        expect(page.locator(".hint")).to_contain_text(f"Next: {then}.")
         drop()
         expect(chosen).to_have_count(0)
     page.mouse.click(*place)
