@@ -17,7 +17,7 @@ from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
 from ninetka_env.games.kropki.rules import SIDES
 from ninetka_env.games.kropki.text import SEATS
-from ninetka_web.adapter import RANDOM, Adapter, Choices, Exact, Json, Number, Player
+from ninetka_web.adapter import RANDOM, Adapter, Choices, Exact, Json, Number, Player, Stopped, never
 
 SOLVED_FREE, SOLVED_NODES = 10, 400
 """Free nodes, and nodes in all, up to which perfect play is found out in moments."""
@@ -165,7 +165,7 @@ class Kropki(Adapter):
         game = as_kropki(game)
         return int(game.records["free"][0]) <= SOLVED_FREE and game.width * game.height <= SOLVED_NODES
 
-    def solve(self, game: AnyGame, seconds: float, *, moves: bool = True) -> Exact:
+    def solve(self, game: AnyGame, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
         """Solve the position: that takes moments, whatever the time given."""
         game = as_kropki(game)
         if game.is_over:

@@ -50,6 +50,19 @@ def midgame(spec: str, plies: int = 6) -> AnyGame:
     return game
 
 
+def test_what_nobody_waits_for_any_more_stops_in_the_middle_of_a_step() -> None:
+    looks: list[bool] = []
+
+    def stopped() -> bool:
+        looks.append(len(looks) >= 3)
+        return looks[-1]
+
+    assert [found["simulations"] for found in analyse(midgame("ninetka"), "mcts", (500, 9_000), stopped)] == [500]
+    assert looks == [False, False, False, True]
+    game = position_after(Options(2), 0, Phase.MOVEMENT, 0)
+    assert solve(game, 30, lambda: True) == (UNFINISHED, dict.fromkeys(game.legal_actions().tolist(), UNFINISHED))
+
+
 # Perfect play
 
 
