@@ -18,6 +18,7 @@ export class TableView {
     this.shown = null; // the ply that is looked at; null: the newest
     this.tab = "moves";
     this.main = main;
+    this.invited = sessionStorage.getItem("ninetka-invited") === id; // who came by the address of the page
     this.timeline = new Timeline((ply) => this.show(ply), () => {
       this.board.turn();
       this.draw();
@@ -287,6 +288,7 @@ export class TableView {
       h("div", { class: "buttons" }, h("button", { class: "primary", value: "sit" }, "Sit down"), h("button", { value: "" }, "Just watch")));
     const dialog = h("dialog", { close: () => {
       this.invited = dialog.returnValue === "sit";
+      if (this.invited) sessionStorage.setItem("ninetka-invited", this.id);
       if (this.invited) this.app.ask({ type: "sit", seat, name: form.elements.name.value.trim(), keep: form.elements.keep?.checked ?? false });
       dialog.remove();
     } }, form);

@@ -199,7 +199,7 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
         line.append(int(expected.legal_actions()[0]))
         expected.play(line[-1])
     position, told = try_line(table, 3, line)
-    assert position == expected
+    assert position.records.tobytes() == expected.records.tobytes()  # also what only superko asks for
     assert [move["action"] for move in told["moves"]] == line
     assert told["to_move"] == expected.to_move
     cells = table.adapter.cells(table.position(3)).tolist()
