@@ -13,7 +13,7 @@ import functools
 import importlib
 import importlib.util
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, ClassVar, NamedTuple
@@ -27,6 +27,8 @@ from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition, known_games, load_variant
 
 Json = dict[str, Any]
+Stopped = Callable[[], bool]
+"""Tells those who think for long whether nobody waits for them any more."""
 AGENT = re.compile(r"([a-z]+)(?::([a-z]+)=([1-9][0-9]{0,5}))?")
 """An agent as browsers say it: its name, and one number."""
 
@@ -117,6 +119,11 @@ class Number:
 
 SOLVER = "solver"
 """The engine, and the agent, that knows perfect play."""
+
+
+def never() -> bool:
+    """Let those who think go on to the end."""
+    return False
 
 
 class Exact(NamedTuple):
@@ -356,7 +363,7 @@ class Adapter:
         """Tell whether perfect play may be known in moments."""
         return False
 
-    def solve(self, game: Game, seconds: float, *, moves: bool = True) -> Exact:
+    def solve(self, game: Game, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
         """Return what is found out in so many seconds about a position that is `solvable`, and about its moves."""
         raise NotImplementedError
 

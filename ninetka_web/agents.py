@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ninetka_web.players import Players, choose
 from ninetka_web.protocol import RefusedError
 from ninetka_web.tables import Table
-from ninetka_web.warm import COUNTING, Job, WarmUp
+from ninetka_web.warm import COUNTING, RULES, Job, WarmUp
 
 log = logging.getLogger("ninetka")
 
@@ -51,7 +51,7 @@ class Agents:
     def is_compiling(self, table: Table) -> bool:
         """Tell whether what a table waits for has to be compiled first."""
         job = _job_of(table)
-        return job is not None and self._warm_up.is_compiling(job)
+        return job is not None and any(map(self._warm_up.is_compiling, (_rules_of(table), job)))
 
     def close(self) -> None:
         """Let nobody think any more."""
@@ -82,11 +82,18 @@ class Agents:
                 del self._thinking[table.id]
 
     async def _wait_for(self, job: Job, table: Table) -> None:
-        """Wait until an agent is compiled; then show that it thinks."""
-        compiling = self._warm_up.is_compiling(job)
-        await self._warm_up.wait(job, table.maker)
+        """Wait until the rules and an agent are compiled; then show that it thinks."""
+        jobs, compiling = (_rules_of(table), job), self.is_compiling(table)
+        for wanted in jobs:
+            self._warm_up.want(wanted, table.maker)
+        for wanted in jobs:
+            await self._warm_up.wait(wanted, table.maker)
         if compiling:
             self._show(table.id)
+
+
+def _rules_of(table: Table) -> Job:
+    return Job(table.setup.kind, RULES)
 
 
 def _job_of(table: Table) -> Job | None:

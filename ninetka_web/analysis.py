@@ -21,10 +21,12 @@ from ninetka_agents.search.tree import empty_result
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
-from ninetka_web.adapter import SOLVER, Exact, Json, adapter_of, final_shares, told_winner
+from ninetka_web.adapter import SOLVER, Exact, Json, Stopped, adapter_of, final_shares, never, told_winner
 
 Shares = npt.NDArray[np.float64]
 """(n,) or (N, n) chances to win by seat; they sum to 1."""
+CHUNK = 1_000
+"""Simulations between two looks at whether anybody still waits for them."""
 SURE_ERROR = 0.25
 """The standard error of a chance to win from which on it says nothing: about that of a single simulation."""
 
@@ -44,14 +46,14 @@ class Found(NamedTuple):
     """The play that it expects."""
 
 
-def analyse(game: Game, engine: str, budgets: Sequence[int]) -> Iterator[Json]:
+def analyse(game: Game, engine: str, budgets: Sequence[int], stopped: Stopped = never) -> Iterator[Json]:
     """Yield what is found out about a position with more and more simulations; see `_told` for what is in it."""
     if game.is_over:
         nothing: Json = {"simulations": 0, "more": False, "candidates": [], "expected": []}
         yield nothing | {"shares": _rounded(final_shares(game))}
         return
-    search = _tree_search if engine == "mcts" else _network_search
-    for number, found in enumerate(search(game, budgets), 1):
+    search = _tree_search(game, budgets, stopped) if engine == "mcts" else _network_search(game, budgets)
+    for number, found in enumerate(search, 1):
         yield _told(game, found, more=number < len(budgets))
 
 
@@ -77,16 +79,20 @@ def _sureness(found: Found) -> npt.NDArray[np.float64]:
     return np.where(found.trials > 0, np.maximum(1 - error / SURE_ERROR, 0), 0.0)
 
 
-def _tree_search(game: Game, budgets: Sequence[int]) -> Iterator[Found]:
-    """Grow one tree, that of the game's own tree search as it plays at tables."""
+def _tree_search(game: Game, budgets: Sequence[int], stopped: Stopped = never) -> Iterator[Found]:
+    """Grow one tree, that of the game's own tree search as it plays at tables, until it is stopped."""
     agent = make_agent(adapter_of(game.name).spec("mcts"), game.name)
     assert isinstance(agent, MctsAgent)
     tree = agent.make_tree(game.records, budgets[-1])
     tree.begin(game.records)
     streams, grown = game_streams(game.records, np.random.default_rng(0)), 0
     for simulations in budgets:
-        tree.grow(streams, 0, simulations - grown)
-        grown = simulations
+        while grown < simulations:
+            if stopped():
+                return
+            more = min(CHUNK, simulations - grown)
+            tree.grow(streams, 0, more)
+            grown += more
         yield _in_tree(game, tree)
 
 
@@ -160,12 +166,12 @@ def _network(game: str) -> Any:
 # Perfect play
 
 
-def solve(game: Game, seconds: float, *, moves: bool = True) -> Exact:
+def solve(game: Game, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
     """Return what is known of any position under perfect play after so many seconds."""
     adapter = adapter_of(game.name)
     if game.is_over:
         return Exact(game.winner(), {})
-    return adapter.solve(game, seconds, moves=moves) if adapter.solvable(game) else Exact(UNFINISHED, {})
+    return adapter.solve(game, seconds, stopped, moves=moves) if adapter.solvable(game) else Exact(UNFINISHED, {})
 
 
 def told_exact(game: Game, exact: Exact) -> Json:

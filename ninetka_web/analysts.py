@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import threading
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ninetka_env.core.game import Game
@@ -44,6 +45,8 @@ class Question:
     """Actions tried from there; None where nothing is tried."""
     position: Game
     """The one that these lead to."""
+    given_up: threading.Event = field(default_factory=threading.Event)
+    """Set when nobody waits for what is found out any more, so that the threads stop soon."""
 
     def tell(self, kind: str, **found: Any) -> None:
         """Tell something of the position; ply and line say of which."""
@@ -74,7 +77,7 @@ class Analysts:
         await self._or_fail(asked, self._hint(asked))
 
     async def _or_fail(self, asked: Question, work: Awaitable[None]) -> None:
-        """Tell why an analysis failed: an agent of any kind may fail in any way."""
+        """Tell why an analysis failed: an agent of any kind may fail in any way. Given up, it stops soon."""
         try:
             await work
         except Exception as error:
@@ -82,6 +85,8 @@ class Analysts:
                 error = error.exceptions[0]
             log.error("an analysis failed", exc_info=error)
             asked.tell("failed", engine=asked.engine, reason=str(error) or type(error).__name__)
+        finally:
+            asked.given_up.set()
 
     async def _explain(self, asked: Question, games: Sequence[Game]) -> None:
         async with asyncio.TaskGroup() as group:
@@ -122,7 +127,7 @@ class Analysts:
             whole = whole or await self._tell_exact(asked, seconds)
 
     async def _tell_exact(self, asked: Question, seconds: float) -> bool:
-        exact = await self._players.run(solve, asked.position, seconds)
+        exact = await self._players.run(solve, asked.position, seconds, asked.given_up.is_set)
         asked.tell("exact", **told_exact(asked.position, exact))
         return exact.is_whole
 
@@ -134,7 +139,7 @@ class Analysts:
     async def _tell_candidates(self, asked: Question) -> None:
         """Tell the moves, better and better known."""
         budgets = adapter_of(asked.position.name).budgets[asked.engine]
-        steps = analyse(asked.position, asked.engine, budgets)
+        steps = analyse(asked.position, asked.engine, budgets, asked.given_up.is_set)
         while found := await self._players.run(next, steps, None):
             asked.tell("analysis", engine=asked.engine, **found)
 

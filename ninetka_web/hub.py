@@ -131,7 +131,7 @@ class Hub:
             number = message.id
             if not guest.person and not isinstance(message, protocol.Hello):
                 raise RefusedError("say hello first")
-            job = rules_for(message)
+            job = rules_for(message, self.tables.get(guest.table))
             if job and (brings_text(message) or not self._warm_up.is_ready(job)):
                 self._later(guest, message, job)
                 return
@@ -169,6 +169,8 @@ class Hub:
     async def _finish(self, guest: Guest, message: AnyMessage, job: Job) -> None:
         act = functools.partial(self._handlers[type(message)], guest, message)
         try:
+            for wanted in (job, Job(job.kind, RULES)):  # the rest of the rules comes right behind the first board
+                self._warm_up.want(wanted, guest.owner)
             await self._warm_up.wait(job, guest.owner)
             if brings_text(message):
                 table = await self._players.run(read_table, message, guest.person)
@@ -192,7 +194,7 @@ class Hub:
             self._views[guest.table] = json.dumps(table.view())[1:]
         history, count = guest.knows
         first = count if history == table.history else 0
-        guest.knows = (table.history, len(table.moves))
+        guest.knows = (table.history, len(table.actions))
         away = self._people.away(table) if len(table.people) > 1 else {}
         own = {
             "type": "state",
@@ -314,6 +316,7 @@ class Hub:
         table.maker = digest(guest.owner)
         self.tables[table.id] = table
         self._changed(table)
+        self._warm_up.want(Job(table.setup.kind, RULES), guest.owner)
         self._look_at(guest, table.id)
 
     def _make_room(self) -> None:

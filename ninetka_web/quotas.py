@@ -14,7 +14,7 @@ MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
 TABLES_AT_ONCE, TABLES_PER_SECOND = 100.0, 0.2
 """Tables that one owner may make at once, and in the long run: see `Guest.owner`."""
 ANALYSES_AT_ONCE, ANALYSES_PER_SECOND = 40.0, 5.0
-"""The same of analyses: one that is given up still thinks to the end of its step."""
+"""The same of analyses: one that is given up still thinks for a moment, and a network to the end of its step."""
 LINES_AT_ONCE, LINES_PER_SECOND = 5.0, 0.3
 """The same of lines that a person may say."""
 UNTOUCHED, UNPLAYED = 90 * 86_400.0, 86_400.0

@@ -33,7 +33,7 @@ class Table:
     setup: Setup
     seats: list[Seat]
     actions: list[int] = field(default_factory=list)
-    """Those played so far; `moves` tells the same in full."""
+    """Those played so far; `moves` tells of them in full."""
     round: int = 0
     """Games played here before."""
     handed: list[int] = field(default_factory=list)
@@ -85,8 +85,8 @@ class Table:
         self.begin = self.game.copy()
         self.history = next(_HISTORIES)
         self.actions, self.handed = [], []
-        self.moves: list[Json] = []
         self.told_moves: list[str] = []
+        """All that browsers are told of each move, as text: small parts by the thousand hold Python's collector up."""
         self._cells = self.adapter.cells(self.game)
         self.start = {
             "cells": self._cells.tolist(),
@@ -102,7 +102,7 @@ class Table:
     def _rewind(self, ply: int) -> None:
         """Go back to the position before ply `ply`, without asking the adapter about all moves again."""
         self.game, self.history = self.position(ply), next(_HISTORIES)
-        self.actions, self.moves, self.told_moves = self.actions[:ply], self.moves[:ply], self.told_moves[:ply]
+        self.actions, self.told_moves = self.actions[:ply], self.told_moves[:ply]
         self._cells = self.adapter.cells(self.game)
 
     def _advance(self, action: int) -> None:
@@ -127,7 +127,6 @@ class Table:
         }
         self._cells = cells
         self.actions.append(action)
-        self.moves.append(move)
         self.told_moves.append(json.dumps(move))
 
     def _end(self, event: Event) -> None:
@@ -410,6 +409,11 @@ class Table:
             raise RefusedError("the game is over")
 
     # What can be seen
+
+    @property
+    def moves(self) -> list[Json]:
+        """The moves so far, as browsers are told of them."""
+        return [json.loads(move) for move in self.told_moves]
 
     def positions(self) -> Iterator[Game]:
         """Yield the position before the first action and after each."""

@@ -10,9 +10,12 @@ from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.sgf import read_sgf
 from ninetka_web.adapter import adapter_in, adapter_of
-from ninetka_web.protocol import AnyMessage, Create, RefusedError, Upload
+from ninetka_web.protocol import AnyMessage, Create, Discard, Hello, Join, Leave, RefusedError, Rest, Say, Upload
 from ninetka_web.tables import Table
-from ninetka_web.warm import RULES, Job
+from ninetka_web.warm import FIRST, RULES, Job
+
+AT_ONCE = (Hello, Join, Leave, Discard, Rest, Say)
+"""What changes no game."""
 
 
 def brings_text(message: AnyMessage) -> bool:
@@ -20,18 +23,19 @@ def brings_text(message: AnyMessage) -> bool:
     return isinstance(message, Upload) or (isinstance(message, Create) and message.position is not None)
 
 
-def rules_for(message: AnyMessage) -> Job | None:
-    """Return the rules that a message seems to need beyond those of the tables that there are."""
+def rules_for(message: AnyMessage, table: Table | None) -> Job | None:
+    """Return the rules that a message seems to need, of the game that it brings or of the one at its guest's table."""
     if isinstance(message, Create):
         adapter = adapter_of(message.game)
         kind = adapter.kind(message.options) if message.position is None else adapter.kind_in(message.position)
-        return Job(kind, RULES)
+        plain = message.position is None and message.clock is None  # nobody's time is to pass while the rest compiles
+        return Job(kind, FIRST if plain else RULES)
     if isinstance(message, Upload):
         try:
             return Job(adapter_in(message.text).kind_in(message.text), RULES)
         except ValueError as error:
             raise RefusedError(f"no game record: {error}") from None
-    return None
+    return None if table is None or isinstance(message, AT_ONCE) else Job(table.setup.kind, RULES)
 
 
 def read_table(message: AnyMessage, person: str) -> Table:

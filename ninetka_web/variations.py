@@ -28,6 +28,7 @@ def try_line(table: Table, ply: int, line: Sequence[int]) -> tuple[Game, Json]:
         raise RefusedError("the game is over here: step back to try other moves")
     setup = Setup(table.setup.game, table.setup.options, position=str(position))
     branch = Table("", setup, [Seat(holder="nobody") for _ in table.seats])
+    branch.game = position.copy()  # it knows what its text does not: the boards of before, which superko asks for
     for action in line:
         branch.play("nobody", len(branch.actions), action)
     view = branch.view()

@@ -5,9 +5,9 @@ the first time waits for numba's lock, which a compilation holds for seconds. Wh
 another process; what that leaves there a thread of the server then loads in a moment. Where no such process can run, or
 leave anything on the disk, the thread compiles instead: all comes later, the page lives on.
 
-There is a job for the rules of each kind of game (see `Adapter.kind`), for each of its agents and for each analysis.
-Those of the kinds that are usual are done unasked, those on the disk first; what somebody waits for comes before all,
-and of those who wait one comes after the other, however much each of them has asked for.
+There is a job for the first board of each kind of game (see `Adapter.kind`), one for all its rules, one for each of its
+agents and for each analysis. Those of the kinds that are usual are done unasked, those on the disk first; what somebody
+waits for comes before all, and of those who wait one comes after the other, however much each of them has asked for.
 
 `python -m ninetka_web.warm` is that other process. It reads jobs line by line, tells of each that is done in a line,
 and ends with its parent.
@@ -43,8 +43,10 @@ from ninetka_web.players import choose, play_once
 from ninetka_web.setup import Seat, Setup
 from ninetka_web.tables import Table
 
+FIRST = "first board"
+"""What comes first: what shows a new table until somebody plays."""
 RULES = "rules"
-"""What comes first: all that the event loop calls."""
+"""All else that the event loop calls."""
 ANALYSIS = "analysis by "
 """How analyses begin; the engine follows. All others are agents."""
 EXACT = "perfect play"
@@ -76,9 +78,10 @@ def analysis_job(kind: str, engine: str) -> Job:
 
 
 def usual_jobs() -> list[Job]:
-    """Return what there is to compile unasked, in this order: all rules, then game by game the rest."""
+    """Return what there is to compile unasked, in this order: first boards, rules, then game by game the rest."""
     kinds = list(usual_kinds())
-    return [Job(kind, RULES) for kind in kinds] + [job for kind in kinds for job in _further_jobs(kind)]
+    begin = [Job(kind, what) for what in (FIRST, RULES) for kind in kinds]
+    return begin + [job for kind in kinds for job in _further_jobs(kind)]
 
 
 def _further_jobs(kind: str) -> list[Job]:
@@ -94,7 +97,9 @@ def warm(job: Job) -> None:
     variant = load_variant(job.kind)
     adapter = adapter_of(variant.definition.name)
     start = variant.game_class.start(variant)
-    if job.what == RULES:
+    if job.what == FIRST:
+        begin(job.kind)
+    elif job.what == RULES:
         rehearse(job.kind)
     elif job.what == COUNTING:
         adapter.settle(start)
@@ -110,16 +115,26 @@ def warm(job: Job) -> None:
         searches = job.what in ("mcts", "net")
         play_once(f"{job.what}:simulations=2" if searches else job.what, job.kind, *[WARM_PLIES] * searches)
     mark = _mark(job)
-    if mark and not _is_kept(job):
+    if mark and not is_kept(job):
         with contextlib.suppress(OSError):
             mark.write_text("compiled\n")
 
 
+def begin(kind: str) -> Table:
+    """Do with a table what the event loop does before anybody plays there: make, show and save it."""
+    options, _ = adapter_of(kind.partition(":")[0]).rehearsal
+    setup = Setup.of(load_variant(kind).replaced(**options))
+    table = Table("rehearsal", setup, [Seat(holder="nobody") for _ in range(setup.variant.num_players)])
+    table.wind()
+    table.view()
+    return Table.from_json(table.to_json())
+
+
 def rehearse(kind: str) -> None:
     """Do with a table all that the event loop does: play, show, save, record, begin in the middle of a game."""
-    options, moves = adapter_of(kind.partition(":")[0]).rehearsal
-    setup, names = Setup.of(load_variant(kind).replaced(**options)), moves.split()
-    table = Table("rehearsal", setup, [Seat(holder="nobody") for _ in range(setup.variant.num_players)])
+    table = begin(kind)
+    setup, moves = table.setup, table.adapter.rehearsal[1]
+    names = moves.split()
     while table.is_running:
         table.view()
         table.adapter.solvable(table.game)
@@ -155,7 +170,8 @@ def _mark(job: Job) -> Path | None:
     return folder / f"{job.kind.replace(':', ' ')}, {job.what}" if folder else None
 
 
-def _is_kept(job: Job) -> bool:
+def is_kept(job: Job) -> bool:
+    """Tell whether a job's code is on the disk."""
     mark = _mark(job)
     return mark is not None and mark.exists()
 
@@ -182,20 +198,27 @@ class WarmUp:
 
     def _add(self, job: Job) -> None:
         self._ready[job] = asyncio.Event()
-        if not _is_kept(job):
+        if not is_kept(job):
             self._missing.add(job)
         self._waiting.append(job)
 
     def is_ready(self, job: Job) -> bool:
-        """Tell whether a job is done."""
-        return job in self._ready and self._ready[job].is_set()
+        """Tell whether a job is done; who has all rules needs none of the first board."""
+        doing = (job, Job(job.kind, RULES)) if job.what == FIRST else (job,)
+        return any(one in self._ready and self._ready[one].is_set() for one in doing)
 
     def is_compiling(self, job: Job) -> bool:
         """Tell whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
-        return not self.is_ready(job) and (job in self._missing if job in self._ready else not _is_kept(job))
+        return not self.is_ready(job) and (job in self._missing if job in self._ready else not is_kept(job))
 
     async def wait(self, job: Job, who: str = "") -> None:
-        """Wait until a job is done, before all that nobody waits for; those who wait take turns."""
+        """Want a job, and wait until it is done."""
+        self.want(job, who)
+        if not self.is_ready(job):
+            await self._ready[job].wait()
+
+    def want(self, job: Job, who: str = "") -> None:
+        """Have a job done before all that nobody wants; those who want something take turns."""
         if self.is_ready(job):
             return
         with self._change:
@@ -203,7 +226,6 @@ class WarmUp:
                 self._add(job)
             self._asked.setdefault(who, []).append(job)
             self._change.notify()
-        await self._ready[job].wait()
 
     def close(self) -> None:
         """End what still compiles."""
@@ -277,7 +299,7 @@ class WarmUp:
             self._compiler.stdout.readline()
 
     def _load(self, job: Job) -> None:
-        if _is_kept(job):  # quick: what piles up is little, but to search it would hold everybody up
+        if is_kept(job):  # quick: what piles up is little, but to search it would hold everybody up
             gc.disable()
         try:
             warm(job)

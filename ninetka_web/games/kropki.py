@@ -17,10 +17,12 @@ from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
 from ninetka_env.games.kropki.rules import SIDES
 from ninetka_env.games.kropki.text import SEATS
-from ninetka_web.adapter import RANDOM, Adapter, Choices, Exact, Json, Number, Player
+from ninetka_web.adapter import RANDOM, Adapter, Choices, Exact, Json, Number, Player, Stopped, never
 
 SOLVED_FREE, SOLVED_NODES = 10, 400
 """Free nodes, and nodes in all, up to which perfect play is found out in moments."""
+CHAIN = 4
+"""The points of the shortest chain that encloses anything."""
 
 
 def as_kropki(game: AnyGame) -> Game:
@@ -141,8 +143,9 @@ class Kropki(Adapter):
         return [{"action": 2 * game.width * game.height, "label": "End the turn", "key": "E"}]
 
     def previews(self, game: AnyGame) -> Mapping[int, list[int]]:
-        """Return what a point on each node would enclose."""
-        return find_enclosures(as_kropki(game))
+        """Return what a point on each node would enclose, which takes three points more."""
+        game = as_kropki(game)
+        return find_enclosures(game) if np.count_nonzero(game.board == game.to_move + 1) >= CHAIN - 1 else {}
 
     def verb(self, game: AnyGame) -> str:
         """Say what a click does."""
@@ -162,7 +165,7 @@ class Kropki(Adapter):
         game = as_kropki(game)
         return int(game.records["free"][0]) <= SOLVED_FREE and game.width * game.height <= SOLVED_NODES
 
-    def solve(self, game: AnyGame, seconds: float, *, moves: bool = True) -> Exact:
+    def solve(self, game: AnyGame, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
         """Solve the position: that takes moments, whatever the time given."""
         game = as_kropki(game)
         if game.is_over:

@@ -16,7 +16,7 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, NEUTRAL_STONE, NUM_SLOTS, PASS, square_name
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_web.adapter import NET, RANDOM, SOLVER, Adapter, Choices, Exact, Json, Player
+from ninetka_web.adapter import NET, RANDOM, SOLVER, Adapter, Choices, Exact, Json, Player, Stopped, never
 
 BLOCKED = 8
 """Added to the code of an edge stone that can never slide."""
@@ -205,10 +205,10 @@ class Ninetka(Adapter):
         """Tell whether it is a movement phase of two."""
         return is_solvable(as_9tka(game))
 
-    def solve(self, game: AnyGame, seconds: float, *, moves: bool = True) -> Exact:
+    def solve(self, game: AnyGame, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
         """Solve the position as far as the time goes; the solver's games have no draws."""
         game = as_9tka(game)
-        found = solve(game, Budget(seconds=seconds, memory_mb=128), moves=moves)
+        found = solve(game, Budget(seconds=seconds, memory_mb=128, stopped=stopped), moves=moves)
         seats = {WON: game.to_move, LOST: 1 - game.to_move}
         after = {action: seats.get(int(found.moves[action]), UNFINISHED) for action in game.legal_actions().tolist()}
         return Exact(found.winner if found.winner >= 0 else UNFINISHED, after if moves else {})

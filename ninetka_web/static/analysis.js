@@ -276,7 +276,7 @@ export class Analysis {
   }
 
   chips(line) {
-    const { view } = this, show = () => view.board.drawMarks(numbered(line)), rest = () => view.board.drawMarks(this.marks.marks);
+    const { view } = this, show = () => view.board.drawMarks(numbered(line)), rest = () => view.board.drawMarks(view.marks.marks);
     return h("p", { class: "line", pointerenter: show, pointerleave: rest }, line.map(({ seat, name }) => h("span", { class: `move c${seat + 1}` }, name)));
   }
 

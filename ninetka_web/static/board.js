@@ -28,7 +28,7 @@ const hitOf = (hit) => (typeof hit === "number" ? [hit, hit] : hit);
 export class Board {
   /**
    * @param {(action: number) => void} play is called with the action that a person chooses, be it legal or not.
-   * @param {() => void} idle is called by a click when nothing can be played.
+   * @param {(cell: number | null) => void} idle is called by a click when nothing can be played.
    */
   constructor(game, config, play, idle) {
     this.turned = localStorage.getItem(TURNED) === "yes";
@@ -173,8 +173,9 @@ export class Board {
     const cell = event.target.dataset.cell;
     const hit = this.hits.get(Number(cell));
     if (cell === undefined || !hit) {
-      if (this.choices) this.miss(event);
-      else this.idle();
+      const place = this.cellAt(event);
+      if (this.choices && place !== null) this.play(place); // which cannot be played: the server says why
+      else if (!this.choices && event.detail < 2) this.idle(place); // a double click is one
       return;
     }
     const unsure = event.pointerType === "touch" && (hit[2] !== undefined || this.pixels < SMALL);
@@ -184,16 +185,16 @@ export class Board {
     } else this.play(hit[1]);
   }
 
-  /** A click where nothing can be played: the server says why. */
-  miss(event) {
+  /** The cell under the pointer, null for none. */
+  cellAt(event) {
     const { face } = this;
     const box = this.svg.getBoundingClientRect(), scale = face.box[2] / box.width;
     const x = (event.clientX - box.left) * scale + face.box[0], y = (event.clientY - box.top) * scale + face.box[1];
     for (let cell = 0; cell < face.places; cell++) {
       const [cx, cy] = face.centre(cell);
-      if (Math.abs(x - cx) < face.unit / 2 && Math.abs(y - cy) < face.unit / 2) return this.play(cell);
+      if (Math.abs(x - cx) < face.unit / 2 && Math.abs(y - cy) < face.unit / 2) return cell;
     }
-    return undefined;
+    return null;
   }
 
   showPreview(cell) {
@@ -265,7 +266,7 @@ export class Board {
 
   /** Point at cells: with numbers, or with nothing but a ring. */
   drawMarks(marks = []) {
-    const draw = ({ cell, seat, label }) => this.place(cell, svg("circle", label ? { class: `numbered c${seat + 1}`, r: 3.3 } : { class: "hinted", r: 4.7 }), svg("text", { y: 1.4 }, label));
+    const draw = ({ cell, seat, label, classes = "hinted" }) => this.place(cell, svg("circle", label ? { class: `numbered c${seat + 1}`, r: 3.3 } : { class: classes, r: 4.7 }), svg("text", { y: 1.4 }, label));
     this.layers.marks.replaceChildren(...marks.filter(({ cell }) => cell !== null).map(draw));
   }
 

@@ -4,6 +4,7 @@ import { DRAWN, agentName, announce, capital, copy, h, list, toast } from "./dom
 import { Analysis } from "./analysis.js";
 import { Board, seatIcon } from "./board.js";
 import { People } from "./people.js";
+import { Premove } from "./premove.js";
 import { Timeline } from "./timeline.js";
 
 const TABS = { moves: "Moves", analysis: "Analysis", share: "Share", chat: "Chat" };
@@ -17,11 +18,13 @@ export class TableView {
     this.shown = null; // the ply that is looked at; null: the newest
     this.tab = "moves";
     this.main = main;
+    this.invited = sessionStorage.getItem("ninetka-invited") === id; // who came by the address of the page
     this.timeline = new Timeline((ply) => this.show(ply), () => {
       this.board.turn();
       this.draw();
     });
     this.analysis = new Analysis(app, this);
+    this.premove = new Premove(this);
     this.parts = Object.fromEntries(["seats", "controls", "panel"].map((name) => [name, h("div", { class: name })]));
     this.headline = h("h1", { class: "headline" }, h("span", {}));
     this.hint = h("p", { class: "hint" });
@@ -38,7 +41,7 @@ export class TableView {
   lay(state) {
     this.game = this.app.game(state.game);
     this.app.about(this.game);
-    this.board = new Board(state.game, state.config, (action) => this.play(action), () => this.tellIdle());
+    this.board = new Board(state.game, state.config, (action) => this.play(action), (cell) => this.clickIdle(cell));
     scrollTo(0, 0);
     const [, , width, height] = this.board.face.box;
     document.documentElement.style.setProperty("--aspect", (width / height).toFixed(3));
@@ -73,6 +76,7 @@ export class TableView {
     this.state = state;
     this.people.update(state, this.isMyTurn, wasMine);
     if (!this.board) this.lay(state);
+    if (before) this.premove.update(before);
     const goesOn = before && before.round === state.round;
     const isNew = goesOn && state.moves.length === before.moves.length + 1;
     if (!goesOn || (this.shown !== null && this.shown > state.moves.length)) this.shown = state.shown && !before ? 0 : null;
@@ -126,12 +130,19 @@ export class TableView {
     else if (!line && this.isMyTurn && this.shown === null) this.app.ask({ type: "play", ply: this.state.moves.length, action });
   }
 
-  /** Say why a click on the board does nothing. */
-  tellIdle() {
+  /** A click on the board when nothing can be played: it chooses a move to be played later, or does nothing; say why. */
+  clickIdle(cell) {
     const { state } = this;
-    if (!state.you.length || state.over || state.settling || this.analysis.line) return;
-    if (this.shown !== null) toast("You look at an earlier position: go to the newest to play");
+    if (this.premove.isOpen) this.premove.choose(cell);
+    else if (!state.you.length || state.over || state.settling || this.analysis.line) return;
+    else if (this.shown !== null) toast("You look at an earlier position: go to the newest to play");
     else if (!this.isMyTurn) toast(`It is ${this.game.colours[state.to_move]}'s turn`);
+  }
+
+  /** What is drawn on the board beside the position. */
+  get marks() {
+    const { marks = [], ...more } = this.analysis.marks;
+    return { ...more, marks: [...marks, ...this.premove.marks] };
   }
 
   draw(animate = false) {
@@ -140,7 +151,7 @@ export class TableView {
     document.title = this.isMyTurn ? `● Your turn – ${this.game.title}` : this.game.title;
     const mine = this.isMyTurn && this.shown === null;
     const choices = this.analysis.line ? this.analysis.trial : mine ? state : null; // what is tried is never played
-    this.board.draw(position, choices, { animate, ...this.analysis.marks });
+    this.board.draw(position, choices, { animate, ...this.marks });
     this.timeline.draw(state, this.ply, this.analysis.band());
     this.drawStatus(position, names);
     this.drawActs(choices);
@@ -216,7 +227,7 @@ export class TableView {
       : open ? `Waiting for somebody to play ${this.game.colours[toMove]}`
         : state.seats[toMove].agent ? (state.paused ? "Paused" : state.compiling ? `Compiling ${names[toMove]}, once …` : `${colour} is thinking …`) : `${names[toMove]}'s turn`;
     const invite = this.invited ? "They come by the same address as you." : state.you.length ? "Send them the address of this page, or sit down yourself." : "Sit down to play.";
-    return [whose, passed + (open ? invite : state.prompt[mine ? 0 : 1])];
+    return [whose, this.premove.cell !== null ? this.premove.says : passed + (open ? invite : state.prompt[mine ? 0 : 1])];
   }
 
   ending(passed) {
@@ -277,6 +288,7 @@ export class TableView {
       h("div", { class: "buttons" }, h("button", { class: "primary", value: "sit" }, "Sit down"), h("button", { value: "" }, "Just watch")));
     const dialog = h("dialog", { close: () => {
       this.invited = dialog.returnValue === "sit";
+      if (this.invited) sessionStorage.setItem("ninetka-invited", this.id);
       if (this.invited) this.app.ask({ type: "sit", seat, name: form.elements.name.value.trim(), keep: form.elements.keep?.checked ?? false });
       dialog.remove();
     } }, form);
@@ -303,7 +315,7 @@ export class TableView {
     if (state.over && !state.shown && !state.wish && (seated || !people)) row.push(h("button", { type: "button", id: "rematch", class: "primary", title: "Everybody moves up a seat", click: () => this.app.ask({ type: "rematch" }) }, others ? "Ask for a rematch" : "Rematch, seats rotated"));
     if (hasAgent && !state.over && (seated || !people)) row.push(this.pace(others));
     row.push(h("a", { class: "button", href: "/" }, "New game"));
-    if (seated) row.push(h("button", { type: "button", class: "quiet", id: "sound", title: "A sound when it is your turn", "aria-label": "Sound", "aria-pressed": String(this.people.sound), click: () => this.people.toggle() }, `♪ ${this.people.sound ? "on" : "off"}`));
+    if (seated) row.push(h("button", { type: "button", class: "quiet", id: "sound", title: "A sound when it is your turn", "aria-label": "Sound", "aria-pressed": String(this.people.sound), click: () => this.people.toggle() }, this.people.sound ? "♪" : "♪ off"));
     return row;
   }
 
@@ -324,6 +336,7 @@ export class TableView {
     if ([",", "ArrowLeft"].includes(event.key) && this.analysis.stepBack()) { /* the latest of the moves that are tried */ }
     else if (to !== undefined) this.show(to);
     else if (event.key === "Escape" && this.analysis.line) this.analysis.tryOut(null);
+    else if (event.key === "Escape" && this.premove.drop()) { /* what was chosen for later */ }
     else if (event.key.toUpperCase() === "H") document.getElementById("hint-me")?.click();
     else if (event.key === "u" || event.key === "U") this.app.ask({ type: "undo" });
     else if (document.getElementById(`act-${event.key.toUpperCase()}`)) document.getElementById(`act-${event.key.toUpperCase()}`).click();

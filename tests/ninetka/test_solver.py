@@ -106,6 +106,7 @@ def test_budgets_are_kept() -> None:
             assert solve(game, Budget(nodes=nodes), margin=True).nodes <= nodes
     solution = solve(middles(1, 0)[0], Budget(seconds=0.2))
     assert solution.seconds < 2
+    assert solve(middles(1, 0)[0], Budget(stopped=lambda: True)).nodes == 0
 
 
 def test_whatever_budget_and_table_known_values_are_right() -> None:

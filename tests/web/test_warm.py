@@ -35,7 +35,7 @@ def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> No
     server = Server(tmp_path / "table.sqlite3", cache=tmp_path / "cache")
     with Client(server) as ann:
         ann.say("create", seats=["me", "maxn"])
-        assert ann.until("compiling")["what"] == "9tka, rules"  # the page was there, and said why it waits
+        assert ann.until("compiling")["what"] == "9tka, first board"  # the page was there, and said why it waits
         ann.until("state")
         ann.play()
         assert ann.state["compiling"]
@@ -54,7 +54,7 @@ def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> No
     told, said = server.process.communicate()
     assert said == "stopped\n"
     first, *_ = lines = [line.split(" (")[0] for line in told.splitlines()]
-    assert first == "compiling, once: 9tka, rules"
+    assert first == "compiling, once: 9tka, first board"
     assert "compiling, once: 9tka, maxn" in lines[1:4]  # who waits comes first
     wait_for_end_of(child)
 
@@ -84,17 +84,27 @@ from ninetka_web.protocol import Create, RefusedError
 from ninetka_web.tables import Table
 
 game, options = sys.argv[1], eval(sys.argv[2])
-warm.rehearse(adapter_of(game).kind(options))
 
 
 def refuse(self, signature):
     raise AssertionError(f"{self.py_func.__qualname__} is compiled for {signature}")
 
 
+def wish(seats):
+    return {"type": "create", "game": game, "seats": ["me"] * seats}
+
+
+warm.begin(adapter_of(game).kind(options))
+compile, Dispatcher.compile = Dispatcher.compile, refuse
+for seats in adapter_of(game).seats:
+    table = Table.create(Create(**wish(seats), options=options), "ann")
+    table.view()
+    Table.from_json(table.to_json())
+Dispatcher.compile = compile
+warm.rehearse(adapter_of(game).kind(options))
 Dispatcher.compile = refuse
 for seats in adapter_of(game).seats:
-    wish = {"type": "create", "game": game, "seats": ["me"] * seats}
-    table = Table.create(Create(**wish, options=options), "ann")
+    table = Table.create(Create(**wish(seats), options=options), "ann")
     while table.is_running:
         table.view()
         for action in (table.game.legal_mask() == 0).nonzero()[0][:3].tolist():
@@ -105,7 +115,7 @@ for seats in adapter_of(game).seats:
     table = Table.from_json(table.to_json())
     if game != "ninetka":
         Table.of_record(*read_sgf(table.sgf().encode())).view()
-    table = Table.create(Create(**wish, position=str(table.position(20))), "ann")
+    table = Table.create(Create(**wish(seats), position=str(table.position(20))), "ann")
     table.play("ann", 0, int(table.game.legal_actions()[0]))
     try:
         table.play("ann", 1, 0)
@@ -222,16 +232,19 @@ def test_the_other_process_ends_with_its_parent() -> None:
 def test_who_waits_comes_first_also_with_what_nobody_thought_of(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        sys, "executable", python(tmp_path, "read job; sleep 1; echo done; exec cat")
-    )  # time to ask for something else
+    blocked = f"read job; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; echo done; exec cat"
+    monkeypatch.setattr(sys, "executable", python(tmp_path, blocked))
     wanted = Job("go:size=5", RULES)
     monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / f"{job.kind} {job.what}")
 
     async def check(warm_up: WarmUp) -> None:
-        await asyncio.sleep(0.3)
+        while JOBS[0] in warm_up._waiting:
+            await asyncio.sleep(0.01)
         assert warm_up.is_compiling(wanted)
-        await warm_up.wait(wanted)
+        waiting = asyncio.create_task(warm_up.wait(wanted))
+        await asyncio.sleep(0)  # now it has asked
+        (tmp_path / "go").touch()
+        await waiting
         assert warm_up.is_ready(wanted)
         await all_ready(warm_up)
 

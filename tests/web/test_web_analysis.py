@@ -50,6 +50,19 @@ def midgame(spec: str, plies: int = 6) -> AnyGame:
     return game
 
 
+def test_what_nobody_waits_for_any_more_stops_in_the_middle_of_a_step() -> None:
+    looks: list[bool] = []
+
+    def stopped() -> bool:
+        looks.append(len(looks) >= 3)
+        return looks[-1]
+
+    assert [found["simulations"] for found in analyse(midgame("ninetka"), "mcts", (500, 9_000), stopped)] == [500]
+    assert looks == [False, False, False, True]
+    game = position_after(Options(2), 0, Phase.MOVEMENT, 0)
+    assert solve(game, 30, lambda: True) == (UNFINISHED, dict.fromkeys(game.legal_actions().tolist(), UNFINISHED))
+
+
 # Perfect play
 
 
@@ -171,7 +184,7 @@ def test_maxn_is_told_in_words() -> None:
 # Variations
 
 
-@pytest.mark.parametrize("spec", GAMES)
+@pytest.mark.parametrize("spec", [GAMES[0], "go:size=5,ko=positional", GAMES[2]])
 def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     variant = load_variant(spec)
     usual = {one.name: one.default for one in variant.definition.options}
@@ -186,7 +199,7 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
         line.append(int(expected.legal_actions()[0]))
         expected.play(line[-1])
     position, told = try_line(table, 3, line)
-    assert position == expected
+    assert position.records.tobytes() == expected.records.tobytes()  # also what only superko asks for
     assert [move["action"] for move in told["moves"]] == line
     assert told["to_move"] == expected.to_move
     cells = table.adapter.cells(table.position(3)).tolist()

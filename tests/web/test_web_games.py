@@ -72,8 +72,7 @@ def test_changes_add_up_to_the_position(game: str, seed: int) -> None:
     table = table_of(game)
     play_randomly(table, seed)
     assert cells_of(table) == table.adapter.cells(table.game).tolist()
-    assert len(table.moves) == len(table.actions) == len(table.told_moves)
-    assert json.loads(table.told_moves[-1]) == table.moves[-1]
+    assert len(table.moves) == len(table.actions)
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -24,7 +24,7 @@ from ninetka_web.guest import Guest
 from ninetka_web.hub import Hub
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
-from ninetka_web.warm import Job
+from ninetka_web.warm import FIRST, Job
 
 
 class Ready:
@@ -37,6 +37,9 @@ class Ready:
         return False
 
     async def wait(self, job: Job, who: str = "") -> None:
+        pass
+
+    def want(self, job: Job, who: str = "") -> None:
         pass
 
 
@@ -67,6 +70,37 @@ def test_a_number_of_thousands_of_digits_is_no_size(game: str, text: str, tmp_pa
     async def check(hub: Hub, ann: Guest) -> None:
         assert "cannot be read" in await say(hub, ann, "create", game=game, seats=["me", "me"], position=text)
         assert not hub.tables
+
+    with_hub(tmp_path, check)
+
+
+def test_a_board_is_there_before_all_that_its_rules_can_do(tmp_path: Path) -> None:
+    class Begun(Ready):
+        """First boards are ready, rules not yet."""
+
+        def __init__(self) -> None:
+            self.rules = asyncio.Event()
+
+        def is_ready(self, job: Job) -> bool:
+            return job.what == FIRST or self.rules.is_set()
+
+        async def wait(self, job: Job, who: str = "") -> None:
+            if not self.is_ready(job):
+                await self.rules.wait()
+
+    async def check(hub: Hub, ann: Guest) -> None:
+        hub._warm_up = rules = Begun()  # type: ignore[assignment]
+        assert await say(hub, ann, "create", game="kropki", seats=["me", "me"]) == ""
+        (table,) = hub.tables.values()
+        timed = {"type": "create", "seats": ["me", "me"], "clock": [60, 0]}
+        for message in ({"type": "play", "ply": 0, "action": 5}, timed):
+            hub.receive(ann, json.dumps(message))
+        await asyncio.sleep(0)
+        assert (ann.patient, table.actions, len(hub.tables)) == (2, [], 1)
+        rules.rules.set()
+        while ann.patient:
+            await asyncio.sleep(0)
+        assert (table.actions, len(hub.tables)) == ([5], 2)
 
     with_hub(tmp_path, check)
 

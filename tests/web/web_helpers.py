@@ -14,8 +14,19 @@ from typing import Any, Self
 
 from websockets.sync.client import ClientConnection, connect
 
-WAIT = 300
-"""Seconds before a silent server counts as broken; the first answer of the last agent waits for all to be compiled."""
+WAIT = 60
+"""Seconds before a silent server counts as broken; what it needs is compiled before: see `COMPILE`."""
+SEEDED = """
+import runpy, sys
+import numpy as np
+
+draws, sequences = np.random.default_rng, np.random.SeedSequence
+np.random.default_rng = lambda seed=None: draws(0 if seed is None else seed)
+np.random.SeedSequence = lambda entropy=0, **more: sequences(entropy, **more)
+sys.argv[0] = "ninetka"
+runpy.run_module("ninetka_train.cli", run_name="__main__")
+"""
+"""`ninetka`, where chance falls the same each time: what was not given a seed has one."""
 
 
 class Server:
@@ -23,7 +34,7 @@ class Server:
 
     def __init__(self, data: Path, port: int = 0, cache: Path | None = None) -> None:
         """Start it; with a `cache` of its own it compiles, and what it says on stderr is kept."""
-        play = [sys.executable, "-m", "ninetka_train.cli", "play", "--no-browser"]
+        play = [sys.executable, "-c", SEEDED, "play", "--no-browser"]
         command = [*play, "--data", str(data), "--port", str(port)]
         own: dict[str, Any] = {"env": os.environ | {"NUMBA_CACHE_DIR": str(cache)}, "stderr": subprocess.PIPE}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **(own if cache else {}))
@@ -49,8 +60,28 @@ class Server:
         self.process.stdout.close()
 
 
+COMPILE = """
+import sqlite3
+from pathlib import Path
+import ninetka_web
+from ninetka_env.core.cache import cache_folder
+from ninetka_web.warm import COUNTING, FIRST, RULES, Job, is_kept, usual_jobs, warm
+
+folder = cache_folder(Path(ninetka_web.__file__).absolute().parent)
+if folder:  # others who test wait here, and find it done
+    sqlite3.connect(folder / "tests.lock", timeout=900, isolation_level=None).execute("BEGIN EXCLUSIVE")
+small, large = "go:size=5", "kropki:width=20,height=20"
+for job in [*usual_jobs(), *(Job(small, what) for what in (FIRST, RULES, "random", COUNTING)), Job(large, FIRST),
+            Job(large, RULES)]:
+    if folder and not is_kept(job):
+        warm(job)
+"""
+"""What tables need, once for all processes that test: no test of a browser waits for a compiler."""
+
+
 @contextmanager
 def running(data: Path) -> Iterator[Server]:
+    subprocess.run([sys.executable, "-c", COMPILE], check=True, timeout=900)
     server = Server(data)
     try:
         yield server

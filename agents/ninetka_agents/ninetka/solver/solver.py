@@ -11,6 +11,7 @@ A budget that runs out leaves values unknown; nothing is ever guessed. See
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,6 +48,8 @@ class Budget:
     """Most seconds to spend, to within a few hundredths."""
     memory_mb: int = 512
     """Most memory to use, in MiB. It is taken as the search needs it."""
+    stopped: Callable[[], bool] = lambda: False
+    """Asked every few hundredths of a second: true ends the search like a budget that runs out."""
 
 
 class Solution(NamedTuple):
@@ -79,13 +82,17 @@ class _Search:
     def winner(self, game: Game, margin: int = 0) -> int:
         """Return the seat that wins `game`, `UNFINISHED` if the budget runs out; see `proof.find_winner`."""
         winner = UNFINISHED
-        while winner < 0 and self.nodes < self.budget.nodes and self.seconds() < self.budget.seconds:
+        while winner < 0 and self.nodes < self.budget.nodes and not self.is_spent():
             limit = min(SLICE, self.budget.nodes - self.nodes)
             winner, nodes, self.stored, self.table = _find_first(
                 game.records, margin, self.memory, self.table, self.stored, self.most, limit
             )
             self.nodes += nodes
         return int(winner)
+
+    def is_spent(self) -> bool:
+        """Tell whether no time is left, or nobody waits for the result."""
+        return self.seconds() >= self.budget.seconds or self.budget.stopped()
 
     def seconds(self) -> float:
         """Return the wall time since the search began."""
