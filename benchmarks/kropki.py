@@ -171,7 +171,7 @@ def lock_step_row() -> Row:
     """Play random games beside the slow reference; the first difference ends this with an error."""
     root = Path(__file__).resolve().parent.parent
     path = os.pathsep.join([str(root / "tests"), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "kropki.lock_step", "--games", str(LOCK_STEP), "--nodes", "200"]
+    command = [sys.executable, "-m", "kropki.lock_step", "--games", str(LOCK_STEP)]
     environment = os.environ | {"PYTHONPATH": path}
     told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
     games, sizes = sum(map(int, re.findall(r": (\d+) games", told))), len(told.splitlines())
