@@ -16,6 +16,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic, overload
 
 from ninetka_env.core.cache import keep_on_disk
@@ -26,22 +27,38 @@ OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """What numba is told for all compiled code. Nobody calls it by C's convention: that entry would only take time."""
 
 
-def jit(function: F | None = None, *, inline: bool = False, counted: bool = True) -> Any:
+def jit(function: F | None = None, *, inline: bool = False, counted: bool = True, entry: bool = True) -> Any:
     """Compile a function with numba: no Python objects, no GIL, cached on disk by a hash of the sources.
 
     `inline=True` merges a function into its callers before they are compiled: faster where it is called with views.
     `counted=False` counts no references to arrays: faster in short functions with loops, where numba does not see that
     what it counts up it counts down again, by atomic instructions. Such a function, and what is merged into it, must
     make no arrays; its callers hold those that it is given.
+    `entry=False` makes no entry for Python, which takes longest to compile where a function is short: only compiled
+    code can call it then.
     """
     if function is None:
-        return functools.partial(jit, inline=inline, counted=counted)
+        return functools.partial(jit, inline=inline, counted=counted, entry=entry)
     if numba.config.DISABLE_JIT:
         return function
     merging = "always" if inline else "never"
-    compiled = numba.njit(**OPTIONS, inline=merging, _nrt=counted)(function)
+    compiled = numba.njit(**OPTIONS, inline=merging, _nrt=counted, no_cpython_wrapper=not entry)(function)
+    if not entry:
+        compiled.__class__ = _Inner
     keep_on_disk(compiled)
     return compiled
+
+
+def inner(function: F) -> Any:
+    """Compile a function that makes no arrays and that only compiled code calls: `jit(counted=False, entry=False)`."""
+    return jit(function, counted=False, entry=False)
+
+
+class _Inner(CPUDispatcher):
+    """A compiled function without an entry for Python: numba would jump to where nothing is."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        raise TypeError(f"{self.py_func.__name__} has no entry for Python: only compiled code can call it")
 
 
 def popcount(bits: int) -> int:

@@ -21,11 +21,11 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 from numba import types
-from numba.extending import overload
+from numba.core.typing.templates import AbstractTemplate, infer_global
 
 from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.chance import Streams, draw_below
-from ninetka_env.core.jit import OPTIONS, jit
+from ninetka_env.core.jit import jit
 from ninetka_env.core.text import did_you_mean
 from ninetka_env.core.trace import Trace, note
 
@@ -45,15 +45,6 @@ _LOADERS: list[Callable[[], None]] = []
 """Called when records of an unknown type turn up: they may come from a file, before anybody asked for their game."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_CALLERS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
-    lambda function: lambda a: function(a),
-    lambda function: lambda a, b: function(a, b),
-    lambda function: lambda a, b, c: function(a, b, c),
-    lambda function: lambda a, b, c, d: function(a, b, c, d),
-    lambda function: lambda a, b, c, d, e: function(a, b, c, d, e),
-)
-"""By the number of arguments less one: what numba compiles in place of a verb."""
 
 NAMES: dict[str, int] = {}
 """Every verb with its number of arguments."""
@@ -77,17 +68,16 @@ def _find_own(dtype: np.dtype[Any], name: str) -> Callable[..., Any] | None:
     return _FUNCTIONS[dtype].get(name)
 
 
-def verb(function: F | None = None, *, find: Find | None = None, counted: bool = False) -> Any:
+def verb(function: F | None = None, *, find: Find | None = None) -> Any:
     """Make a function a verb: what it does here is what it means for games that bring no better one.
 
     Args:
         function: its first argument is a record.
         find: where else than in `Definition.compiled` to look for a game's own function. The answer must always be the
             same, since what is compiled from it is kept.
-        counted: whether the verb makes arrays, whose references must be counted; without, calls cost less.
     """
     if function is None:
-        return functools.partial(verb, find=find, counted=counted)
+        return functools.partial(verb, find=find)
     name, default, look_up = function.__name__, function, find or _find_own
     if find is None:
         NAMES[name] = len(inspect.signature(function).parameters)
@@ -99,14 +89,29 @@ def verb(function: F | None = None, *, find: Find | None = None, counted: bool =
     def call(game: Record, *arguments: Any) -> Any:
         return meaning(game.dtype)(game, *arguments)
 
-    def compiled_call(game: Any, *arguments: Any) -> Any:
-        if isinstance(game, types.Record):
-            return _CALLERS[len(arguments)](meaning(game.dtype))
-        return None
-
-    # Counting references in the wrapper would cost a twentieth of a batch step. Python never calls it.
-    overload(call, strict=False, jit_options={**OPTIONS, "_nrt": counted, "no_cpython_wrapper": True})(compiled_call)
+    infer_global(call, types.Function(_calls(call, meaning)))
     return call
+
+
+def _calls(verb: Callable[..., Any], meaning: Callable[[np.dtype[Any]], Any]) -> type[AbstractTemplate]:
+    """Tell numba that a call of `verb` is one of the function that it means for the record.
+
+    An `overload` would do that by a function in between, which numba compiles with all that it calls once more: for
+    the whole of a game's rules, half a second each.
+    """
+
+    class Call(AbstractTemplate):
+        key = verb
+
+        def generic(self, arguments: Any, named: Any) -> Any:
+            if not isinstance(arguments[0], types.Record):
+                return None
+            return types.Dispatcher(meaning(arguments[0].dtype)).get_call_type(self.context, arguments, named)
+
+        def get_impl_key(self, signature: Any) -> Any:
+            return meaning(signature.args[0].dtype).get_overload(signature)
+
+    return Call
 
 
 def required(function: F) -> F:

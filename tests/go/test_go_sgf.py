@@ -187,7 +187,7 @@ def test_two_turns_of_one_colour():
         ("(;SZ[9:13])", r"SZ\['9:13'\]"),
         ("(;SZ[\u00b2])", "SZ"),
         ("(;SZ[9]KM[x])", r"KM\['x'\]: expected a number of points"),
-        ("(;SZ[9]KM[375])", "komi=375.0: expected a multiple of 0.5 from -361 to 361"),
+        ("(;SZ[9]KM[375])", "komi=375.0: expected a multiple of 0.5 from -81 to 81 on a board of size 9"),
         ("(;SZ[9]KM[0.3])", "komi=0.3: expected a multiple of 0.5"),
         ("(;SZ[9]NK[ko=super])", "ko='super': expected one of"),
         ("(;SZ[9]NK[size=3])", "NK.*expected some of ko, scoring"),

@@ -111,6 +111,7 @@ def test_sizes_and_komi_survive_what_they_should(wire):
     assert wire.session.game.komi == 6.5
     for komi in ("7.25", "82", "nan", "1e2", "seven", "inf"):
         wire.fail(f"komi {komi}")
+    assert "from -81 to 81" in wire.fail("komi 999")
     assert wire.session.game.komi == 6.5
 
 

@@ -2,7 +2,7 @@
 
 On every size of `SIZES`, smaller ones more often, by both rules and from both starts: points, regions, scores, legal
 actions and the seat to move must be the same, and the position must come back from its board. Any difference ends the
-command with an error. A game on the largest board takes minutes; `--nodes 200` leaves such boards out.
+command with an error. A game on the largest board takes some seconds; `--nodes 200` leaves such boards out.
 """
 
 from __future__ import annotations

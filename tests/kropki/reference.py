@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -23,6 +24,12 @@ class ReferenceGame:
     def __init__(self, width: int, height: int, territory: str = "declared", start: str = "empty") -> None:
         self.width, self.height, self.territory = width, height, territory
         self.nodes = [(row, column) for row in range(height) for column in range(width)]
+        self.number = {node: number for number, node in enumerate(self.nodes)}
+        self.edge = {node for node in self.nodes if self.on_edge(node)}
+        self.beside = {
+            (row, column): [(row + r, column + c) for r, c in ORTHOGONAL if (row + r, column + c) in self.number]
+            for row, column in self.nodes
+        }
         self.board = dict.fromkeys(self.nodes, 0)
         self.region = dict.fromkeys(self.nodes, 0)
         self.to_move, self.placed, self.last, self.plies = 0, False, None, 0
@@ -33,9 +40,6 @@ class ReferenceGame:
 
     # Sets
 
-    def on_board(self, node: Node) -> bool:
-        return 0 <= node[0] < self.height and 0 <= node[1] < self.width
-
     def on_edge(self, node: Node) -> bool:
         return node[0] in (0, self.height - 1) or node[1] in (0, self.width - 1)
 
@@ -45,24 +49,21 @@ class ReferenceGame:
     def free(self) -> list[Node]:
         return [node for node in self.nodes if self.board[node] == 0 and self.region[node] == 0]
 
-    def core(self, start: Node, seat: int) -> Core:
-        live = self.live(seat)
+    def core(self, start: Node, live: set[Node]) -> Core:
         found, waiting = {start}, [start]
         while waiting:
-            row, column = waiting.pop()
-            for rows, columns in ORTHOGONAL:
-                there = row + rows, column + columns
-                if self.on_board(there) and there not in live and there not in found:
+            for there in self.beside[waiting.pop()]:
+                if there not in live and there not in found:
                     found.add(there)
                     waiting.append(there)
-        return Core(frozenset(found), not any(self.on_edge(node) for node in found))
+        return Core(frozenset(found), self.edge.isdisjoint(found))
 
     def cores(self, seat: int) -> Iterator[Core]:
         """All enclosed cores of a seat, in the order of their first nodes."""
         live, seen = self.live(seat), set()
         for node in self.nodes:
             if node not in live and node not in seen:
-                core = self.core(node, seat)
+                core = self.core(node, live)
                 seen |= core.nodes
                 if core.enclosed:
                     yield core
@@ -76,8 +77,13 @@ class ReferenceGame:
     # The inside, by its definition
 
     def inside(self, core: frozenset[Node]) -> set[Node]:
-        """The core, and every node from which all king's paths that avoid the core run through one same other node."""
-        return set(core) | {x for x in self.nodes if x not in core and not self.gets_out(x, core)}
+        """The core, and every node from which all king's paths that avoid the core run through one same other node.
+
+        Beyond the rectangle round the core there is none: three straight ways lead away from it.
+        """
+        rows, columns = sorted(row for row, _ in core), sorted(column for _, column in core)
+        near = itertools.product(range(rows[0], rows[-1] + 1), range(columns[0], columns[-1] + 1))
+        return set(core) | {x for x in near if x not in core and not self.gets_out(x, core)}
 
     def gets_out(self, start: Node, core: frozenset[Node]) -> bool:
         """Whether no single node stops all paths from `start` to beyond the edge: that is, if two paths share none."""
@@ -92,7 +98,7 @@ class ReferenceGame:
         waiting = [start]
         while waiting:
             here = waiting.pop(0)
-            if self.on_edge(here):
+            if here in self.edge:
                 path: list[Node] = []
                 step: Node | None = here
                 while step is not None:
@@ -122,9 +128,9 @@ class ReferenceGame:
 
     def legal_actions(self) -> list[int]:
         if not self.placed:
-            return [self.nodes.index(node) for node in self.free()]
+            return [self.number[node] for node in self.free()]
         firsts = [self.points_to_take(core, self.to_move)[0] for core in self.drawable_cores(self.to_move)]
-        return [*sorted(len(self.nodes) + self.nodes.index(node) for node in firsts), 2 * len(self.nodes)]
+        return [*sorted(len(self.nodes) + self.number[node] for node in firsts), 2 * len(self.nodes)]
 
     def play(self, action: int) -> None:
         assert action in self.legal_actions()
@@ -138,7 +144,7 @@ class ReferenceGame:
                 self.draw_all(1 - seat)
             self.placed = True
         elif action < 2 * nodes:
-            self.draw(self.core(self.nodes[action - nodes], seat), seat)
+            self.draw(self.core(self.nodes[action - nodes], self.live(seat)), seat)
         if action == 2 * nodes or not self.drawable_cores(seat):
             self.end_turn()
 

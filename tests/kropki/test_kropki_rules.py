@@ -103,9 +103,9 @@ def test_lock_step_with_the_reference(size: tuple[int, int], rule: tuple[str, st
 
 
 @pytest.mark.parametrize("rule", RULES[::3], ids="-".join)
-@pytest.mark.parametrize("size", [(13, 3), (5, 15)], ids=str)
-def test_lock_step_on_boards_of_other_record_types(size: tuple[int, int], rule: tuple[str, str]) -> None:
-    play_in_lock_step(size, rule, 1)
+@pytest.mark.parametrize(("size", "every"), [((5, 15), 1), ((39, 32), 50)], ids=str)
+def test_lock_step_on_boards_of_other_record_types(size: tuple[int, int], every: int, rule: tuple[str, str]) -> None:
+    play_in_lock_step(size, rule, 1, every)
 
 
 # The inside of a chain, in three ways
@@ -160,7 +160,7 @@ def chain_by_closing_point(reference: ReferenceGame, core: Core) -> list[tuple[i
     near = sorted({(row + r, column + c) for row, column in core.nodes for r, c in ORTHOGONAL} - core.nodes)
     for start in near:
         reference.board[start] = 0
-        closing = not reference.core(start, 0).enclosed
+        closing = not reference.core(start, reference.live(0)).enclosed
         reference.board[start] = 1
         if closing:
             return walk_round(reference, core, start)

@@ -21,7 +21,7 @@ Priors: TypeAlias = npt.NDArray[np.float32]
 """(actions, 2) float32: for each action, how many virtual visits it begins with, and the wins among them."""
 
 
-@verb(find=find_in_knowledge, counted=True)
+@verb(find=find_in_knowledge)
 def make_memory(game: Record) -> Memory:
     """Make the room that a search over games of this type needs."""
     return 0

@@ -15,7 +15,7 @@ Prover: TypeAlias = Any
 """The memory of a prover, whatever the game makes it."""
 
 
-@verb(find=find_in_prover, counted=True)
+@verb(find=find_in_prover)
 def make_prover(game: Record, nodes: int) -> Prover:
     """Make a prover that visits at most `nodes` nodes per question; with 0 it never knows."""
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ninetka_env.core.chance import Streams, draw_below
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.trace import Trace, note
 from ninetka_env.core.verbs import WORD, Record, Words
 from ninetka_env.games.go.geometry import DIAGONALS, NEIGHBOURS, WALL, first_row, wide
@@ -53,7 +53,7 @@ def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> 
         take_turn(game, action)
 
 
-@jit(counted=False)
+@inner
 def _random_point(game: Record, streams: Streams, index: int) -> int:
     """Draw a legal point that is no own eye, uniformly; return the pass if there is none.
 
@@ -72,7 +72,7 @@ def _random_point(game: Record, streams: Streams, index: int) -> int:
     return len(game.empty)
 
 
-@jit(counted=False)
+@inner
 def is_eye(game: Record, point: int) -> bool:
     """Tell whether an empty point is a single-point eye of the seat to move.
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner
 from ninetka_env.core.tables import frozen
 
 SMALLEST, LARGEST = 2, 19
@@ -37,13 +37,13 @@ FILE_NAMES = "ABCDEFGHJKLMNOPQRST"
 _SIZES = range(SMALLEST, LARGEST + 1)
 
 
-@jit(counted=False)
+@inner
 def wide(number: Any) -> int:
     """Return a number of any integer type as int64: functions are compiled once for each type that they meet."""
     return np.int64(number)  # type: ignore[return-value]  # int(..) would leave the type as it is
 
 
-@jit(counted=False)
+@inner
 def first_row(points: int) -> int:
     """Return where the board of so many points begins in the tables of points."""
     size = int(np.sqrt(points))  # the compiler knows the result

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.go.geometry import NEIGHBOURS, first_row, wide
 from ninetka_env.games.go.repetition import has_superko, repeats
@@ -74,7 +74,7 @@ def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
         _write_standard(game, viewer, planes)
 
 
-@jit(counted=False)
+@inner
 def _write_alphazero(game: Record, viewer: int, planes: Tensor) -> None:
     for seat in range(2):
         colour, first = seat + 1, (_HISTORY + 1) * (seat != viewer)
@@ -84,7 +84,7 @@ def _write_alphazero(game: Record, viewer: int, planes: Tensor) -> None:
     _fill(game, planes, _BLACK_TO_MOVE, game.to_move == 0)
 
 
-@jit(counted=False)
+@inner
 def _write_standard(game: Record, viewer: int, planes: Tensor) -> None:
     own, on = viewer + 1, not is_over(game)
     _write_stones(game, own, planes, _STONES)
@@ -102,7 +102,7 @@ def _write_standard(game: Record, viewer: int, planes: Tensor) -> None:
     _fill(game, planes, _AHEAD, _leads(game, viewer))
 
 
-@jit(counted=False)
+@inner
 def _write_stones(game: Record, colour: int, planes: Tensor, plane: int) -> None:
     """Mark the stones of a colour (comparing int8 with int8 is what lets this loop vectorise)."""
     points, cell = len(game.empty), np.int8(colour)
@@ -111,7 +111,7 @@ def _write_stones(game: Record, colour: int, planes: Tensor, plane: int) -> None
         target[point] = game.board[point] == cell
 
 
-@jit(counted=False)
+@inner
 def _write_trail(game: Record, colour: int, ago: int, planes: Tensor, plane: int) -> None:
     """Mark the stones of a colour `ago + 1` turns ago."""
     points, mask, cell = len(game.empty), np.uint16(3 << 2 * ago), np.uint16(colour << 2 * ago)
@@ -120,7 +120,7 @@ def _write_trail(game: Record, colour: int, ago: int, planes: Tensor, plane: int
         target[point] = np.uint16(game.trail[point] & mask) == cell
 
 
-@jit(counted=False)
+@inner
 def _fill(game: Record, planes: Tensor, plane: int, value: bool) -> None:
     points, number = len(game.empty), np.int8(value)
     target = planes[plane * points : (plane + 1) * points]
@@ -128,7 +128,7 @@ def _fill(game: Record, planes: Tensor, plane: int, value: bool) -> None:
         target[point] = number
 
 
-@jit(counted=False)
+@inner
 def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
     """Mark the stones of each chain in the plane of its liberties."""
     points, counts, kinds = len(game.empty), scratch(), scratch()
@@ -140,7 +140,7 @@ def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
         _write_kind(points, kinds, (3 - own) << 2 | count, planes, _OTHER + count - 1)
 
 
-@jit(counted=False)
+@inner
 def _count_liberties(game: Record, counts: Bytes) -> None:
     """Count liberties, up to 3, into the place of each chain's head: an empty point is one of all chains beside it.
 
@@ -172,7 +172,7 @@ def _write_kind(points: int, kinds: Bytes, kind: int, planes: Tensor, plane: int
         target[point] = kinds[point] == wanted
 
 
-@jit(counted=False)
+@inner
 def _write_ko(game: Record, planes: Tensor) -> None:
     points = len(game.empty)
     if game.ko_point >= 0:
@@ -184,7 +184,7 @@ def _write_ko(game: Record, planes: Tensor) -> None:
                 planes[_KO * points + point] = 1
 
 
-@jit(counted=False)
+@inner
 def _write_last(game: Record, planes: Tensor) -> None:
     points = len(game.empty)
     if game.last >= 0:
@@ -193,7 +193,7 @@ def _write_last(game: Record, planes: Tensor) -> None:
         planes[(_LAST + 1) * points + game.before_last] = 1
 
 
-@jit(counted=False)
+@inner
 def _leads(game: Record, viewer: int) -> bool:
     """Tell whether the viewer has more points, whoever may have resigned."""
     black, white = points_of(game)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.go.geometry import LARGEST, NEIGHBOURS, first_row
@@ -33,13 +33,13 @@ TURN_KEY = _RANDOM[0]
 _WORD_SHIFT, _BIT_SHIFT, _BIT_MASK, _ONE = np.uint64(58), np.uint64(52), np.uint64(63), np.uint64(1)
 
 
-@jit(counted=False)
+@inner
 def has_superko(game: Record) -> bool:
     """Tell whether the game keeps its boards; the compiler knows the answer."""
     return len(game.seen) > 1
 
 
-@jit(counted=False)
+@inner
 def forget_boards(game: Record) -> None:
     """Forget all boards that superko forbids to lead back to."""
     game.num_seen = 0
@@ -49,7 +49,7 @@ def forget_boards(game: Record) -> None:
         game.sketch[place] = 0
 
 
-@jit(counted=False)
+@inner
 def see(game: Record, hash_: np.uint64) -> None:
     """Add a board, by its hash, to those that were there."""
     game.seen[game.num_seen] = hash_
@@ -57,7 +57,7 @@ def see(game: Record, hash_: np.uint64) -> None:
     game.sketch[np.int64(hash_ >> _WORD_SHIFT)] |= _ONE << ((hash_ >> _BIT_SHIFT) & _BIT_MASK)
 
 
-@jit(counted=False)
+@inner
 def was_seen(game: Record, hash_: np.uint64) -> bool:
     """Tell whether a board was there before."""
     if not (game.sketch[np.int64(hash_ >> _WORD_SHIFT)] >> ((hash_ >> _BIT_SHIFT) & _BIT_MASK)) & _ONE:
@@ -68,7 +68,7 @@ def was_seen(game: Record, hash_: np.uint64) -> bool:
     return False
 
 
-@jit(counted=False)
+@inner
 def hash_of(game: Record) -> np.uint64:
     """Compute the hash of the board as it stands, with its player to move."""
     hash_ = np.uint64(0)
@@ -80,7 +80,7 @@ def hash_of(game: Record) -> np.uint64:
     return hash_
 
 
-@jit(counted=False)
+@inner
 def hash_after_pass(game: Record) -> np.uint64:
     """Return the hash after a pass."""
     hash_ = game.seen[game.num_seen - 1]
@@ -89,7 +89,7 @@ def hash_after_pass(game: Record) -> np.uint64:
     return hash_
 
 
-@jit(counted=False)
+@inner
 def hash_after(game: Record, point: int) -> np.uint64:
     """Return the hash after the seat to move has placed a stone on an empty point and taken what it captures."""
     hash_ = hash_after_pass(game) ^ STONE_KEYS[game.to_move, point]
@@ -103,7 +103,7 @@ def hash_after(game: Record, point: int) -> np.uint64:
     return hash_
 
 
-@jit(counted=False)
+@inner
 def touching(game: Record, row: int, head: int) -> int:
     """Count the neighbours of the point in `row` of the tables that belong to the chain of `head`."""
     count = 0
@@ -112,7 +112,7 @@ def touching(game: Record, row: int, head: int) -> int:
     return count
 
 
-@jit(counted=False)
+@inner
 def _is_first(game: Record, row: int, k: int) -> bool:
     """Tell whether no neighbour before neighbour `k` of the point in `row` belongs to the same chain."""
     for before in range(k):
@@ -121,7 +121,7 @@ def _is_first(game: Record, row: int, k: int) -> bool:
     return True
 
 
-@jit(counted=False)
+@inner
 def _chain_hash(game: Record, head: int, seat: int) -> np.uint64:
     hash_, stone = STONE_KEYS[seat, head], game.after[head]
     while stone != head:
@@ -130,7 +130,7 @@ def _chain_hash(game: Record, head: int, seat: int) -> np.uint64:
     return hash_
 
 
-@jit(counted=False)
+@inner
 def repeats(game: Record, point: int) -> bool:
     """Tell whether placing a stone on an empty point leads back to an earlier board; the placing must not be suicide.
 

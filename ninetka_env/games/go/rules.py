@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, lowest
+from ninetka_env.core.jit import inner, jit, lowest
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.go.geometry import LARGEST, NEIGHBOURS, SMALLEST, WALL, first_row, wide
 from ninetka_env.games.go.repetition import (
@@ -90,7 +90,7 @@ def record_type(size: int, superko: bool = False) -> np.dtype[Any]:
     return _TYPES[size, superko]
 
 
-@jit(counted=False)
+@inner
 def clear(game: Record) -> None:
     """Make `game` an empty board with seat 0 to move; its options stay as they are."""
     points = len(game.empty)
@@ -137,7 +137,7 @@ def is_legal(game: Record, action: int) -> bool:
     return action >= len(game.empty) or (game.board[action] == 0 and may_place(game, action))
 
 
-@jit(counted=False)
+@inner
 def may_place(game: Record, point: int) -> bool:
     """Tell whether the seat to move may place a stone on an empty point of a game that is on."""
     if point == game.ko_point or is_suicide(game, point):
@@ -145,7 +145,7 @@ def may_place(game: Record, point: int) -> bool:
     return not (has_superko(game) and repeats(game, point))
 
 
-@jit(counted=False)
+@inner
 def is_suicide(game: Record, point: int) -> bool:
     """Tell whether a stone that the seat to move places on an empty point captures nothing and has no liberty there."""
     if game.crowd[point] < 4:
@@ -203,14 +203,14 @@ def play(game: Record, action: int) -> int:
     return 0
 
 
-@jit(counted=False)
+@inner
 def _remember(game: Record) -> None:
     """Add the board to the trail of the last seven."""
     for point in range(len(game.trail)):
         game.trail[point] = ((game.trail[point] << 2) | game.board[point]) & 0x3FFF
 
 
-@jit(counted=False)
+@inner
 def take_turn(game: Record, action: int) -> None:
     """Place a stone or pass, and hand the turn on; unlike `play` it leaves the trail of earlier boards as it is."""
     game.ko_point = NOBODY
@@ -230,7 +230,7 @@ def take_turn(game: Record, action: int) -> None:
     game.to_move = 1 - game.to_move
 
 
-@jit(counted=False)
+@inner
 def place_stone(game: Record, point: int) -> None:
     """Place a stone of the seat to move, take what it captures, and note the ko that this makes."""
     put(game, point, game.to_move + 1)
@@ -241,7 +241,7 @@ def place_stone(game: Record, point: int) -> None:
             game.ko_point = game.empty[game.num_empty - 1]  # the stone just taken
 
 
-@jit(counted=False)
+@inner
 def put(game: Record, point: int, colour: int) -> None:
     """Put a stone on an empty point, nothing more: chains without a liberty stay."""
     points = len(game.empty)
@@ -265,7 +265,7 @@ def put(game: Record, point: int, colour: int) -> None:
             _join(game, game.chain[neighbour], game.chain[point])
 
 
-@jit(counted=False)
+@inner
 def _fill(game: Record, point: int) -> None:
     """Take a point from the list of the empty ones; the last of the list takes its place."""
     game.num_empty -= 1
@@ -274,7 +274,7 @@ def _fill(game: Record, point: int) -> None:
     game.place[moved] = place
 
 
-@jit(counted=False)
+@inner
 def _join(game: Record, one: int, other: int) -> None:
     """Make one chain of two, given by their heads; the one with more stones keeps its head."""
     if game.stones[one] < game.stones[other]:
@@ -288,7 +288,7 @@ def _join(game: Record, one: int, other: int) -> None:
     game.after[one], game.after[other] = game.after[other], game.after[one]
 
 
-@jit(counted=False)
+@inner
 def _capture_around(game: Record, point: int) -> int:
     """Remove the opposing chains next to a point that have no liberty; return how many stones that are."""
     row, captured, dead = first_row(len(game.empty)) + point, 0, 0
@@ -303,7 +303,7 @@ def _capture_around(game: Record, point: int) -> int:
     return captured
 
 
-@jit(counted=False)
+@inner
 def _remove(game: Record, head: int) -> int:
     """Remove a chain from the board; return the number of its stones."""
     points, stone = len(game.empty), head

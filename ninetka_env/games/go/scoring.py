@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.go.geometry import BLACK, NOT_LEFT, NOT_RIGHT, WHITE, first_row
@@ -70,7 +70,7 @@ def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
         targets[point] = 0 if who == BLACK else 1 if who == WHITE else -1
 
 
-@jit(counted=False)
+@inner
 def points_of(game: Record) -> tuple[int, int]:
     """Return the points of Black and of White, without komi, by the way of counting that the game has."""
     reach = scratch()
@@ -85,7 +85,7 @@ def points_of(game: Record) -> tuple[int, int]:
     return int(black) + _besides(game, 0), int(white) + _besides(game, 1)
 
 
-@jit(counted=False)
+@inner
 def _besides(game: Record, seat: int) -> int:
     """Return what a way of counting other than by area adds to the area of a seat."""
     stones = 0
@@ -95,7 +95,7 @@ def _besides(game: Record, seat: int) -> int:
     return game.captured[seat] - stones
 
 
-@jit(counted=False)
+@inner
 def _write_reach(game: Record, reach: Bytes) -> None:
     """Write the colours of the stones on or around each point: codes of cells, 3 for both, from `_OFFSET` on.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ninetka_env.core.chance import Streams
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.options import Choice, Option, Whole, shortened
 from ninetka_env.core.verbs import Codes, Record
 from ninetka_env.games.go.geometry import BLACK, HANDICAP_POINTS, LARGEST, SMALLEST, USUAL, wide
@@ -18,16 +18,21 @@ from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS, clear, pu
 HANDICAPS = (0, 2, 3, 4, 5)
 
 
+FAR_TOO_MANY = 1e6
+"""Points."""
+
+
 @dataclass(frozen=True)
 class HalfPoints(Option):
-    """An option that is a number of points, halves allowed; compiled code knows it in half points."""
+    """An option that is a number of points, halves allowed; compiled code knows it in half points.
 
-    most: int
+    How many there may be depends on the size of the board: `definition` looks after that.
+    """
 
     def encode(self, value: Any) -> int:
         """Return the number of half points."""
         number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        if not number or not abs(value) <= self.most or 2 * value != int(2 * value):
+        if not number or not abs(value) <= FAR_TOO_MANY or 2 * value != int(2 * value):
             raise ValueError(f"{self.name}={shortened(value)}: expected {self.allowed}")
         return int(2 * value)
 
@@ -45,7 +50,7 @@ class HalfPoints(Option):
     @property
     def allowed(self) -> str:
         """The bounds."""
-        return f"a multiple of 0.5 from -{self.most} to {self.most}"
+        return "a multiple of 0.5, for either side at most as many points as the board has"
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class PlyLimit(Whole):
 
 
 OPTIONS = (
-    HalfPoints("komi", 7.0, "points added to White's score, at most as many as the board has", LARGEST**2),
+    HalfPoints("komi", 7.0, "points added to White's score, at most as many as the board has"),
     Choice("ko", "simple", "what may not be played again: the board of one move ago; by superko any earlier board, or "
            "any with the same player to move", KO_RULES),
     Choice("scoring", "area", "stones and territory; those and captured stones; or territory and captured stones",
@@ -100,7 +105,7 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
         see(game, hash_of(game))
 
 
-@jit(counted=False)
+@inner
 def _give_handicap(game: Record, stones: int) -> None:
     """Put black stones on the first so many of `HANDICAP_POINTS`, with White to move."""
     for point in HANDICAP_POINTS[:stones]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.chance import Streams, draw_below
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.trace import Trace, note
 from ninetka_env.core.verbs import WORD, Record, Words
 from ninetka_env.games.kropki.geometry import LIVE
@@ -40,7 +40,7 @@ def write_choices(game: Record, choices: Words) -> None:
         choices[word] = bits
 
 
-@jit(counted=False)
+@inner
 def _add(choices: Words, choice: int) -> None:
     choices[choice // WORD] |= np.int64(1) << (choice % WORD)
 
@@ -57,7 +57,7 @@ def random_action(game: Record, streams: Streams, index: int) -> int:
     return _random_drawing(game, streams, index) if game.placed else _random_node(game, streams, index)
 
 
-@jit(counted=False)
+@inner
 def _random_node(game: Record, streams: Streams, index: int) -> int:
     """Draw a free node: by trying while that is quick, else by counting."""
     nodes, place = num_nodes(game), int(game.width) + 1
@@ -73,7 +73,7 @@ def _random_node(game: Record, streams: Streams, index: int) -> int:
     return place - int(game.width) - 2
 
 
-@jit(counted=False)
+@inner
 def _random_drawing(game: Record, streams: Streams, index: int) -> int:
     """Draw one of the cores that may be drawn, or the end of the turn."""
     nodes, count = num_nodes(game), count_drawable(game)
@@ -122,7 +122,7 @@ def play_places(game: Record, streams: Streams, index: int, places: Places, trac
             _finish_turn(game, streams, index, trace)
 
 
-@jit(counted=False)
+@inner
 def _finish_turn(game: Record, streams: Streams, index: int, trace: Trace | None) -> None:
     """Draw or end the turn at random, as long as the seat to move is drawing."""
     while game.placed:

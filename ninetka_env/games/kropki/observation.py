@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, POINT, REGION
@@ -110,7 +110,7 @@ def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
             _write_drawable(game, planes[_DRAWABLE * nodes : (_DRAWABLE + 1) * nodes])
 
 
-@jit(counted=False)
+@inner
 def _mark(cell: Cells, test: Cells, plane: Tensor) -> None:
     """Mark the nodes that pass a test of `_TESTS`."""
     bits, value, others, but = test
@@ -118,7 +118,7 @@ def _mark(cell: Cells, test: Cells, plane: Tensor) -> None:
         plane[node] = ((cell[node] & bits) == value) & ((cell[node] & others) != but)
 
 
-@jit(counted=False)
+@inner
 def _write_drawable(game: Record, plane: Tensor) -> None:
     """Mark the cores that may be drawn: all that is enclosed and joined to the nodes that tell them."""
     for number in range(count_drawable(game)):
@@ -128,7 +128,7 @@ def _write_drawable(game: Record, plane: Tensor) -> None:
             _fill_core(game, plane, node)
 
 
-@jit(counted=False)
+@inner
 def _fill_core(game: Record, plane: Tensor, node: int) -> None:
     """Mark the core of a marked node: sweep down and up over what is marked and a row beyond, as long as that grows.
 
@@ -147,7 +147,7 @@ def _fill_core(game: Record, plane: Tensor, node: int) -> None:
             here -= 1
 
 
-@jit(counted=False)
+@inner
 def _grow(game: Record, plane: Tensor, node: int) -> bool:
     """Mark a node that is enclosed, thus not on the edge, and beside one that is marked; tell whether it is new."""
     w = int(game.width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Codes, Record, Records
@@ -83,7 +83,7 @@ def _set_up(
         _find_enclosed(game, seat)
 
 
-@jit(counted=False)
+@inner
 def _find_enclosed(game: Record, seat: int) -> None:
     """Find anew what a seat encloses, and the opposing points there, by a flood from the edge.
 
@@ -111,7 +111,7 @@ def _find_enclosed(game: Record, seat: int) -> None:
     _count_held(game, seat)
 
 
-@jit(counted=False)
+@inner
 def _count_held(game: Record, seat: int) -> None:
     held = 0
     for place in range(int(game.width) + 1, int(game.width) + 1 + int(game.width) * int(game.height)):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.jit import jit, lowest
+from ninetka_env.core.jit import inner, jit, lowest
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.kropki.geometry import (
     ARC,
@@ -40,20 +40,19 @@ EACH = np.uint64(0x0101010101010101)
 """A word with 1 in each byte."""
 LOW, HIGH = EACH * np.uint64(127), EACH << np.uint64(7)
 """The low bits and the high bit of each byte."""
-REGIONS = EACH * np.uint64(REGION)
 BLOCK = 32
 """Cells that loops go through at once; a record has a whole number of blocks."""
 at = np.uint64
 """Makes an int an index that compiled code takes as it is; one with a sign it would test, and count from the end."""
 
 
-@jit(counted=False)
+@inner
 def step(game: Record, direction: int) -> int:
     """Return the step from a cell to its neighbour in a direction."""
     return int(STEP_ROWS[direction]) * int(game.width) + int(STEP_COLUMNS[direction])
 
 
-@jit(counted=False)
+@inner
 def ring_of(game: Record, place: int, bits: int, value: int) -> int:
     """Return the directions, as bits, of the neighbours of cell `place` whose `bits` are `value`."""
     cell, w = game.cell, int(game.width)
@@ -73,7 +72,7 @@ def ring_of(game: Record, place: int, bits: int, value: int) -> int:
 # away, so groups never split.
 
 
-@jit(counted=False)
+@inner
 def join_groups(game: Record, place: int) -> bool:
     """Label a new point, and make one group of all that it joins.
 
@@ -97,9 +96,9 @@ def join_groups(game: Record, place: int) -> bool:
     return closing
 
 
-@jit(counted=False)
+@inner
 def _relabel(game: Record, there: int, place: int) -> None:
-    """Give the group of one cell the label of another one."""
+    """Give the group of one cell the label of another one; all its cells are from the old label on."""
     label = game.label
     old, change = label[there], label[there] ^ label[place]
     for i in range(len(label)):  # a store in every turn, and no branch, is what lets this loop vectorise
@@ -109,7 +108,7 @@ def _relabel(game: Record, there: int, place: int) -> None:
 # Enclosing
 
 
-@jit(counted=False)
+@inner
 def enclose(game: Record, seat: int, place: int) -> None:
     """Mark what a new live point of `seat` on cell `place` newly encloses.
 
@@ -130,7 +129,7 @@ def enclose(game: Record, seat: int, place: int) -> None:
             _mark_enclosed(game, seat, size)
 
 
-@jit(counted=False)
+@inner
 def flood(game: Record, seat: int, start: int, top: int) -> int:
     """Visit the core of cell `start`, which is no node of the edge, for `seat`; `walk[top:]` is left alone.
 
@@ -165,7 +164,7 @@ def flood(game: Record, seat: int, start: int, top: int) -> int:
     return size
 
 
-@jit(counted=False)
+@jit(inline=True)
 def _ways_out(game: Record, place: int) -> tuple[int, int]:
     """Return the step to the nearest edge from a cell that is on none, and that to the nearer one of the others."""
     w = int(game.width)
@@ -177,7 +176,7 @@ def _ways_out(game: Record, place: int) -> tuple[int, int]:
     return left_or_right, up_or_down
 
 
-@jit(counted=False)
+@jit(inline=True)
 def _is_alone(game: Record, seat: int, place: int) -> bool:
     """Tell whether all four orthogonal neighbours are live points of `seat`."""
     cell, w, live = game.cell, int(game.width), seat + 1
@@ -186,7 +185,7 @@ def _is_alone(game: Record, seat: int, place: int) -> bool:
     return others & LIVE == 0
 
 
-@jit(counted=False)
+@inner
 def unmark(game: Record, first: int, stop: int) -> None:
     """Forget the cells `walk[first:stop]`."""
     for i in range(first, stop):
@@ -194,7 +193,7 @@ def unmark(game: Record, first: int, stop: int) -> None:
         game.walk[i] = 0
 
 
-@jit(counted=False)
+@jit(inline=True)
 def _mark_enclosed(game: Record, seat: int, size: int) -> None:
     """Note that the seat encloses the first cells of `walk`, and forget them."""
     cell, walk, enclosed = game.cell, game.walk, ENCLOSED << seat
@@ -205,17 +204,23 @@ def _mark_enclosed(game: Record, seat: int, size: int) -> None:
         walk[i] = 0
 
 
-@jit(counted=False)
+@inner
 def is_held(value: int, seat: int) -> bool:
     """Tell whether a cell's value is that of an opposing point in a core that `seat` encloses and has not drawn."""
-    return value & (POINT | ENCLOSED << seat) == (2 - seat | ENCLOSED << seat) and value & REGION != seat + 1 << 2
+    return value & _held_bits(seat) == (2 - seat | ENCLOSED << seat)
+
+
+@jit(inline=True)
+def _held_bits(seat: int) -> int:
+    """Return the bits that tell whether a cell is held: of `REGION` there is one for each seat, and none are both."""
+    return POINT | ENCLOSED << seat | seat + 1 << 2
 
 
 # What may be drawn: while a seat is drawing, the lowest opposing point of each core that it may draw stands at the end
 # of `walk`, the lowest of all last. So nobody who asks needs to visit cores, and asking writes nothing.
 
 
-@jit(counted=False)
+@inner
 def list_drawable(game: Record, seat: int) -> None:
     """Note what `seat` may draw."""
     cell, walk = game.cell, game.walk
@@ -234,7 +239,7 @@ def list_drawable(game: Record, seat: int) -> None:
             cell[i] &= UNMARKED
 
 
-@jit(counted=False)
+@inner
 def next_held(game: Record, seat: int, place: int) -> int:
     """Return the first cell from `place` on that is held and not marked; there must be one.
 
@@ -242,25 +247,24 @@ def next_held(game: Record, seat: int, place: int) -> int:
     6-1: the high bit of a byte is set unless the byte is 0, and no carry leaves it).
     """
     words, byte = game.cell.view(np.uint64), place // WORD
-    held = EACH * np.uint64(2 - seat | ENCLOSED << seat)
-    bits, own_region = EACH * np.uint64(POINT | MARK | ENCLOSED << seat), EACH * np.uint64(seat + 1 << 2)
+    bits, held = EACH * np.uint64(_held_bits(seat) | MARK), EACH * np.uint64(2 - seat | ENCLOSED << seat)
     skipped = ~np.uint64(0) << np.uint64(place % WORD * 8)
     while True:
-        other, region = words[byte] & bits ^ held, words[byte] & REGIONS ^ own_region
-        found = (region + LOW) & ~((other & LOW) + LOW | other) & HIGH & skipped
+        other = words[byte] & bits ^ held
+        found = ~((other & LOW) + LOW | other) & HIGH & skipped
         if found:
             return byte * WORD + (lowest(np.int64(found)) >> 3)  # type: ignore[arg-type]
         byte, skipped = byte + 1, ~np.uint64(0)
 
 
-@jit(counted=False)
+@jit(inline=True)
 def forget_drawable(game: Record) -> None:
     """Forget what `list_drawable` noted."""
     for number in range(count_drawable(game)):
         game.walk[len(game.walk) - 1 - number] = 0
 
 
-@jit(counted=False)
+@inner
 def count_drawable(game: Record) -> int:
     """Count the cores that may be drawn."""
     count, last = 0, len(game.walk) - 1
@@ -269,7 +273,7 @@ def count_drawable(game: Record) -> int:
     return count
 
 
-@jit(counted=False)
+@inner
 def drawable_node(game: Record, number: int) -> int:
     """Return the node that tells core `number` of those that may be drawn, in rising order."""
     return int(game.walk[len(game.walk) - 1 - number]) - int(game.width) - 1
@@ -278,7 +282,7 @@ def drawable_node(game: Record, number: int) -> int:
 # Drawing
 
 
-@jit(counted=False)
+@inner
 def draw_region(game: Record, seat: int, start: int) -> None:
     """Draw the least chain of `seat` round the drawable core of cell `start`; its inside becomes a region."""
     core = flood(game, seat, start, len(game.walk))
@@ -294,7 +298,7 @@ def draw_region(game: Record, seat: int, start: int) -> None:
     unmark(game, 0, stop)
 
 
-@jit(counted=False)
+@inner
 def trace_chain(game: Record, seat: int, core: int) -> int:
     """Append the least simple closed chain round the core `walk[:core]` to `walk`, marked; return where it ends.
 
@@ -327,7 +331,7 @@ def trace_chain(game: Record, seat: int, core: int) -> int:
             return stop
 
 
-@jit(counted=False)
+@jit(inline=True)
 def _next_link(game: Record, seat: int, here: int, direction: int) -> int:
     """Turn left from a direction that leads into the core, until the next link of the chain is ahead."""
     while game.cell[here + step(game, direction)] & LIVE != seat + 1:
@@ -335,7 +339,7 @@ def _next_link(game: Record, seat: int, here: int, direction: int) -> int:
     return direction
 
 
-@jit(counted=False)
+@inner
 def _fill_inside(game: Record, core: int, chain: int) -> int:
     """Append to `walk` what is reached from the core `walk[:core]` before the chain, marked; return where it ends."""
     cell, walk, w = game.cell, game.walk, int(game.width)
@@ -354,7 +358,7 @@ def _fill_inside(game: Record, core: int, chain: int) -> int:
     return stop
 
 
-@jit(counted=False)
+@inner
 def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
     """Put the cells `walk[:core]` and `walk[chain:stop]` into a region of `seat`, and count.
 
@@ -365,7 +369,7 @@ def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
     for i in range(stop):
         if core <= i < chain:
             continue
-        place = int(game.walk[i])
+        place = np.int64(game.walk[i])
         value = int(cell[place])
         point, region = value & POINT, (value & REGION) >> 2
         game.held[seat] -= is_held(value, seat)
@@ -380,7 +384,7 @@ def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
     return broken
 
 
-@jit(counted=False)
+@inner
 def _join_cores(game: Record, seat: int, core: int, chain: int, stop: int) -> None:
     """Find anew what `seat` encloses, after the cells `walk[:core]` and `walk[chain:stop]` became an opposing region.
 
@@ -397,7 +401,7 @@ def _join_cores(game: Record, seat: int, core: int, chain: int, stop: int) -> No
         _open_cores(game, seat, stop)
 
 
-@jit(counted=False)
+@inner
 def _open_cores(game: Record, seat: int, stop: int) -> None:
     """Note that `seat` does not enclose the cells `walk[:stop]` any more, nor what of its cores is joined to them."""
     walk, w, bit = game.walk, int(game.width), ENCLOSED << seat
@@ -419,7 +423,7 @@ def _open_cores(game: Record, seat: int, stop: int) -> None:
             walk[waiting] = 0
 
 
-@jit(counted=False)
+@jit(inline=True)
 def _open(game: Record, seat: int, place: int) -> None:
     """Note that `seat` does not enclose a cell any more."""
     value = int(game.cell[place])
@@ -427,7 +431,7 @@ def _open(game: Record, seat: int, place: int) -> None:
     game.cell[place] = value & ~(ENCLOSED << seat)
 
 
-@jit(counted=False)
+@inner
 def beside(game: Record, place: int, bit: int) -> bool:
     """Tell whether a bit is set on one of the four orthogonal neighbours."""
     cell, w = game.cell, int(game.width)

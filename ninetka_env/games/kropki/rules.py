@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, MOST_HEIGHT, MOST_WIDTH
@@ -78,7 +78,7 @@ def record_type(width: int, height: int) -> np.dtype[Any]:
     )
 
 
-@jit(counted=False)
+@inner
 def clear(game: Record, width: int, height: int, territory: int) -> None:
     """Make `game` an empty board with Black to place the first point."""
     game.num_players, game.to_move, game.placed = 2, 0, 0
@@ -98,7 +98,7 @@ def clear(game: Record, width: int, height: int, territory: int) -> None:
             game.cell[(row + 1) * width + column + 1] = 0
 
 
-@jit(counted=False)
+@inner
 def num_nodes(game: Record) -> int:
     """Return N, the number of nodes."""
     return int(game.width) * int(game.height)
@@ -165,13 +165,13 @@ def play(game: Record, action: int) -> int:
     return 0
 
 
-@jit(counted=False)
+@inner
 def mover(game: Record) -> int:
     """Return the seat to move as an int64, in compiled code too, where `int` keeps an int8 and all it meets twice."""
     return np.int64(game.to_move)  # type: ignore[return-value]
 
 
-@jit(counted=False)
+@jit(inline=True)
 def place_point(game: Record, place: int) -> None:
     """Place a point of the seat to move on the free cell `place`; its turn ends unless it may draw now."""
     seat = mover(game)
@@ -185,7 +185,7 @@ def place_point(game: Record, place: int) -> None:
     end_turn(game)
 
 
-@jit(counted=False)
+@inner
 def put_point(game: Record, seat: int, place: int) -> None:
     """Put a live point of `seat` on the free cell `place`, and mark what it encloses."""
     value = int(game.cell[place])
@@ -198,7 +198,7 @@ def put_point(game: Record, seat: int, place: int) -> None:
         enclose(game, seat, place)
 
 
-@jit(counted=False)
+@inner
 def end_turn(game: Record) -> None:
     """Hand the turn to the other seat, after all has been drawn that the rules draw.
 
@@ -214,7 +214,7 @@ def end_turn(game: Record) -> None:
             draw_all(game, each)
 
 
-@jit(counted=False)
+@jit(inline=True)
 def draw_all(game: Record, seat: int) -> None:
     """Draw all drawable cores of a seat; their order does not matter."""
     place = np.int64(0)
