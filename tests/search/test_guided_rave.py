@@ -60,7 +60,8 @@ def test_the_policy_is_followed_where_nothing_else_is_known(spec):
         logits[:, chosen] = np.log(0.9)
         return logits, values
 
-    assert GuidedRaveSearch(evaluate, 1, 12, rules=PLAIN).act(game.records, np.random.default_rng(0)) == [chosen]
+    search = GuidedRaveSearch(evaluate, 1, 12, rules=PLAIN, prior_weight=2.0)
+    assert search.act(game.records, np.random.default_rng(0)) == [chosen]
 
 
 @pytest.mark.parametrize("spec", BOARDS)
@@ -83,7 +84,7 @@ def test_values_count_for_the_seat_that_they_mean(spec):
                 )
         return logits, values
 
-    search = GuidedRaveSearch(evaluate, 3 * len(legal), 6, rules=PLAIN)
+    search = GuidedRaveSearch(evaluate, 3 * len(legal), 6, rules=PLAIN, value_weight=20.0)
     assert search.act(game.records, np.random.default_rng(0)) == [wanted]
 
 
@@ -96,7 +97,9 @@ def test_values_are_reported_by_absolute_seat(spec, winner):
 
     game = start(spec, 3)
     uncertain, sure = (
-        GuidedRaveSearch(evaluate, 64, 16, rules=PLAIN).run(game.records, np.random.default_rng(0)).values[0]
+        GuidedRaveSearch(evaluate, 64, 16, rules=PLAIN, value_weight=4.0)
+        .run(game.records, np.random.default_rng(0))
+        .values[0]
         for evaluate in (uniform, certain)
     )
     assert sure.sum() == pytest.approx(1)
