@@ -18,7 +18,9 @@ import numpy.typing as npt
 
 from ninetka_agents.search import rave
 from ninetka_agents.search.guided import GuidedSearch
+from ninetka_agents.search.guided_rave import GuidedRaveSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.rave_tree import Rules
 from ninetka_agents.search.uct import search
 from ninetka_env.api.conformance import CHECKS as RULES
 from ninetka_env.api.conformance import Case, Check, ConformanceError, run_checks
@@ -62,6 +64,7 @@ def check_search(case: Case) -> None:
     guided = (
         GumbelSearch(uniform, SearchOptions(EVALUATIONS, gumbel_scale=0.0, playouts=0)),
         GuidedSearch(uniform, simulations=EVALUATIONS // 64, playouts=64),
+        GuidedRaveSearch(uniform, EVALUATIONS // 16, 16, rules={0: Rules(1000.0, RAVE_EXPLORATION, False, False)}),
     )
     for game, best in _endings(case):
         rng = np.random.default_rng(case.seed)

@@ -5,18 +5,20 @@ What a game's network must be stands in `ninetka_agents.outputs`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from ninetka_agents.agent import Actions, Agent, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, check_threads, game_streams, make_agent
 from ninetka_agents.by_stage import ByStage
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
 from ninetka_agents.parts import parts_of
 from ninetka_agents.search.guided import GuidedSearch
+from ninetka_agents.search.guided_rave import GuidedRaveSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
+from ninetka_agents.search.mcts import MctsAgent
 from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import DEFAULT, get_definition, limits_of
 from ninetka_env.core.verbs import Records
@@ -51,12 +53,13 @@ class NetAgent:
                 With a search, it scales the Gumbel noise at the root.
             threads: at most this many CPU threads; 0 leaves torch's setting alone.
             simulations: positions that the search before each move asks the network about; 0 plays without search.
-            playouts: random ones for each of them, twice as many for slides; 0 trusts the network alone.
+            playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
+                trusts the network alone.
             exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
             seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
                 depends on the machine, whatever the seed.
             reuse: keep the tree from move to move where whole games are played, in stages that are searched by one
-                tree of playouts; see `ninetka_agents.search.guided`.
+                tree of playouts; see `ninetka_agents.search.guided` and `guided_rave`.
             game: the game that it plays.
 
         Raises:
@@ -141,19 +144,23 @@ def make_searches(
     exact: int = 0,
     seconds: float = 0.0,
     reuse: bool = False,
-) -> list[GumbelSearch | GuidedSearch]:
+) -> list[GumbelSearch | GuidedSearch | GuidedRaveSearch]:
     """Return the search for each stage of a game; the options are those of `NetAgent`.
 
     The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
     slides), one tree that keeps all its playouts does better: twice as many of them, for they are half as long there.
+    In games that say so, such as Go and Kropki, that tree is one of RAVE.
 
     Raises:
         ValueError: if an option is out of range, or no stage has a tree that can be kept.
     """
     stages, guided = len(get_definition(game).stages), parts_of(game).guided_stages
     options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact, seconds=seconds)
-    searches: list[GumbelSearch | GuidedSearch] = [GumbelSearch(evaluate, options)] * stages
-    if playouts and guided:
+    searches: list[GumbelSearch | GuidedSearch | GuidedRaveSearch] = [GumbelSearch(evaluate, options)] * stages
+    if playouts and (rave := parts_of(game).guided_rave):
+        rules = {points: cast(MctsAgent, make_agent(spec, game)).rules for points, spec in rave.items()}
+        searches = [GuidedRaveSearch(evaluate, simulations, playouts, temperature, rules, seconds, reuse)] * stages
+    elif playouts and guided:
         tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact, seconds=seconds, reuse=reuse)
         searches = [tree if stage in guided else searches[stage] for stage in range(stages)]
     elif reuse:

@@ -44,6 +44,9 @@ class Parts:
     """Module with the game's own functions of `ninetka_agents.search.knowledge`; empty for none."""
     guided_stages: tuple[int, ...] = ()
     """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
+    guided_rave: Mapping[int, str] = field(default_factory=dict)
+    """By how many points a board has at least, the spec of `mcts:rave` whose tree a network guides where it is searched
+    with playouts; empty for none."""
     network: str = ""
     """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
 
@@ -67,6 +70,7 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "mcts:simulations=200,rave,playouts=heavy"),
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
+        guided_rave={0: "mcts:rave,playouts=heavy"},
         network="ninetka_agents.go.network",
     ),
     "kropki": Parts(
@@ -78,6 +82,7 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "greedy", "mcts:simulations=200,rave"),
         teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
+        guided_rave={0: "mcts:rave", 145: "mcts:rave,local,playouts=heavy"},
         network="ninetka_agents.kropki.network",
     ),
 }

@@ -7,7 +7,8 @@ here, so many simulations at a time.
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -136,9 +137,13 @@ class MctsAgent:
             self.think(tree, streams, index)
             tree.report(result, index)
 
-    def _start(self, game: Game) -> _Player:
+    def _start(self, game: Game) -> TreePlayer:
         """Sit down to one game; offered as `start` by an agent that keeps its tree."""
-        return _Player(self, game)
+        return TreePlayer(RaveTree(game.records, MOST_SIMULATIONS, self.rules), self._choose, game)
+
+    def _choose(self, tree: RaveTree, streams: Streams) -> int:
+        self.think(tree, streams, 0)
+        return tree.best()
 
     @property
     def budget(self) -> tuple[int | None, float | None]:
@@ -162,25 +167,30 @@ class MctsAgent:
             pass
 
 
-class _Player:
-    """The agent in one game, with a tree that is kept from move to move."""
+class TreePlayer:
+    """A search in one game, with a tree that is kept from move to move."""
 
-    def __init__(self, agent: MctsAgent, game: Game) -> None:
-        self._agent, self._game = agent, game.copy()
-        self._tree = RaveTree(game.records, MOST_SIMULATIONS, agent.rules)
-        self._tree.begin(self._game.records)
+    def __init__(self, tree: Any, choose: Callable[[Any, Streams], int], game: Game) -> None:
+        """Sit down to a game.
+
+        Args:
+            tree: a `RaveTree` that has room for the whole game.
+            choose: searches on in it, drawing from a stream, and returns the action to play.
+            game: the position at the start; see `ninetka_agents.agent.Player`.
+        """
+        self.tree, self._choose, self._game = tree, choose, game.copy()
+        tree.begin(self._game.records)
 
     def act(self, rng: np.random.Generator) -> int:
         """Search on and choose an action; see `ninetka_agents.agent.Player.act`."""
-        self._agent.think(self._tree, game_streams(self._game.records, rng), 0)
-        return self._tree.best()
+        return self._choose(self.tree, game_streams(self._game.records, rng))
 
     def observe(self, action: int) -> None:
         """Go on in what the tree holds below an action."""
         forced = forced_action(self._game.records[0]) >= 0  # the tree has played it already
         self._game.play(action)
         if not forced and not self._game.is_over:
-            self._tree.go_on(action)
+            self.tree.go_on(action)
 
     def close(self) -> None:
         """Nothing runs beside the game."""

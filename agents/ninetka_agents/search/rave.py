@@ -19,6 +19,7 @@ from ninetka_agents.search.rave_tree import (
     NODE,
     Desk,
     Rules,
+    Tree,
     back_up,
     best_child,
     copy_root,
@@ -26,6 +27,7 @@ from ninetka_agents.search.rave_tree import (
     init_root,
     keep_subtree,
     make_desk,
+    make_tree,
     most_visited,
 )
 from ninetka_agents.search.tree import MOST_SIMULATIONS, TreeResult
@@ -51,22 +53,22 @@ def _simulate(
     streams: Streams,
     index: int,
     rules: Rules,
-    nodes: Records,
+    tree: Tree,
     used: int,
     desk: Desk,
     memory: Memory,
 ) -> int:
     """Play down the tree and on to the end, and count who won; return how many nodes are in use then."""
-    game, node, depth = copy_root(root, desk), 0, 0
+    game, nodes, node, depth = copy_root(root, desk), tree.nodes, 0, 0
     desk.trace[0] = desk.path[0] = 0
     while depth < LONGEST_PATH:
         if nodes[node].count == 0:
             if nodes[node].visits < EXPAND_VISITS:
                 break
-            used = expand(game, nodes, node, used, desk, rules, memory)
+            used = expand(game, tree, node, used, desk, rules, memory)
             if nodes[node].count == 0:
                 break
-        node = best_child(nodes, node, rules)
+        node = best_child(tree, node, rules)
         note(desk.trace, game.to_move, nodes[node].action)
         play(game, nodes[node].action)
         depth += 1
@@ -117,21 +119,25 @@ def search(
 class RaveTree:
     """One search, grown bit by bit; for `ninetka_agents.search.mcts`."""
 
-    def __init__(self, games: Records, simulations: int, rules: Rules) -> None:
+    def __init__(self, games: Records, simulations: int, rules: Rules, is_advised: bool = False) -> None:
         """Make room for so many simulations in games like these, or for as many as `MEMORY` holds."""
         most = 2 + (1 + simulations // (EXPAND_VISITS + 1)) * limits_of(games.dtype).choices
-        self.nodes = np.empty(min(most, MEMORY // NODE.itemsize), NODE)
-        self._spare = self.nodes[:0]
-        self.desk, self._rules, self._memory = make_desk(games), rules, make_memory(games[0])
+        self._tree, self._spare = make_tree(min(most, MEMORY // NODE.itemsize), is_advised), make_tree(0, is_advised)
+        self.desk, self.rules, self._memory = make_desk(games), rules, make_memory(games[0])
+
+    @property
+    def nodes(self) -> Records:
+        """The nodes, the root first."""
+        return self._tree.nodes
 
     def begin(self, games: Records) -> None:
         """Start anew at the first game."""
         self._games = games
-        self._used = _begin(games, self.nodes, self.desk, self._rules, self._memory)
+        self._used = _begin(games, self._tree, self.desk, self.rules, self._memory)
 
     def grow(self, streams: Streams, index: int, simulations: int) -> bool:
         """Search on by so many simulations; tell whether more of them would be of use."""
-        options = (self._rules, self.nodes, self._used, self.desk, self._memory)
+        options = (self.rules, self._tree, self._used, self.desk, self._memory)
         self._used = _grow(self._games, streams, index, *options, simulations)
         return int(self.nodes[0].visits) < MOST_SIMULATIONS
 
@@ -151,11 +157,11 @@ class RaveTree:
 
     def go_on(self, action: int) -> None:
         """Keep what is below an action that the game, which is at its next position now, went on with."""
-        if len(self._spare) == 0:
-            self._spare = np.empty_like(self.nodes)
-        used = keep_subtree(self.nodes, self._spare, action)
+        if len(self._spare.nodes) == 0:
+            self._spare = make_tree(len(self.nodes), len(self._tree.policy) > 0)
+        used = keep_subtree(self._tree, self._spare, action)
         if used:
-            self.nodes, self._spare, self._used = self._spare, self.nodes, used
+            self._tree, self._spare, self._used = self._spare, self._tree, used
             self.desk.root_wins[:] = 0.0
         else:
             self.begin(self._games)
@@ -174,8 +180,8 @@ class RaveTree:
 
 
 @jit(counted=False)
-def _begin(games: Records, nodes: Records, desk: Desk, rules: Rules, memory: Memory) -> int:
-    return init_root(games[0], nodes, desk, rules, memory)
+def _begin(games: Records, tree: Tree, desk: Desk, rules: Rules, memory: Memory) -> int:
+    return init_root(games[0], tree, desk, rules, memory)
 
 
 @jit(counted=False)
@@ -184,7 +190,7 @@ def _grow(
     streams: Streams,
     index: int,
     rules: Rules,
-    nodes: Records,
+    tree: Tree,
     used: int,
     desk: Desk,
     memory: Memory,
@@ -192,7 +198,7 @@ def _grow(
 ) -> int:
     """Search by so many simulations in a tree of which `used` nodes are in use; return how many are then."""
     for _ in range(simulations):
-        used = _simulate(games[0], streams, index, rules, nodes, used, desk, memory)
+        used = _simulate(games[0], streams, index, rules, tree, used, desk, memory)
     return used
 
 

@@ -58,6 +58,17 @@ class Rules(NamedTuple):
     exploration: float
     heavy: bool
     local: bool
+    advice: float = 0.0
+    """What a network's policy counts where it was asked: the constant c of `best_child`."""
+
+
+class Tree(NamedTuple):
+    """Room for nodes; node 0 is the root."""
+
+    nodes: Records
+    policy: npt.NDArray[np.float32]
+    """(nodes,) float32: how probable a network finds what led to a node, 0 where it was not asked about the node above;
+    (0,) in a search without one."""
 
 
 class Desk(NamedTuple):
@@ -79,6 +90,11 @@ class Desk(NamedTuple):
     """(actions, players) the sums of these by the root's action."""
 
 
+def make_tree(nodes: int, is_advised: bool) -> Tree:
+    """Make room for so many nodes, in a search with a network or without one."""
+    return Tree(np.empty(nodes, NODE), np.empty(nodes if is_advised else 0, np.float32))
+
+
 def make_desk(games: Records) -> Desk:
     """Make a desk for searching games like these."""
     limits = limits_of(games.dtype)
@@ -95,13 +111,13 @@ def make_desk(games: Records) -> Desk:
 
 
 @jit(counted=False)
-def init_root(root: Record, nodes: Records, desk: Desk, rules: Rules, memory: Memory) -> int:
+def init_root(root: Record, tree: Tree, desk: Desk, rules: Rules, memory: Memory) -> int:
     """Make node 0 that of a position after its forced turns, with its children; return how many nodes there are."""
     game = copy_root(root, desk)
     desk.root_wins[:] = 0.0
-    node = nodes[0]
+    node = tree.nodes[0]
     node.first, node.count, node.action, node.visits = 0, 0, -1, 0
-    return expand(game, nodes, 0, 1, desk, rules, memory)
+    return expand(game, tree, 0, 1, desk, rules, memory)
 
 
 @jit(counted=False)
@@ -114,11 +130,11 @@ def copy_root(root: Record, desk: Desk) -> Record:
 
 
 @jit(counted=False)
-def expand(game: Record, nodes: Records, index: int, used: int, desk: Desk, rules: Rules, memory: Memory) -> int:
+def expand(game: Record, tree: Tree, index: int, used: int, desk: Desk, rules: Rules, memory: Memory) -> int:
     """Give a node its children, if there is room for them; return how many nodes are used then."""
     if is_over(game):
         return used
-    choices, priors = desk.choices, desk.priors
+    nodes, choices, priors = tree.nodes, desk.choices, desk.priors
     write_choices(game, choices)
     if rules.local:
         keep_local(game, choices)
@@ -137,12 +153,14 @@ def expand(game: Record, nodes: Records, index: int, used: int, desk: Desk, rule
         node.first, node.count, node.visits, node.wins = 0, 0, 0, 0.0
         node.amaf_visits, node.amaf_wins = 0.0, 0.0
         node.prior_visits, node.prior_wins = priors[node.action, 0], priors[node.action, 1]
+        if len(tree.policy):
+            tree.policy[child] = 0.0
     nodes[index].first, nodes[index].count = used, stop - used
     return stop
 
 
 @jit(counted=False)
-def best_child(nodes: Records, index: int, rules: Rules) -> int:
+def best_child(tree: Tree, index: int, rules: Rules) -> int:
     """Return the child that the search tries next.
 
     The value of a child is (1 - beta) Q + beta AMAF, where Q are its wins by its n visits, virtual ones included, AMAF
@@ -150,8 +168,11 @@ def best_child(nodes: Records, index: int, rules: Rules) -> int:
     AMAF values are off by 1 / sqrt(4 k) on average (S. Gelly and D. Silver, "Monte-Carlo tree search and rapid action
     value estimation in computer Go", Artificial Intelligence, 2011, section 5.2; k is 1 / (4 b**2) there). So it is
     ((1 + m / k) wins + AMAF wins) / ((1 + m / k) n + m), to which exploration may add c sqrt(ln N / n).
+
+    Where a network was asked, its policy P adds c P sqrt(N) / (1 + n), as in PUCT.
     """
-    node = nodes[index]
+    nodes, node = tree.nodes, tree.nodes[index]
+    advice = np.float32(rules.advice * np.sqrt(float(node.visits)) if is_asked(tree, index) else 0.0)
     log_visits, weight = np.log(node.visits + 1.0), np.float32(1.0 / max(rules.equivalence, 1e-9))
     best, highest = node.first, np.float32(-1.0)
     for child in range(node.first, node.first + node.count):
@@ -161,9 +182,17 @@ def best_child(nodes: Records, index: int, rules: Rules) -> int:
         value = (scale * (one.wins + one.prior_wins) + one.amaf_wins) / (scale * visits + one.amaf_visits)
         if rules.exploration > 0.0:
             value += rules.exploration * np.sqrt(log_visits / visits)
+        if advice > 0.0:
+            value += advice * tree.policy[child] / (np.float32(1.0) + one.visits)
         if value > highest:
             best, highest = child, value
     return best
+
+
+@jit(counted=False)
+def is_asked(tree: Tree, index: int) -> bool:
+    """Tell whether a network was asked about a node, which has children."""
+    return len(tree.policy) > 0 and tree.policy[tree.nodes[index].first] > 0.0
 
 
 @jit(counted=False)
@@ -197,11 +226,12 @@ def _count_amaf(nodes: Records, index: int, owner: npt.NDArray[np.int8], seat: i
 
 
 @jit(counted=False)
-def keep_subtree(nodes: Records, spare: Records, action: int) -> int:
-    """Copy what is below the root's child of an action into `spare`, that child as node 0; return how many nodes.
+def keep_subtree(old: Tree, new: Tree, action: int) -> int:
+    """Copy what is below the root's child of an action into `new`, that child as node 0; return how many nodes.
 
     It is 0 if there is no such child, or it has none itself.
     """
+    nodes, spare = old.nodes, new.nodes
     child, last = nodes[0].first, nodes[0].first + nodes[0].count
     while child < last and nodes[child].action != action:
         child += 1
@@ -214,6 +244,8 @@ def keep_subtree(nodes: Records, spare: Records, action: int) -> int:
         if node.count:
             for offset in range(node.count):
                 spare[used + offset] = nodes[node.first + offset]
+                if len(old.policy):
+                    new.policy[used + offset] = old.policy[node.first + offset]
             node.first = used
             used += node.count
         index += 1

@@ -1,0 +1,247 @@
+"""RAVE guided by a network: it finds what reading proves, hears the network's advice, and repeats itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_by_clock import start
+from test_rave import compiled, undecided
+
+from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_agents.conformance import uniform
+from ninetka_agents.search import guided_rave
+from ninetka_agents.search.guided_rave import VALUE_WEIGHT, GuidedRaveSearch
+from ninetka_agents.search.rave_tree import Rules
+from ninetka_env.core.registry import load_variant
+
+PLAIN = {0: Rules(1000.0, 0.0, heavy=False, local=False)}
+EXPLORING = {0: Rules(1000.0, 0.3, heavy=False, local=False)}
+BOARDS = ["go:size=5", "kropki:width=5,height=4,territory=declared", "ninetka:num_players=3,auto_pass=False"]
+
+
+def some_games(spec, plies=(2, 5, 9)):
+    return np.concatenate([start(spec, count).records for count in plies])
+
+
+def same(first, second):
+    return all((one == other).all() for one, other in zip(first, second, strict=True))
+
+
+# Strength
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("spec", "plies"),
+    [("go:size=3,komi=0,max_plies=9", 5), ("kropki:width=5,height=4,territory=declared", 14)],
+)
+def test_it_finds_a_best_action_on_tiny_boards(spec, plies):
+    search, found = GuidedRaveSearch(uniform, 200, 16, rules=EXPLORING), 0
+    for game, best in undecided(spec, plies, 30):
+        found += 1
+        assert search.act(game.records, np.random.default_rng(0))[0] in best, str(game)
+    assert found >= 5
+
+
+# The network's advice
+
+
+@pytest.mark.parametrize("spec", BOARDS)
+def test_the_policy_is_followed_where_nothing_else_is_known(spec):
+    game = start(spec, 4)
+    legal = game.legal_actions()
+    chosen = int(legal[len(legal) // 2])
+
+    def evaluate(games):
+        logits, values = uniform(games)
+        logits[:] = np.log(0.1 / len(legal))
+        logits[:, chosen] = np.log(0.9)
+        return logits, values
+
+    search = GuidedRaveSearch(evaluate, 1, 12, rules=PLAIN, prior_weight=2.0)
+    assert search.act(game.records, np.random.default_rng(0)) == [chosen]
+
+
+@pytest.mark.parametrize("spec", BOARDS)
+def test_values_count_for_the_seat_that_they_mean(spec):
+    """A network that sees the mover win after one action, lose after all others and else knows nothing."""
+    game = start(spec, 4)
+    legal, seat = game.legal_actions().tolist(), game.to_move
+    wanted, sees = legal[-2], {}
+    for action in legal:
+        child = game.copy()
+        child.play(action)
+        sees[child.records.tobytes()] = seat if action == wanted else (seat + 1) % game.num_players
+
+    def evaluate(games):
+        logits, values = uniform(games)
+        for row, record in enumerate(games):
+            if record.tobytes() in sees:
+                values[row] = (
+                    np.arange(values.shape[1]) == (sees[record.tobytes()] - record["to_move"]) % game.num_players
+                )
+        return logits, values
+
+    search = GuidedRaveSearch(evaluate, 3 * len(legal), 6, rules=PLAIN, value_weight=20.0)
+    assert search.act(game.records, np.random.default_rng(0)) == [wanted]
+
+
+@pytest.mark.parametrize(("spec", "winner"), [("go:size=5", 1), (BOARDS[1], 0), (BOARDS[2], 2)])
+def test_values_are_reported_by_absolute_seat(spec, winner):
+    def certain(games):
+        logits, values = uniform(games)
+        relative = (winner - games["to_move"].astype(int)[:, None]) % games["num_players"][:, None]
+        return logits, (np.arange(values.shape[1]) == relative).astype(np.float32)
+
+    game = start(spec, 3)
+    uncertain, sure = (
+        GuidedRaveSearch(evaluate, 64, 16, rules=PLAIN, value_weight=4.0)
+        .run(game.records, np.random.default_rng(0))
+        .values[0]
+        for evaluate in (uniform, certain)
+    )
+    assert sure.sum() == pytest.approx(1)
+    assert sure[winner] > uncertain[winner] + 0.2
+
+
+@pytest.mark.parametrize("spec", BOARDS)
+def test_each_position_is_asked_about_once_and_all_playouts_count(spec):
+    games, asked = some_games(spec), []
+
+    def listen(positions):
+        asked.append([record.tobytes() for record in positions])
+        return uniform(positions)
+
+    before, counted = games.tobytes(), []
+    for game in np.split(games, len(games)):
+        asked.clear()
+        result = GuidedRaveSearch(listen, 60, 10, rules=PLAIN).run(game, np.random.default_rng(0))
+        counted.append(sum(map(len, asked)))
+        assert max(map(len, asked)) <= guided_rave.BATCH
+        assert asked[0] == [game.tobytes()]
+        assert result.visits.sum() == 600 + VALUE_WEIGHT * 10 * (counted[-1] - 1)
+    assert max(counted) == 60
+    assert games.tobytes() == before
+
+
+# Chance and batches
+
+
+@pytest.mark.parametrize("spec", BOARDS)
+def test_a_batch_is_searched_like_each_game_alone(spec):
+    games, search = some_games(spec), GuidedRaveSearch(uniform, 20, 8, gumbel_scale=1.0, rules=PLAIN)
+    streams = game_streams(games, np.random.default_rng(5))
+    together = search.run(games, GameRandom(streams.copy()))
+    assert same(together, search.run(games, GameRandom(streams.copy())))
+    for index in range(len(games)):
+        part = slice(index, index + 1)
+        alone = search.run(games[part], GameRandom(streams[part].copy()))
+        assert same(alone, [array[part] for array in together])
+    assert len(search.act(games[:0], np.random.default_rng(0))) == 0
+
+
+def test_noise_draws_by_visits():
+    games, rng = np.repeat(start("go:size=3").records, 500), np.random.default_rng(0)
+    result = GuidedRaveSearch(uniform, 3, 10, gumbel_scale=1.0, rules=PLAIN).run(games, rng)
+    drawn = np.bincount(result.actions, minlength=result.visits.shape[1]) / len(games)
+    expected = (result.visits / result.visits.sum(1, keepdims=True)).mean(0)
+    np.testing.assert_allclose(drawn, expected, atol=0.08)
+    assert (result.actions != result.visits.argmax(1)).any()
+
+
+# By the clock, and with a tree that is kept
+
+
+@pytest.mark.parametrize("spec", BOARDS)
+def test_it_ends_by_the_clock(spec, monkeypatch):
+    """A tenth of a second passes whenever the network is asked."""
+    clock = SimpleNamespace(now=100.0, asked=[])
+    monkeypatch.setattr(guided_rave, "time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    def evaluate(games):
+        clock.now += 0.1
+        clock.asked.append(len(games))
+        return uniform(games)
+
+    games = some_games(spec, (2, 3))
+    result = GuidedRaveSearch(evaluate, 1, 8, rules=PLAIN, seconds=1.05).run(games, np.random.default_rng(0))
+    assert 2.1 <= clock.now - 100 <= 2.3
+    assert result.visits.sum() > 0
+
+
+def held(tree):
+    """Return what a tree holds: by the actions that lead there, a node's numbers and what the policy says of it."""
+    found, waiting = {}, [(0, ())]
+    while waiting:
+        index, path = waiting.pop()
+        node = tree.nodes[index]
+        found[path] = ([node[name].item() for name in node.dtype.names[3:]], tree.policy[index].item() if path else 1.0)
+        children = range(node["first"], node["first"] + node["count"])
+        waiting += [(child, (*path, int(tree.nodes[child]["action"]))) for child in children]
+    return found
+
+
+@pytest.mark.parametrize("spec", BOARDS)
+def test_the_tree_is_kept_from_move_to_move(spec):
+    game, rng, kept, advised = start(spec), np.random.default_rng(0), 0, 0
+    player = GuidedRaveSearch(uniform, 16, 12, rules=PLAIN, reuse=True).start(game)
+    while not game.is_over and kept < 12:
+        action = player.act(rng)
+        assert game.legal_mask()[action]
+        below = {path[1:]: one for path, one in held(player.tree).items() if path[:1] == (action,)}
+        forced = len(game.legal_actions()) == 1
+        game.play(action)
+        player.observe(action)
+        if len(below) > 1 and not game.is_over and not forced:
+            below[()] = (below[()][0], 1.0)
+            assert held(player.tree) == below
+            kept, advised = kept + 1, advised + (max(policy for path, (_, policy) in below.items() if path) > 0)
+    player.close()
+    assert kept > 5
+    assert advised > 3
+
+
+def test_what_is_kept_is_not_asked_about_again():
+    asked = []
+
+    def listen(positions):
+        asked.extend(record.tobytes() for record in positions)
+        return uniform(positions)
+
+    game, rng = start("kropki:width=5,height=4"), np.random.default_rng(0)
+    player = GuidedRaveSearch(listen, 64, 8, rules=PLAIN, reuse=True).start(game)
+    for _ in range(4):
+        player.observe(player.act(rng))
+    assert len(asked) == len(set(asked)) > 128
+
+
+# Options and agents
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"simulations": 0}, {"playouts": 0}, {"playouts": 1 << 23}, {"seconds": -1}, {"gumbel_scale": -1}, {"reuse": 2}],
+)
+def test_wrong_options_are_named(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        GuidedRaveSearch(uniform, **options)
+
+
+@pytest.mark.parametrize(
+    ("spec", "rules"),
+    [("go", (True, False)), ("kropki", (False, False)), ("kropki:width=20,height=20", (True, True))],
+)
+def test_networks_search_go_and_kropki_by_it(spec, rules):
+    pytest.importorskip("torch")
+    from ninetka_agents.net_agent import make_searches
+
+    game, name = start(spec, 2), load_variant(spec).definition.name
+    for search in make_searches(uniform, name, 4, playouts=8):
+        assert isinstance(search, GuidedRaveSearch)
+        used = search.make_tree(game.records).rules
+        assert (used.heavy, used.local) == rules
+        assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
+    assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, name, 4, playouts=0))
+    assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, "ninetka", 4))
