@@ -167,11 +167,13 @@ class Hub:
         task.add_done_callback(self._patient.discard)
 
     async def _finish(self, guest: Guest, message: AnyMessage, job: Job) -> None:
-        act = functools.partial(self._handlers[type(message)], guest, message)
+        act, place = functools.partial(self._handlers[type(message)], guest, message), guest.table
         try:
             for wanted in (job, Job(job.kind, RULES)):  # the rest of the rules comes right behind the first board
                 self._warm_up.want(wanted, guest.owner)
             await self._warm_up.wait(job, guest.owner)
+            if guest.table != place and not isinstance(message, protocol.Create | protocol.Upload):
+                raise RefusedError("you have left the table meanwhile")
             if brings_text(message):
                 table = await self._players.run(read_table, message, guest.person)
                 await self._warm_up.wait(Job(table.setup.kind, RULES), guest.owner)

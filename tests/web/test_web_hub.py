@@ -93,14 +93,20 @@ def test_a_board_is_there_before_all_that_its_rules_can_do(tmp_path: Path) -> No
         assert await say(hub, ann, "create", game="kropki", seats=["me", "me"]) == ""
         (table,) = hub.tables.values()
         timed = {"type": "create", "seats": ["me", "me"], "clock": [60, 0]}
+        bob = Guest()
+        await say(hub, bob, "hello")
+        await say(hub, bob, "join", table=table.id)
+        hub.receive(bob, json.dumps({"type": "undo", "id": 7}))
         for message in ({"type": "play", "ply": 0, "action": 5}, timed):
             hub.receive(ann, json.dumps(message))
         await asyncio.sleep(0)
         assert (ann.patient, table.actions, len(hub.tables)) == (2, [], 1)
+        hub.receive(bob, json.dumps({"type": "leave"}))
         rules.rules.set()
         while ann.patient:
             await asyncio.sleep(0)
         assert (table.actions, len(hub.tables)) == ([5], 2)
+        assert "left the table" in json.loads(bob._waiting[-1])["reason"]
 
     with_hub(tmp_path, check)
 
