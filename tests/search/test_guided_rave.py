@@ -64,7 +64,7 @@ def test_the_policy_is_followed_where_nothing_else_is_known(spec):
     assert search.act(game.records, np.random.default_rng(0)) == [chosen]
 
 
-@pytest.mark.parametrize(("spec", "plies"), [(BOARDS[0], 4), (BOARDS[1], 4), (BOARDS[2], 50)])
+@pytest.mark.parametrize(("spec", "plies"), [(BOARDS[0], 4), (BOARDS[1], 4), ("ninetka:num_players=3", 50)])
 def test_values_count_for_the_seat_that_they_mean(spec, plies):
     """A network that sees the mover win after one action, lose after all others and else knows nothing."""
     game = start(spec, plies)
