@@ -224,7 +224,7 @@ def test_the_tree_is_kept_from_move_to_move():
 
 def _below_root(player):
     """Return what the player's tree holds, by all the actions that lead there."""
-    return [((*path, action), numbers) for (path, action), numbers in held(player._tree)]
+    return [((*path, action), numbers) for (path, action), numbers in held(player.tree)]
 
 
 # Specs

@@ -1,9 +1,9 @@
 """RAVE, guided by a network at its most visited nodes.
 
-RAVE reads a hundred times faster than a network judges; a network knows what playouts never find out. As in
+RAVE plays dozens of simulations while a network judges once; a network knows what playouts never find out. As in
 `ninetka_agents.search.guided`, one tree of playouts is grown, the network is asked about the nodes that are visited
 most, its policy then guides the choice among their actions, and its values count as virtual visits. All others stay
-plain RAVE. The network is asked about several nodes of a tree at once, since that costs little more than one.
+plain RAVE. The network is asked about several nodes of a tree at once, since one alone costs several times as much.
 
 Trees are grown one after another, so nothing depends on the other games of a batch. In one game, what a tree holds
 below the actions that were played can be kept, see `GuidedRaveSearch`.
