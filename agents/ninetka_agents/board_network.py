@@ -107,6 +107,8 @@ class BoardNetwork(nn.Module):
     """How many actions follow those."""
     symmetries: ClassVar[int] = 8
     """Ways in which `turned` turns examples."""
+    bf16: ClassVar[bool] = True
+    """Searches ask it in bfloat16, which takes a third less time where the device has it in hardware."""
 
     def __init__(self, config: NetworkConfig | None = None) -> None:
         """Build the layers with fresh weights from torch's generator."""

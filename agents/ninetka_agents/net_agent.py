@@ -130,7 +130,7 @@ def _make_search(
             raise ValueError(f"{name}={shortened(value)}: {what} of a search, which needs simulations or seconds")
     if not (simulations or seconds):
         return None
-    evaluate = network_evaluate(network)
+    evaluate = network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
     searches = make_searches(evaluate, game, simulations or 1, temperature, playouts, exact, seconds, reuse)
     return searches[0] if len(set(searches)) == 1 else ByStage(searches)
 
@@ -171,6 +171,11 @@ def make_searches(
 def best_device() -> torch.device:
     """Return the GPU if there is one, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Tell whether a device multiplies in bfloat16 in hardware."""
+    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
 
 
 def policy_logits(network: Any, games: Records) -> Floats:

@@ -4,7 +4,8 @@ The module that `ninetka_agents.parts.Parts.network` names has two classes. `Net
 defaults, is the shape of a network; it raises `ValueError` for one that cannot be built. `Network(config)` is a torch
 module with
 
-- `game`, the name of its game; `config`; `device`, where its weights are;
+- `game`, the name of its game; `config`; `device`, where its weights are; `bf16`, whether searches ask it in bfloat16
+  where that device has it in hardware;
 - `encode(games)`: all that it reads of (B,) records, a NamedTuple of numpy arrays with B rows each, as the seats to
   move see it; records that cannot share a batch are a `ValueError`;
 - `forward(inputs)`: `Outputs`, from the same as tensors on its device (`as_tensors` makes them);

@@ -54,6 +54,7 @@ class Network(nn.Module):
 
     game: ClassVar[str]
     points: ClassVar[int]
+    bf16: ClassVar[bool] = False
     symmetries: ClassVar[int] = 8
     turns: ClassVar[int] = 0
 

@@ -151,6 +151,8 @@ class Network(nn.Module):
     """What it plays, by name."""
     symmetries: ClassVar[int] = 1
     """Ways in which `turned` turns examples."""
+    bf16: ClassVar[bool] = False
+    """Whether searches ask it in bfloat16, where the device has that in hardware."""
 
     def __init__(self, config: NetworkConfig | None = None) -> None:
         """Build the layers with fresh weights from torch's generator."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ninetka_agents.checkpoint import load_checkpoint
-from ninetka_agents.net_agent import best_device
+from ninetka_agents.net_agent import best_device, has_bf16
 from ninetka_agents.parts import network_of
 from ninetka_train.learning import processes
 from ninetka_train.learning.config import TrainConfig
@@ -43,7 +43,7 @@ def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
     """Tell whether to multiply in bfloat16."""
     if config.bf16 != "auto":
         return config.bf16
-    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
+    return has_bf16(device)
 
 
 @contextmanager
