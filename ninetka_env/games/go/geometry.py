@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import inner
+from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.tables import frozen
 
 SMALLEST, LARGEST = 2, 19
@@ -43,7 +43,7 @@ def wide(number: Any) -> int:
     return np.int64(number)  # type: ignore[return-value]  # int(..) would leave the type as it is
 
 
-@inner
+@jit(counted=False)
 def first_row(points: int) -> int:
     """Return where the board of so many points begins in the tables of points."""
     size = int(np.sqrt(points))  # the compiler knows the result
