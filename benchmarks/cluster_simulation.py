@@ -39,7 +39,7 @@ class Costs:
     overlap: bool = False
     bandwidth: float = BANDWIDTH
     slowdown: float = 1.0
-    """Where workers share cores."""
+    """Where workers share cores, or memory and caches with busy ones."""
 
 
 def costs_of(tasks: dict[str, Any], call_seconds: float, games: float, learn_seconds: float = 0.0) -> Costs:
@@ -101,13 +101,23 @@ def least_games(costs: Costs, workers: int) -> int | None:
     return None
 
 
+def busy_slowdown(told: dict[str, Any]) -> float:
+    """Return how many times as long tasks take where all cores of the measured machine are busy.
+
+    They were measured one after the other, and the same ones by as many threads of one process as there are cores.
+    """
+    alone = sum(told["checked"]["task_seconds"])
+    return max(1.0, float(told["threads_seconds"]) * told["cores"] / alone)
+
+
 def foretold_seconds(told: dict[str, Any], measured: dict[str, Any]) -> float:
     """Return how long one of the measured rounds should have taken; more workers than cores share them."""
     tasks = told["checked"]
     games = len(tasks["task_seconds"]) * tasks["task_games"]
     costs = costs_of(tasks, told["call_seconds, 1 worker"], games)
-    sharing = max(1.0, measured["workers"] / told["cores"])
-    local = replace(costs, slowdown=sharing, bandwidth=LOCAL_BANDWIDTH)
+    sharing = measured["workers"] / told["cores"]
+    slowdown = sharing * busy_slowdown(told) if sharing >= 1 else 1.0
+    local = replace(costs, slowdown=slowdown, bandwidth=LOCAL_BANDWIDTH)
     return play_seconds(local, measured["workers"], measured["nodes"])
 
 
