@@ -195,6 +195,7 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
         found = shipped(owner).get(FORMER_NAMES.get(name, name) if owner == DEFAULT else name)
         if found:
             return found
+    games.sort(key=lambda other: other != game)  # its own come first
     known = [name if other == game else f"{other}/{name}" for other in games for name in shipped(other)]
     raise ValueError(
         f"checkpoint {shown(target.with_suffix('.json'))}: cannot be read: No such file or directory; "

@@ -323,7 +323,7 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
 
 def shipped_configs() -> dict[str, Path]:
     """Return the configurations that come with the package, by name."""
-    return {path.stem: path for path in sorted(CONFIGS.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(CONFIGS.glob("*.yaml"), key=lambda path: path.stem)}
 
 
 def find_config(path: Path | str) -> Path:
