@@ -121,9 +121,10 @@ def nodes_of(node_cores: list[int]) -> Iterator[ClusterPlayer]:
 
 
 def costs_together(state: TrainState) -> dict[str, Any]:
-    """Measure on clusters: a call without work, whole rounds."""
+    """Measure on clusters: a call without work, whole rounds; before each the pace of one core, which changes."""
     found: dict[str, Any] = {"rounds": {}}
     for name, node_cores in LAYOUTS.items():
+        alone = sum(costs_of_tasks(state, tasks_of(state.config))[1]["task_seconds"])
         with nodes_of(node_cores) as player:
             while len(player.workers) < sum(node_cores):
                 _do_nothing(player.workers, 1)
@@ -131,7 +132,8 @@ def costs_together(state: TrainState) -> dict[str, Any]:
                 empty = seconds_of(functools.partial(_do_nothing, player.workers, EMPTY))
                 found[f"call_seconds, {name}"] = empty / EMPTY
             seconds = seconds_of(functools.partial(player.play_round, state))
-            found["rounds"][name] = {"nodes": len(node_cores), "workers": sum(node_cores), "seconds": seconds}
+            figures = {"workers": sum(node_cores), "seconds": seconds, "alone_seconds": alone}
+            found["rounds"][name] = {"nodes": len(node_cores)} | figures
     return found
 
 

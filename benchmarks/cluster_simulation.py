@@ -115,8 +115,8 @@ def foretold_seconds(told: dict[str, Any], measured: dict[str, Any]) -> float:
     tasks = told["checked"]
     games = len(tasks["task_seconds"]) * tasks["task_games"]
     costs = costs_of(tasks, told["call_seconds, 1 worker"], games)
-    sharing = measured["workers"] / told["cores"]
-    slowdown = sharing * busy_slowdown(told) if sharing >= 1 else 1.0
+    sharing, pace = measured["workers"] / told["cores"], measured["alone_seconds"] / sum(tasks["task_seconds"])
+    slowdown = pace * (sharing * busy_slowdown(told) if sharing >= 1 else 1.0)
     local = replace(costs, slowdown=slowdown, bandwidth=LOCAL_BANDWIDTH)
     return play_seconds(local, measured["workers"], measured["nodes"])
 
