@@ -139,7 +139,7 @@ class MctsAgent:
 
     def _start(self, game: Game) -> TreePlayer:
         """Sit down to one game; offered as `start` by an agent that keeps its tree."""
-        return TreePlayer(RaveTree(game.records, MOST_SIMULATIONS, self.rules), self._choose, game)
+        return TreePlayer(self.make_tree(game.records, MOST_SIMULATIONS), self._choose, game)
 
     def _choose(self, tree: RaveTree, streams: Streams) -> int:
         self.think(tree, streams, 0)
