@@ -134,19 +134,21 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
             )
         if key in options:
             raise ValueError(f"agent {shortened(spec)}: option {key!r} is given twice")
-        options[key] = _convert(spec, key, value, parameters[key].default)
+        options[key] = _convert(spec, key, value, parameters[key])
     return options
 
 
-def _convert(spec: str, key: str, value: str, default: Any) -> Any:
-    """Convert an option's text to the kind of its default value."""
+def _convert(spec: str, key: str, value: str, parameter: inspect.Parameter) -> Any:
+    """Convert an option's text to the kind of its default value; where that is None, as it is annotated."""
+    default = parameter.default
     if isinstance(default, bool):
         if value in ("true", "false"):
             return value == "true"
         raise ValueError(f"agent {shortened(spec)}: option {key}={shortened(value)} must be true or false")
     if isinstance(default, str):
         return value[1:-1] if value.startswith("[") and value.endswith("]") else value
-    kind = int if isinstance(default, int) else float
+    whole = isinstance(default, int) or (default is None and "int" in str(parameter.annotation))
+    kind = int if whole else float
     try:
         return kind(value)
     except ValueError:

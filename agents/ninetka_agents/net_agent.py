@@ -18,6 +18,7 @@ from ninetka_agents.parts import parts_of
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.guided_rave import GuidedRaveSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
+from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import DEFAULT, get_definition, limits_of
@@ -39,7 +40,7 @@ class NetAgent:
         temperature: float = 0.0,
         threads: int = 0,
         simulations: int = 0,
-        playouts: int = SearchOptions.playouts,
+        playouts: int | None = None,
         exact: int = 0,
         seconds: float = 0.0,
         reuse: bool = False,
@@ -54,7 +55,7 @@ class NetAgent:
             threads: at most this many CPU threads; 0 leaves torch's setting alone.
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
-                trusts the network alone.
+                trusts the network alone. None for what is best in the game: 128, in Go and Kropki 0.
             exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
             seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
                 depends on the machine, whatever the seed.
@@ -81,7 +82,7 @@ class NetAgent:
         temperature: float = 0.0,
         name: str = "net",
         simulations: int = 0,
-        playouts: int = SearchOptions.playouts,
+        playouts: int | None = None,
         exact: int = 0,
         seconds: float = 0.0,
         reuse: bool = False,
@@ -93,7 +94,9 @@ class NetAgent:
         agent._set_search(game, simulations, playouts, exact, seconds, reuse)
         return agent
 
-    def _set_search(self, game: str, simulations: int, playouts: int, exact: int, seconds: float, reuse: bool) -> None:
+    def _set_search(
+        self, game: str, simulations: int, playouts: int | None, exact: int, seconds: float, reuse: bool
+    ) -> None:
         """Make the search before a move, if there shall be one."""
         options = (simulations, self.temperature, playouts, exact, seconds, reuse)
         self._search = _make_search(self.network, game, *options)
@@ -117,7 +120,7 @@ def _make_search(
     game: str,
     simulations: int,
     temperature: float,
-    playouts: int,
+    playouts: int | None,
     exact: int,
     seconds: float,
     reuse: bool,
@@ -140,7 +143,7 @@ def make_searches(
     game: str,
     simulations: int,
     temperature: float = 0.0,
-    playouts: int = SearchOptions.playouts,
+    playouts: int | None = None,
     exact: int = 0,
     seconds: float = 0.0,
     reuse: bool = False,
@@ -149,22 +152,27 @@ def make_searches(
 
     The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
     slides), one tree that keeps all its playouts does better: twice as many of them, for they are half as long there.
-    In games that say so, such as Go and Kropki, that tree is one of RAVE.
+    With playouts, games that say so, such as Go and Kropki, are searched by one tree of RAVE.
 
     Raises:
         ValueError: if an option is out of range, or no stage has a tree that can be kept.
     """
-    stages, guided = len(get_definition(game).stages), parts_of(game).guided_stages
-    options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact, seconds=seconds)
-    searches: list[GumbelSearch | GuidedSearch | GuidedRaveSearch] = [GumbelSearch(evaluate, options)] * stages
-    if playouts and (rave := parts_of(game).guided_rave):
+    parts, stages = parts_of(game), len(get_definition(game).stages)
+    playouts = parts.leaf_playouts if playouts is None else playouts
+    options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
+    gumbel = GumbelByClock(evaluate, options, seconds) if seconds else GumbelSearch(evaluate, options)
+    searches: list[GumbelSearch | GuidedSearch | GuidedRaveSearch] = [gumbel] * stages
+    if playouts and (rave := parts.guided_rave):
         rules = {points: cast(MctsAgent, make_agent(spec, game)).rules for points, spec in rave.items()}
         searches = [GuidedRaveSearch(evaluate, simulations, playouts, temperature, rules, seconds, reuse)] * stages
-    elif playouts and guided:
+    elif playouts and parts.guided_stages:
         tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact, seconds=seconds, reuse=reuse)
-        searches = [tree if stage in guided else searches[stage] for stage in range(stages)]
+        searches = [tree if stage in parts.guided_stages else gumbel for stage in range(stages)]
     elif reuse:
-        raise ValueError("reuse=True: the Gumbel search, which is the only one here, begins each move anew")
+        raise ValueError(
+            "reuse=True: the Gumbel search, which is the only one here, begins each move anew; a tree "
+            "that grows by playouts can be kept, such as that of playouts=128"
+        )
     return searches
 
 

@@ -47,6 +47,8 @@ class Parts:
     guided_rave: Mapping[int, str] = field(default_factory=dict)
     """By how many points a board has at least, the spec of `mcts:rave` whose tree a network guides where it is searched
     with playouts; empty for none."""
+    leaf_playouts: int = 128
+    """Playouts for each position that a network is asked about in a search, unless told."""
     network: str = ""
     """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
 
@@ -71,6 +73,7 @@ _PARTS: dict[str, Parts] = {
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
         guided_rave={0: "mcts:rave,playouts=heavy"},
+        leaf_playouts=0,
         network="ninetka_agents.go.network",
     ),
     "kropki": Parts(
@@ -83,6 +86,7 @@ _PARTS: dict[str, Parts] = {
         teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
         guided_rave={0: "mcts:rave", 145: "mcts:rave,local,playouts=heavy"},
+        leaf_playouts=0,
         network="ninetka_agents.kropki.network",
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,11 +11,13 @@ import pytest
 from ninetka_agents.agent import make_agent
 from ninetka_agents.by_stage import ByStage
 from ninetka_agents.conformance import uniform
-from ninetka_agents.search import guided, gumbel, selection
+from ninetka_agents.search import guided, gumbel_by_clock, selection
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.gumbel_by_clock import GumbelByClock
+from ninetka_agents.search.gumbel_tree import node_dtype
 from ninetka_agents.search.selection import halving_by_clock, halving_schedule
-from ninetka_env.core.registry import load_variant
+from ninetka_env.core.registry import limits_of, load_variant
 from ninetka_env.core.verbs import choice_action
 from ninetka_train.judging.arena import play_games
 
@@ -26,13 +29,12 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 100.0
-        for module in (guided, gumbel, selection):
+        for module in (guided, gumbel_by_clock, selection):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     def evaluate(self, games):
-        """Evaluate a position in a tenth of a second."""
-        assert len(games) == 1
-        self.now += 0.1
+        """Evaluate each position in a tenth of a second."""
+        self.now += 0.1 * len(games)
         return uniform(games)
 
 
@@ -66,13 +68,71 @@ def test_however_late_it_is_one_action_is_tried():
 @pytest.mark.parametrize("playouts", [0, 4])
 def test_gumbel_search_ends_by_the_clock(spec, playouts, monkeypatch):
     clock = Clock(monkeypatch)
-    search = GumbelSearch(clock.evaluate, SearchOptions(seconds=2.05, playouts=playouts, gumbel_scale=0.0))
+    monkeypatch.setattr(gumbel_by_clock, "BATCH", 1)
+    search = GumbelByClock(clock.evaluate, SearchOptions(playouts=playouts, gumbel_scale=0.0), 2.05)
     games = np.concatenate([start(spec, 2).records, start(spec, 3).records])
     result = search.run(games, np.random.default_rng(0))
     assert 2 * 2.05 <= clock.now - 100 <= 2 * (2.05 + 0.1 + 1e-9)  # one game after the other, an evaluation longer each
     assert result.visits.sum(axis=1).tolist() == [20, 20]
     for game, action in zip((start(spec, 2), start(spec, 3)), result.actions, strict=True):
         assert game.legal_mask()[action]
+
+
+def uneven(games):
+    """Judge positions by their bytes: any way that tells one from another."""
+    seeds = [zlib.crc32(game.tobytes()) for game in games]
+    limits = limits_of(games.dtype)
+    logits, values = np.empty((len(games), limits.actions), np.float32), np.empty((len(games), limits.players), np.float32)
+    for row, seed in enumerate(seeds):
+        rng = np.random.default_rng(seed)
+        logits[row], values[row] = rng.normal(size=limits.actions), rng.dirichlet(np.ones(limits.players))
+    return logits, values
+
+
+def by_schedule(monkeypatch, simulations):
+    """Let searches by the clock make so many simulations, whatever the time."""
+    rows = lambda considered, start, seconds: halving_schedule(considered, simulations)[considered].tolist()  # noqa: E731
+    monkeypatch.setattr(gumbel_by_clock, "halving_by_clock", rows)
+
+
+@pytest.mark.parametrize("spec", GAMES)
+def test_with_one_leaf_at_a_time_it_is_the_search_by_simulations(spec, monkeypatch):
+    by_schedule(monkeypatch, 100)
+    monkeypatch.setattr(gumbel_by_clock, "BATCH", 1)
+    games, options = start(spec, 2).records, SearchOptions(100, playouts=0, gumbel_scale=0.0)
+    found = GumbelByClock(uneven, options, 1.0).run(games, np.random.default_rng(0))
+    expected = GumbelSearch(uneven, options).run(games, np.random.default_rng(0))
+    np.testing.assert_array_equal(found.visits, expected.visits)
+    np.testing.assert_allclose(found.policy, expected.policy, atol=1e-5)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-6)
+
+
+@pytest.mark.parametrize("spec", GAMES)
+@pytest.mark.parametrize("playouts", [0, 4])
+def test_leaves_are_evaluated_together_and_each_counts_once(spec, playouts, monkeypatch):
+    """In the end every node's sum is its own value and its children's sums: nothing is left of what leaves seemed."""
+    by_schedule(monkeypatch, 400)
+    batches = []
+
+    def evaluate(games):
+        batches.append(len(games))
+        return uneven(games)
+
+    game = start(spec, 2)
+    search = GumbelByClock(evaluate, SearchOptions(playouts=playouts), 1.0)
+    search._nodes = np.zeros((1, 401), node_dtype(game.records.dtype))
+    result = search.run(game.records, np.random.default_rng(0))
+    assert result.visits.sum() == 400
+    assert max(batches) == gumbel_by_clock.BATCH
+    assert np.mean(batches) > 4
+    nodes = search._nodes[0, : np.count_nonzero(search._nodes["visits"])]
+    ends = nodes["visits"].copy()
+    np.subtract.at(ends, nodes["parent"][1:], nodes["visits"][1:])
+    assert (ends[nodes["decided"] == 0] == 1).all()
+    sums = nodes["values"] * ends[:, None].astype(float)
+    for index in range(len(nodes) - 1, 0, -1):
+        sums[nodes["parent"][index]] += sums[index]
+    np.testing.assert_allclose(nodes["sums"], sums, atol=1e-3)
 
 
 @pytest.mark.parametrize("spec", GAMES)
@@ -97,9 +157,9 @@ def test_playouts_look_at_the_clock_too(monkeypatch):
 
 def test_a_search_by_the_clock_stops_where_its_memory_ends(monkeypatch):
     monkeypatch.setattr(guided, "MEMORY", 1 << 15)
-    monkeypatch.setattr(gumbel, "CLOCK_MEMORY", 1 << 15)
+    monkeypatch.setattr(gumbel_by_clock, "MEMORY", 1 << 15)
     game = start("go:size=5")
-    for search in (GuidedSearch(uniform, 1, 8, seconds=60), GumbelSearch(uniform, SearchOptions(seconds=60))):
+    for search in (GuidedSearch(uniform, 1, 8, seconds=60), GumbelByClock(uniform, SearchOptions(), 60.0)):
         assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
 
 
@@ -179,6 +239,7 @@ def test_one_agent_per_stage_keeps_what_each_of_them_keeps():
         ("reuse", "reuse=True: it is for the tree of a search, which needs simulations or seconds"),
         ("exact=9", "exact=9: proofs are for the leaves of a search, which needs simulations or seconds"),
         ("seconds=1,playouts=0,reuse", "reuse=True: the Gumbel search, which is the only one here, begins each move"),
+        ("seconds=1,playouts=2.5", "option playouts=.2.5. must be a number"),
     ],
 )
 def test_wrong_options_are_named(options, message):

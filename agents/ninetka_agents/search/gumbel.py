@@ -18,10 +18,8 @@ from before, which went where another root's halving sent them, would decide who
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,7 +42,6 @@ from ninetka_agents.search.gumbel_tree import (
 from ninetka_agents.search.prover import Prover, clear_prover, make_prover, proven_winner
 from ninetka_agents.search.selection import (
     gumbel_noise,
-    halving_by_clock,
     halving_schedule,
     interior_choice,
     root_choice,
@@ -78,14 +75,15 @@ Wanted: TypeAlias = npt.NDArray[np.int32]
 Rollouts: TypeAlias = tuple[int, float]
 """Playouts per position and their share of its value."""
 
+Desk: TypeAlias = tuple[Records, Records, Prover]
+"""What playouts from a leaf are made with: nodes of a tree, a game, no prover to speak of."""
+
 CHUNK = 8
 """Games that a thread claims at once."""
 MEMORY = 1 << 30
 """Bytes of trees that grow at once; batches that need more are searched in parts."""
 MOST_SIMULATIONS, MOST_CONSIDERED = 1 << 20, 1 << 10
 """Of a search: its schedule is a table of both."""
-CLOCK_MEMORY = 1 << 28
-"""Bytes of the nodes of a search by the clock, at most."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +106,6 @@ class SearchOptions:
     """What they count in its value (the paper's lambda); the rest is the network's. Without playouts, all is."""
     exact: int = 0
     """With two players, most nodes to prove who wins at each leaf of the movement phase; 0 for none."""
-    seconds: float = 0.0
-    """How long to think about a position, in place of `simulations`, one position after another; 0 goes by those."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an option out of range."""
@@ -117,7 +113,7 @@ class SearchOptions:
         check_count("considered", self.considered, most=MOST_CONSIDERED)
         check_count("playouts", self.playouts, least=0, most=tree.MOST_SIMULATIONS)
         check_count("exact", self.exact, least=0)
-        for name in ("gumbel_scale", "visit_offset", "value_scale", "seconds"):
+        for name in ("gumbel_scale", "visit_offset", "value_scale"):
             check_scale(name, getattr(self, name))
         if not 0 <= self.playout_share <= 1:
             raise ValueError(f"playout_share={self.playout_share!r}: expected a number from 0 to 1")
@@ -138,7 +134,7 @@ class SearchResult(NamedTuple):
     """(N, A) float32: the network's own policy."""
 
 
-class _Trees(NamedTuple):
+class Trees(NamedTuple):
     """The trees of N games and where they grow."""
 
     roots: Records
@@ -192,8 +188,7 @@ class GumbelSearch:
         games, streams, result = games.copy(), np.zeros(len(games), np.uint64), _empty_result(games)
         if len(games) and (self.options.gumbel_scale or self.options.playouts):
             streams[:] = game_streams(games, rng)
-        tree_bytes = (self.options.simulations + 1) * node_dtype(games.dtype).itemsize
-        at_once = 1 if self.options.seconds else max(1, MEMORY // tree_bytes)
+        at_once = max(1, MEMORY // (self._room(games) * node_dtype(games.dtype).itemsize))
         for first in range(0, len(games), at_once):
             part = slice(first, first + at_once)
             self._run(games[part], streams[part], SearchResult._make(array[part] for array in result))
@@ -201,36 +196,35 @@ class GumbelSearch:
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
         """Search positions together and fill the result in."""
-        start, scales = time.monotonic(), (float(self.options.visit_offset), float(self.options.value_scale))
+        scales = float(self.options.visit_offset), float(self.options.value_scale)
         trees = self._make_trees(games, streams)
         _init_roots(games, trees)
         if self.options.gumbel_scale or self.options.playouts:
             _draw_gumbel(trees, float(self.options.gumbel_scale))
         self._expand_and_back_up(trees)
-        for new, wanted in enumerate(self._wanted(trees, start), 1):
-            self._share(_select_all, trees, wanted, new, scales, self.options.exact)
-            self._expand_and_back_up(trees)
+        self._grow(trees, scales)
         _report_all(games, trees, scales, result)
 
-    def _wanted(self, trees: _Trees, start: float) -> Iterable[Wanted]:
-        """Return, for one simulation after another, the visits of the root action that it goes to."""
-        if not self.options.seconds:
-            return self._schedule
-        considered = min(self.options.considered, int(count_choices(trees.nodes[0, 0].legal)))
-        visits = halving_by_clock(considered, start, self.options.seconds)
-        return (np.array([one], np.int32) for one in islice(visits, trees.nodes.shape[1] - 1))
+    def _grow(self, trees: Trees, scales: Scales) -> None:
+        """Go through the simulations, each in all trees at once."""
+        for new, wanted in enumerate(self._schedule, 1):
+            self._share(_select_all, trees, wanted, new, scales, self.options.exact)
+            self._expand_and_back_up(trees)
 
-    def _make_trees(self, games: Records, streams: Streams) -> _Trees:
+    def _room(self, games: Records) -> int:
+        """Return how many nodes a tree has at most."""
+        return 1 + self.options.simulations
+
+    def _make_trees(self, games: Records, streams: Streams) -> Trees:
         """Return trees of so many games, with old nodes."""
         count, dtype = len(games), node_dtype(games.dtype)
         if len(self._nodes) < count or self._nodes.dtype != dtype:
-            room = CLOCK_MEMORY // dtype.itemsize if self.options.seconds else self.options.simulations
-            self._nodes = np.empty((count, 1 + room), dtype)
+            self._nodes = np.empty((count, self._room(games)), dtype)
         (roots, leaves), (at, rows) = np.empty((2, count), games.dtype), np.zeros((2, count), np.int64)
         noise = np.zeros((count, limits_of(games.dtype).choices))
-        return _Trees(roots, self._nodes[:count], streams, noise, leaves, at, rows)
+        return Trees(roots, self._nodes[:count], streams, noise, leaves, at, rows)
 
-    def _expand_and_back_up(self, trees: _Trees) -> None:
+    def _expand_and_back_up(self, trees: Trees) -> None:
         """Expand each game's leaf and back its values up; where the winner is certain, it needs no evaluation."""
         _number_undecided(trees)
         leaves, limits = trees.leaves[trees.rows >= 0], limits_of(trees.leaves.dtype)
@@ -240,7 +234,7 @@ class GumbelSearch:
         found = self.evaluate(leaves) if len(leaves) else nothing
         self._share(_expand_all, trees, *found, rollouts, like)
 
-    def _share(self, kernel: Callable[..., None], trees: _Trees, *arguments: object) -> None:
+    def _share(self, kernel: Callable[..., None], trees: Trees, *arguments: object) -> None:
         run_shared(kernel, min(self.threads, -(-len(trees.roots) // CHUNK)), trees, *arguments)
 
 
@@ -252,7 +246,7 @@ def _empty_result(games: Records) -> SearchResult:
 
 
 @jit
-def _init_roots(games: Records, trees: _Trees) -> None:
+def _init_roots(games: Records, trees: Trees) -> None:
     """Make each tree a root; where a turn is forced, of the position after it."""
     for index in range(len(games)):
         trees.roots[index] = games[index]
@@ -262,7 +256,7 @@ def _init_roots(games: Records, trees: _Trees) -> None:
 
 
 @jit
-def _draw_gumbel(trees: _Trees, scale: float) -> None:
+def _draw_gumbel(trees: Trees, scale: float) -> None:
     """Draw Gumbel(0) noise, times `scale`, for the legal choices of each root."""
     for index in range(len(trees.streams)):
         legal = trees.nodes[index, 0].legal
@@ -273,7 +267,7 @@ def _draw_gumbel(trees: _Trees, scale: float) -> None:
 
 
 @jit
-def _number_undecided(trees: _Trees) -> None:
+def _number_undecided(trees: Trees) -> None:
     """Number the leaves whose winner is not certain, in `rows`."""
     count = 0
     for index in range(len(trees.at)):
@@ -283,7 +277,7 @@ def _number_undecided(trees: _Trees) -> None:
 
 
 @jit
-def _select_all(control: Control, trees: _Trees, wanted: Wanted, new: int, scales: Scales, exact: int) -> None:
+def _select_all(control: Control, trees: Trees, wanted: Wanted, new: int, scales: Scales, exact: int) -> None:
     """Play down to a leaf in each game that this thread claims, the node `new` unless the tree ends there."""
     scores, prover = np.empty(trees.noise.shape[1]), make_prover(trees.roots[0], exact)
     while True:
@@ -296,13 +290,11 @@ def _select_all(control: Control, trees: _Trees, wanted: Wanted, new: int, scale
             score_choices(nodes, 0, scales, scores)
             choice = root_choice(nodes, trees.noise[index], scores, visits)
             trees.leaves[index] = trees.roots[index]
-            trees.at[index] = _select(trees.leaves[index], nodes, choice, new, scales, scores, prover)
+            trees.at[index] = select(trees.leaves[index], nodes, choice, new, scales, scores, prover)
 
 
 @jit
-def _select(
-    game: Record, nodes: Records, choice: int, new: int, scales: Scales, scores: Doubles, prover: Prover
-) -> int:
+def select(game: Record, nodes: Records, choice: int, new: int, scales: Scales, scores: Doubles, prover: Prover) -> int:
     """Play `choice` at the root and then whatever each node selects; return the decided or new node where that ends."""
     index = 0
     while True:
@@ -330,11 +322,10 @@ def _certain_winner(game: Record, prover: Prover) -> int:
 
 @jit
 def _expand_all(
-    control: Control, trees: _Trees, logits: Floats, values: Floats, rollouts: Rollouts, like: Records
+    control: Control, trees: Trees, logits: Floats, values: Floats, rollouts: Rollouts, like: Records
 ) -> None:
     """Expand and back up the leaves of the games that this thread claims; `like` has the type of playouts' nodes."""
-    nodes, scratch = np.zeros(rollouts[0] + 1, like.dtype), trees.roots[:1].copy()
-    prover = make_prover(trees.roots[0], 0)
+    desk = np.zeros(rollouts[0] + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
     while True:
         first, stop = claim(control, 0, len(trees.roots), CHUNK)
         if first == stop:
@@ -342,16 +333,23 @@ def _expand_all(
         for index in range(first, stop):
             leaf, row = trees.at[index], trees.rows[index]
             if row >= 0:
-                expand(trees.leaves[index], trees.nodes[index, leaf], logits[row], values[row])
+                node, game = trees.nodes[index, leaf], trees.leaves[index]
+                expand(game, node, logits[row], values[row])
                 if rollouts[0]:
-                    game = trees.leaves[index]
-                    uct.search_tree(game, trees.streams, index, uct.EXPLORATION, nodes, scratch, prover)
-                    mix_in(trees.nodes[index, leaf], nodes[0], rollouts[1])
+                    play_out(game, node, trees.streams, index, rollouts[1], desk)
             back_up(trees.nodes[index], leaf)
 
 
 @jit
-def _report_all(games: Records, trees: _Trees, scales: Scales, result: SearchResult) -> None:
+def play_out(game: Record, node: Record, streams: Streams, index: int, share: float, desk: Desk) -> None:
+    """Let playouts from a position, as many as `desk` has nodes below its root, have their share of its values."""
+    nodes, scratch, prover = desk
+    uct.search_tree(game, streams, index, uct.EXPLORATION, nodes, scratch, prover)
+    mix_in(node, nodes[0], share)
+
+
+@jit
+def _report_all(games: Records, trees: Trees, scales: Scales, result: SearchResult) -> None:
     """Fill the result in."""
     scores = np.empty(trees.noise.shape[1])
     for index in range(len(games)):

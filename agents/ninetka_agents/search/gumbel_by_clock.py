@@ -1,0 +1,155 @@
+"""The Gumbel search by the clock: one position after another, with several leaves of its tree evaluated at once.
+
+A network judges sixteen positions in a quarter of the time that it takes one by one, and one tree has no sixteen other
+games to wait with. So a leaf that waits counts as visited already, worth what the position above it seems to be worth;
+when its evaluation comes, the difference is added. Visits keep the search from the same leaf, as they do in "virtual
+loss", but nothing is made out to be worse than it seems. Where it comes to a waiting leaf all the same, those that wait
+are evaluated first.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from ninetka_agents.search import tree
+from ninetka_agents.search.choices import count_choices
+from ninetka_agents.search.completed import Scales, score_choices
+from ninetka_agents.search.gumbel import (
+    Evaluate,
+    GumbelSearch,
+    Ints,
+    Rollouts,
+    SearchOptions,
+    SearchResult,
+    Trees,
+    play_out,
+    select,
+)
+from ninetka_agents.search.gumbel_tree import Floats, back_up, expand, mean, node_dtype
+from ninetka_agents.search.prover import make_prover
+from ninetka_agents.search.selection import halving_by_clock, root_choice
+from ninetka_env.core.chance import Streams
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import check_scale
+from ninetka_env.core.verbs import Records, write_choices
+
+BATCH = 16
+"""Leaves that wait at once, at most."""
+MEMORY = 1 << 28
+"""Bytes of a tree, at most."""
+COLLISION = -1
+
+
+class _Waiting(NamedTuple):
+    """Leaves that wait for the network."""
+
+    leaves: Records
+    """(BATCH,) games."""
+    at: Ints
+    """(BATCH,) int64: their nodes."""
+
+
+class GumbelByClock(GumbelSearch):
+    """Searches positions one after another, each for so long; what is found depends on the machine."""
+
+    def __init__(self, evaluate: Evaluate, options: SearchOptions, seconds: float) -> None:
+        """Set the search up.
+
+        Args:
+            evaluate: policy and values of leaves.
+            options: how to search, but for `simulations`.
+            seconds: how long to think about a position.
+
+        Raises:
+            ValueError: if the time is out of range.
+        """
+        super().__init__(evaluate, options)
+        self._seconds, self._start = check_scale("seconds", seconds), 0.0
+
+    def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
+        for index in range(len(games)):
+            self._start, part = time.monotonic(), slice(index, index + 1)
+            super()._run(games[part], streams[part], SearchResult._make(array[part] for array in result))
+
+    def _room(self, games: Records) -> int:
+        return max(2, MEMORY // node_dtype(games.dtype).itemsize)
+
+    def _grow(self, trees: Trees, scales: Scales) -> None:
+        """Simulate until the time is up, or the memory."""
+        considered = min(self.options.considered, int(count_choices(trees.nodes[0, 0].legal)))
+        waiting = _Waiting(np.empty(BATCH, trees.roots.dtype), np.zeros(BATCH, np.int64))
+        new, count, exact = 1, 0, self.options.exact
+        for visits in islice(halving_by_clock(considered, self._start, self._seconds), trees.nodes.shape[1] - 1):
+            at = _go_to_leaf(trees, visits, waiting, count, new, scales, exact)
+            if at == COLLISION:
+                count = self._take_in(trees, waiting, count)
+                at = _go_to_leaf(trees, visits, waiting, count, new, scales, exact)
+            new, count = new + (at == new), count + (trees.nodes[0, at].decided == 0)
+            if count == BATCH:
+                count = self._take_in(trees, waiting, count)
+        self._take_in(trees, waiting, count)
+
+    def _take_in(self, trees: Trees, waiting: _Waiting, count: int) -> int:
+        """Have the leaves evaluated that wait; return how many wait then."""
+        if count:
+            rollouts = (self.options.playouts, self.options.playout_share)
+            like = np.empty(0, tree.node_dtype(trees.roots.dtype))
+            _expand_waiting(trees, waiting, *self.evaluate(waiting.leaves[:count]), rollouts, like)
+        return 0
+
+
+@jit
+def _go_to_leaf(trees: Trees, visits: int, waiting: _Waiting, count: int, new: int, scales: Scales, exact: int) -> int:
+    """Go from the root, by an action with so many visits, to a leaf; back up what it is worth, or seems to be.
+
+    Return its node, `new` unless the tree ends there. Nothing is changed on a `COLLISION` with a leaf that waits.
+    """
+    nodes, scores, prover = trees.nodes[0], np.empty(trees.noise.shape[1]), make_prover(trees.roots[0], exact)
+    score_choices(nodes, 0, scales, scores)
+    choice = root_choice(nodes, trees.noise[0], scores, visits)
+    waiting.leaves[count] = trees.roots[0]
+    at = select(waiting.leaves[count], nodes, choice, new, scales, scores, prover)
+    node = nodes[at]
+    if not node.decided:
+        if node.visits:
+            return COLLISION
+        waiting.at[count] = at
+        node.legal[:] = 0  # no search goes on from here until the leaf is expanded
+        for seat in range(len(node.values)):
+            node.values[seat] = mean(nodes, node.parent, seat)
+    back_up(nodes, at)
+    return at
+
+
+@jit
+def _expand_waiting(
+    trees: Trees, waiting: _Waiting, logits: Floats, values: Floats, rollouts: Rollouts, like: Records
+) -> None:
+    """Expand the leaves that the network has judged; put its values, and those of playouts, in place of what seemed."""
+    nodes = trees.nodes[0]
+    desk = np.zeros(rollouts[0] + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
+    for row in range(len(logits)):
+        game, at = waiting.leaves[row], waiting.at[row]
+        node = nodes[at]
+        seemed = node.values.copy()
+        write_choices(game, node.legal)
+        expand(game, node, logits[row], values[row])
+        if rollouts[0]:
+            play_out(game, node, trees.streams, 0, rollouts[1], desk)
+        _correct(nodes, at, node.values - seemed)
+
+
+@jit
+def _correct(nodes: Records, leaf: int, difference: Floats) -> None:
+    """Add a difference, seat by seat, to a node and to every one above it."""
+    index = leaf
+    while True:
+        for seat in range(len(difference)):
+            nodes[index].sums[seat] += difference[seat]
+        if index == 0:
+            return
+        index = nodes[index].parent
