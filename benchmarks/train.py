@@ -6,14 +6,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measure import Row, rates, write_rows
-from ninetka_agents.net_agent import NetAgent, network_evaluate
+from benchmarks.networks import positions as random_positions
+from ninetka_agents.checkpoint import best_shipped, load_checkpoint
+from ninetka_agents.net_agent import NetAgent, has_bf16, network_evaluate
 from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, as_inputs
 from ninetka_agents.random_agent import RandomAgent
@@ -26,6 +28,8 @@ from ninetka_train.learning.ppo import draw_opponents, learn, make_batch, new_le
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SIMULATIONS = 32
 GAMES = 256
+SHIPPED = ("ninetka", "go", "kropki")
+"""Games that a network is shipped for."""
 
 warnings.filterwarnings("ignore")
 
@@ -136,27 +140,37 @@ def network_ms(network: Network, count: int, repeats: int) -> float:
     return 1e3 * float(np.median(taken[3:])) / count
 
 
-def forward_share(network: Network, options: SearchOptions) -> float:
-    """Return the share of a Gumbel search's time, over games in lockstep, that the network's evaluation takes."""
-    inside = 0.0
+class SearchTime(NamedTuple):
+    """Where the time of Gumbel searches went, over games in lockstep."""
 
-    class Timed(type(network)):  # type: ignore[misc]
-        def forward(self, inputs: Any) -> Any:
-            nonlocal inside
-            begin = time.perf_counter()
-            outputs = super().forward(inputs)
-            inside += time.perf_counter() - begin
-            return outputs
+    network: float
+    """Share of it inside the network's `forward`."""
+    judged: float
+    """Positions that the network judged per second."""
 
-    timed = Timed(network.config)
-    timed.load_state_dict(network.state_dict())
-    search = GumbelSearch(network_evaluate(timed.eval()), options, torch.get_num_threads())
-    games = positions(GAMES)
+
+def search_time(network: Any, games: Records, options: SearchOptions) -> SearchTime:
+    """Search games a few times, as self-play does, and tell where the time went."""
+    begins, inside, judged = [], 0.0, 0
+
+    def leave(_network: Any, _inputs: Any, outputs: Any) -> None:
+        nonlocal inside, judged
+        inside, judged = inside + time.perf_counter() - begins[-1], judged + len(outputs.logits)
+
+    hooks = (
+        network.register_forward_pre_hook(lambda *_: begins.append(time.perf_counter())),
+        network.register_forward_hook(leave),
+    )
+    evaluate = network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
+    search = GumbelSearch(evaluate, options, torch.get_num_threads())
     search.run(games, np.random.default_rng(0))
-    inside, begin = 0.0, time.perf_counter()
+    inside, judged, begin = 0.0, 0, time.perf_counter()
     for seed in range(3):
         search.run(games, np.random.default_rng(seed))
-    return inside / (time.perf_counter() - begin)
+    taken = time.perf_counter() - begin
+    for hook in hooks:
+        hook.remove()
+    return SearchTime(inside / taken, judged / taken)
 
 
 def rows() -> Iterator[Row]:
@@ -174,11 +188,12 @@ def rows() -> Iterator[Row]:
     yield Row("a move of the network alone, one game", "ms", network_ms(network, 1, 50), target=5, lower_is_better=True)
     what = f"the same, {GAMES} games at once, per game"
     yield Row(what, "ms", network_ms(network, GAMES, 10), target=0.3, lower_is_better=True)
-    what = f"Gumbel search, {SIMULATIONS} simulations, {GAMES} games, no playouts: share of the time in the network"
-    yield Row(what, "%", 100 * forward_share(network, SearchOptions(SIMULATIONS, playouts=0)), target=80)
-    options = SearchOptions(SIMULATIONS)
-    what = f"the same with {options.playouts} playouts from each leaf"
-    yield Row(what, "%", 100 * forward_share(network, options))
+    for game in SHIPPED:
+        shipped = load_checkpoint(best_shipped(game), game=game)[0]
+        found = search_time(shipped, random_positions(game, GAMES), SearchOptions(SIMULATIONS, playouts=0))
+        what = f"{game}: Gumbel search, {SIMULATIONS} simulations, {GAMES} games, no playouts, the shipped network"
+        yield Row(f"{what}: share of the time inside it", "%", 100 * found.network, target=80)
+        yield Row("the same: positions that it judged", "positions/s", found.judged)
 
 
 if __name__ == "__main__":
