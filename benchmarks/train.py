@@ -151,16 +151,17 @@ class SearchTime(NamedTuple):
 
 def search_time(network: Any, games: Records, options: SearchOptions) -> SearchTime:
     """Search games a few times, as self-play does, and tell where the time went."""
-    begins, inside, judged = [], 0.0, 0
+    begin_inside, inside, judged = 0.0, 0.0, 0
+
+    def enter(_network: Any, _inputs: Any) -> None:
+        nonlocal begin_inside
+        begin_inside = time.perf_counter()
 
     def leave(_network: Any, _inputs: Any, outputs: Any) -> None:
         nonlocal inside, judged
-        inside, judged = inside + time.perf_counter() - begins[-1], judged + len(outputs.logits)
+        inside, judged = inside + time.perf_counter() - begin_inside, judged + len(outputs.logits)
 
-    hooks = (
-        network.register_forward_pre_hook(lambda *_: begins.append(time.perf_counter())),
-        network.register_forward_hook(leave),
-    )
+    hooks = network.register_forward_pre_hook(enter), network.register_forward_hook(leave)
     evaluate = network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
     search = GumbelSearch(evaluate, options, torch.get_num_threads())
     search.run(games, np.random.default_rng(0))

@@ -80,19 +80,21 @@ def test_gumbel_search_ends_by_the_clock(spec, playouts, monkeypatch):
 
 def uneven(games):
     """Judge positions by their bytes: any way that tells one from another."""
-    seeds = [zlib.crc32(game.tobytes()) for game in games]
     limits = limits_of(games.dtype)
-    logits, values = np.empty((len(games), limits.actions), np.float32), np.empty((len(games), limits.players), np.float32)
-    for row, seed in enumerate(seeds):
-        rng = np.random.default_rng(seed)
+    logits, values = (np.empty((len(games), size), np.float32) for size in (limits.actions, limits.players))
+    for row, game in enumerate(games):
+        rng = np.random.default_rng(zlib.crc32(game.tobytes()))
         logits[row], values[row] = rng.normal(size=limits.actions), rng.dirichlet(np.ones(limits.players))
     return logits, values
 
 
 def by_schedule(monkeypatch, simulations):
     """Let searches by the clock make so many simulations, whatever the time."""
-    rows = lambda considered, start, seconds: halving_schedule(considered, simulations)[considered].tolist()  # noqa: E731
-    monkeypatch.setattr(gumbel_by_clock, "halving_by_clock", rows)
+
+    def row(considered, start, seconds):
+        return halving_schedule(considered, simulations)[considered].tolist()
+
+    monkeypatch.setattr(gumbel_by_clock, "halving_by_clock", row)
 
 
 @pytest.mark.parametrize("spec", GAMES)
