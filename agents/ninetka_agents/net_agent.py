@@ -55,7 +55,7 @@ class NetAgent:
             threads: at most this many CPU threads; 0 leaves torch's setting alone.
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
-                trusts the network alone. None for what is best in the game: 128, in Go and Kropki 0.
+                trusts the network alone. None for what is best in the game: 128, in Kropki 0.
             exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
             seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
                 depends on the machine, whatever the seed.

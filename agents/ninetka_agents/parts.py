@@ -73,7 +73,6 @@ _PARTS: dict[str, Parts] = {
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
         guided_rave={0: "mcts:rave,playouts=heavy"},
-        leaf_playouts=0,
         network="ninetka_agents.go.network",
     ),
     "kropki": Parts(
