@@ -12,7 +12,10 @@ from test_rave import compiled, undecided
 from ninetka_agents.agent import GameRandom, game_streams
 from ninetka_agents.conformance import uniform
 from ninetka_agents.search import guided_rave
+from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.guided_rave import VALUE_WEIGHT, GuidedRaveSearch
+from ninetka_agents.search.gumbel import GumbelSearch
+from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.rave_tree import Rules
 from ninetka_env.core.registry import load_variant
 
@@ -242,3 +245,14 @@ def test_networks_search_go_and_kropki_by_it(spec, rules):
         assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
     assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, name, 4, playouts=0))
     assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, "ninetka", 4))
+
+
+def test_a_game_says_how_its_networks_search_unless_told():
+    pytest.importorskip("torch")
+    from ninetka_agents.net_agent import make_searches
+
+    kinds = {game: {type(one) for one in make_searches(uniform, game, 4)} for game in ("ninetka", "go", "kropki")}
+    assert kinds == {"ninetka": {GumbelSearch, GuidedSearch}, "go": {GuidedRaveSearch}, "kropki": {GumbelSearch}}
+    by_clock = {type(one) for one in make_searches(uniform, "kropki", 4, seconds=1.0)}
+    assert by_clock == {GumbelByClock}
+    assert make_searches(uniform, "kropki", 4)[0].options.playouts == 0
