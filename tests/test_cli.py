@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import ninetka_agents
 from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
+from ninetka_train.judging import arena
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -271,6 +272,27 @@ def test_ctrl_c_ends_every_command_in_a_line(command, monkeypatch, tmp_path, gam
     monkeypatch.setattr("benchmarks.run.measure", stopped)
     given = {"evaluate": ["random", "-g", 2], "replay": [games_file], "study": [tmp_path / "a"], "bench": ["vector"]}
     check_error(run(command, *given[command]), "error: stopped\n", code=130)
+
+
+def test_ctrl_c_ends_a_match_with_the_figures_of_the_batches_that_are_over(monkeypatch, tmp_path):
+    play_batch, file = arena._Arena.play_batch, tmp_path / "games.txt"
+
+    def stopped_in_the_third(self, games, progress):
+        if games.start == 8:
+            raise KeyboardInterrupt
+        play_batch(self, games, progress)
+
+    monkeypatch.setattr(arena._Arena, "play_batch", stopped_in_the_third)
+    asked = ("evaluate", "random", "maxn:depth=1", "--seed", 5, "--batch", 4)
+    result = run(*asked, "--games", 20, "--save-games", file, "--json", tmp_path / "stopped.json")
+    assert result.exit_code == 130
+    assert "stopped after 8 of 20 games" in result.stderr
+    assert len(list(read_records(file))) == 8
+    assert run(*asked, "--games", 8, "--json", tmp_path / "whole.json").exit_code == 0
+    told = [json.loads((tmp_path / f"{name}.json").read_text())["agents"] for name in ("stopped", "whole")]
+    assert [one["wins"] for one in told[0]] == [one["wins"] for one in told[1]]
+    stopped = run("evaluate", "random", "maxn:depth=1", "mcts:simulations=10", "--batch", 4)
+    check_error(stopped, "error: stopped\n", code=130)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from ninetka_train.ending import explain, fail, failing
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
-    from ninetka_train.judging.arena import PlayBatches, Progress, Results, Settings
+    from ninetka_train.judging.arena import Finished, PlayBatches, Progress, Results, Settings
     from ninetka_train.judging.evaluate import Evaluation
 
 
@@ -110,13 +110,18 @@ def evaluate(
     settings, chosen = _prepare(tuple(agents or ()), players, games, options, files, check)
     _tell_opening(settings, opening_plies)
     saved = _SavedGames(games_file) if games_file else None
-    finished = stops(limits, saved) if limits else saved
+    so_far = _SoFar(stops(limits, saved) if limits else saved)
     with _failing_match(games):
         with _played_on(cluster, chosen) as elsewhere, _progress_bar(_count_games(settings)) as progress:
-            told: dict[str, Any] = {"progress": progress, "finished": finished, "elsewhere": elsewhere}
-            results = play_games(chosen, players, games, **options, **told)
+            told: dict[str, Any] = {"progress": progress, "finished": so_far, "elsewhere": elsewhere}
+            try:
+                results = play_games(chosen, players, games, **options, **told)
+            except KeyboardInterrupt:
+                results = so_far.results()
         evaluation = judging.summarise(results, tournament=tournament, exact=exact, gate=limits)
     _tell(evaluation, json_file, [saved.failure] if saved and saved.failure else [])
+    if so_far.was_asked:
+        raise typer.Exit(130)
 
 
 @contextmanager
@@ -212,6 +217,28 @@ def _progress_bar(games: int) -> Iterator[Progress]:
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("games", total=games)
         yield lambda done: bar.update(task, completed=done)
+
+
+class _SoFar:
+    """Knows what a match has come to after every batch of games, for those who stop it."""
+
+    def __init__(self, then: Finished | None) -> None:
+        self._then, self._games = then, 0
+        self._found: Results | None = None
+        self.was_asked = False
+
+    def __call__(self, results: Results, games: range) -> object:
+        self._found, self._games = results, games.stop
+        return self._then and self._then(results, games)
+
+    def results(self) -> Results:
+        """Return the games that are over; stop anyway if they are less than a rotation, or of several lineups."""
+        if self._found is None or len(self._found.schedule.lineups) > 1 or self._games < self._found.schedule.rotation:
+            raise KeyboardInterrupt
+        self.was_asked, played = True, self._found.first(self._games)
+        games = len(played.winners)
+        typer.echo(f"stopped after {games} of {len(self._found.winners)} games: what follows is of these", err=True)
+        return played
 
 
 class _SavedGames:
