@@ -1,0 +1,138 @@
+"""How soon PPO beats MaxN at 9tka: ours by self-play, beside SB3-contrib's MaskablePPO on the one-seat view.
+
+    python -m benchmarks.ppo --minutes 10
+
+Both learn two-player games from nothing, at the same time, on a thread each. SB3's learner meets MaxN itself, by whom
+both are judged; ours meets nobody but itself. Clocks stand still while a learner is judged, by its most probable moves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from benchmarks.measure import Row, write_rows
+
+EVERY = 30.0
+"""Seconds of learning between two matches."""
+GAMES = 200
+"""Games of a match against MaxN."""
+GOAL = 0.8
+"""Share of them that is to be won."""
+
+
+class _Course:
+    """A learner's clock: has it judged now and then, prints how far it is, and tells when to stop."""
+
+    def __init__(self, seconds: float, share: Callable[[], float]) -> None:
+        self._most, self._share = seconds, share
+        self._taken, self._next, self._since = 0.0, EVERY, time.perf_counter()
+
+    def goes_on(self) -> bool:
+        """Judge if it is time to; return whether to learn on."""
+        taken = self._taken + time.perf_counter() - self._since
+        if taken < min(self._next, self._most):
+            return True
+        share = self._share()
+        print(json.dumps({"seconds": taken, "share": share}), flush=True)
+        self._taken, self._next, self._since = taken, taken + EVERY, time.perf_counter()
+        return share < GOAL and taken < self._most
+
+
+def learn_ours(seconds: float) -> None:
+    """Learn as `configs/ppo.yaml` says."""
+    from ninetka_agents.agent import make_agent
+    from ninetka_agents.net_agent import NetAgent
+    from ninetka_train.judging.arena import play_games
+    from ninetka_train.learning.config import load_config
+    from ninetka_train.learning.ppo import Learner, train_ppo
+
+    network: list[Any] = []
+    maxn = make_agent("maxn")
+
+    def share() -> float:
+        found = play_games([NetAgent.of(network[0].eval()), maxn], 2, GAMES, seed=1)
+        return float(found.shares[:, 0].mean())
+
+    course = _Course(seconds, share)
+
+    def report(learner: Learner, _log: object) -> None:
+        network[:] = [learner.network]
+        if not course.goes_on():
+            raise SystemExit  # this process does nothing else
+
+    train_ppo(load_config("ppo", ["threads=1", "device=cpu"]), report=report)
+
+
+def learn_peer(seconds: float) -> None:
+    """Learn by MaskablePPO in 16 games at once, a perceptron of two layers of 256 on the planes, four passes."""
+    import gymnasium
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.env_util import make_vec_env
+
+    def make() -> Any:
+        return gymnasium.make("ninetka_env:ninetka_env/Ninetka-v0", num_players=2, opponents="maxn")
+
+    options: dict[str, Any] = {"n_steps": 256, "batch_size": 512, "n_epochs": 4, "gamma": 1.0, "ent_coef": 0.01}
+    options |= {"learning_rate": 5e-4, "policy_kwargs": {"net_arch": [256, 256]}, "device": "cpu", "seed": 0}
+    model = MaskablePPO("MlpPolicy", make_vec_env(make, n_envs=16, seed=0), **options)
+    games = make()
+
+    def share() -> float:
+        won = 0
+        for seed in range(GAMES):
+            (seen, info), over, reward = games.reset(seed=seed), False, 0.0
+            while not over:
+                action, _ = model.predict(seen, action_masks=info["action_mask"], deterministic=True)
+                seen, reward, over, _, info = games.step(action)
+            won += reward > 0
+        return won / GAMES
+
+    course = _Course(seconds, share)
+
+    class Judge(BaseCallback):
+        """Stops the learner when it is time to."""
+
+        def _on_step(self) -> bool:
+            return self.num_timesteps % 4096 != 0 or course.goes_on()
+
+    model.learn(10**9, callback=Judge())
+
+
+def rows(minutes: float) -> Iterator[Row]:
+    """Let both learn and tell how long it took them."""
+    command = [sys.executable, "-m", "benchmarks.ppo", "--minutes", str(minutes), "--learner"]
+    learners = [subprocess.Popen([*command, who], stdout=subprocess.PIPE, text=True) for who in ("ours", "peer")]
+    try:
+        ours, peer = ([json.loads(line) for line in learner.stdout or ()] for learner in learners)
+    finally:
+        for learner in learners:
+            learner.kill()
+    best = f"won {100 * max(point['share'] for point in peer):.0f} % at best"
+    note = best if peer[-1]["share"] >= GOAL else f"{best} until its clock was stopped"
+    taken = ours[-1]["seconds"] if ours[-1]["share"] >= GOAL else math.nan
+    what = f"9tka, two players: PPO from nothing to {100 * GOAL:.0f} % of {GAMES} games against MaxN, one thread"
+    yield Row(what, "s", taken, peer[-1]["seconds"], "SB3-contrib MaskablePPO, MLP", lower_is_better=True, note=note)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0, help="most minutes that a learner learns")
+    parser.add_argument("--learner", choices=("ours", "peer"), help="only this one, in this process")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if given.learner == "ours":
+        learn_ours(60 * given.minutes)
+    elif given.learner == "peer":
+        learn_peer(60 * given.minutes)
+    else:
+        write_rows(rows(given.minutes))
