@@ -188,7 +188,7 @@ def test_shipped_configurations_are_found_by_every_name(place, tmp_path):
 def test_an_unknown_configuration_starts_nothing(place, tmp_path):
     done = place.run("ninetka", "train", "--config", "quik", cwd=tmp_path)
     assert done.returncode == 2
-    shipped = "gen-1, gen-1-go, gen-1-kropki, gen-2, gen-3, gen-4, ppo, quick"
+    shipped = "gen-1, gen-1-go, gen-1-kropki, gen-2, gen-3, gen-4, gen-5, gen-6, ppo, quick"
     assert f"the shipped configurations are {shipped}" in done.stderr
     assert not any(tmp_path.iterdir())
 
@@ -213,11 +213,12 @@ def test_shipped_networks_are_found_by_every_name(place, tmp_path):
     code = (
         "from ninetka_agents import make_agent\n"
         "from ninetka_agents.checkpoint import best_shipped, find_checkpoint\n"
-        f"print(*{{best_shipped(), *map(find_checkpoint, {names})}})\n"
+        f"print(best_shipped(), *{{*map(find_checkpoint, {names})}}, sep='\\n')\n"
         "make_agent('net'), make_agent('net:grand')"
     )
-    found = output(place.run("python", "-c", code, cwd=tmp_path))
-    assert Path(found) == place.site / "ninetka_agents" / "checkpoints" / "ninetka" / "gen-4.safetensors"
+    found = output(place.run("python", "-c", code, cwd=tmp_path)).splitlines()
+    folder = place.site / "ninetka_agents" / "checkpoints" / "ninetka"
+    assert [Path(one) for one in found] == [folder / "gen-6.safetensors", folder / "gen-4.safetensors"]
 
 
 @pytest.mark.parametrize(
