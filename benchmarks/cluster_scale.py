@@ -60,7 +60,7 @@ Efficiency is the share of the workers' time that is spent playing. *Default set
 
 - Default settings hold 90 % on up to **{default_cores} cores**. {default_games} games a round are {default_tasks}
   tasks, and the learner, on one core, takes {default_learning:.0f} s for what one core plays in {default_playing:.1f}
-  s. The settings that trained the shipped network, `gen-4`, hold 90 % on up to **{gen_cores}**.
+  s. The settings that trained `gen-4`, a shipped network, hold 90 % on up to **{gen_cores}**.
 - [Settings that hold 90 % on {aim} cores](#settings-that-hold-90-on-{aim}-cores): many more games a round, in small
   tasks, rounds that overlap, a fast learner.
 - Handing out a task costs the driver {call:.1f} ms. A round by two workers took {two:.2f} s, by two threads of one

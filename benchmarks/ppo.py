@@ -4,6 +4,7 @@
 
 Both learn two-player games from nothing, at the same time, on a thread each. SB3's learner meets MaxN itself, by whom
 both are judged; ours meets nobody but itself. Clocks stand still while a learner is judged, by its most probable moves.
+Who is there stops, and leaves the machine to the other.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ GOAL = 0.8
 class _Course:
     """A learner's clock: has it judged now and then, prints how far it is, and tells when to stop."""
 
-    def __init__(self, seconds: float, share: Callable[[], float]) -> None:
-        self._most, self._share = seconds, share
+    def __init__(self, seconds: float) -> None:
+        self._most = seconds
         self._taken, self._next, self._since = 0.0, EVERY, time.perf_counter()
 
-    def goes_on(self) -> bool:
-        """Judge if it is time to; return whether to learn on."""
+    def goes_on(self, judge: Callable[[], float]) -> bool:
+        """Ask for the share of games won if it is time to; return whether to learn on."""
         taken = self._taken + time.perf_counter() - self._since
         if taken < min(self._next, self._most):
             return True
-        share = self._share()
+        share = judge()
         print(json.dumps({"seconds": taken, "share": share}), flush=True)
         self._taken, self._next, self._since = taken, taken + EVERY, time.perf_counter()
         return share < GOAL and taken < self._most
@@ -55,18 +56,14 @@ def learn_ours(seconds: float) -> None:
     from ninetka_train.learning.config import load_config
     from ninetka_train.learning.ppo import Learner, train_ppo
 
-    network: list[Any] = []
-    maxn = make_agent("maxn")
+    course, maxn = _Course(seconds), make_agent("maxn")
 
-    def share() -> float:
-        found = play_games([NetAgent.of(network[0].eval()), maxn], 2, GAMES, seed=1)
+    def share(network: Any) -> float:
+        found = play_games([NetAgent.of(network), maxn], 2, GAMES, seed=1)
         return float(found.shares[:, 0].mean())
 
-    course = _Course(seconds, share)
-
     def report(learner: Learner, _log: object) -> None:
-        network[:] = [learner.network]
-        if not course.goes_on():
+        if not course.goes_on(lambda: share(learner.network)):
             raise SystemExit  # this process does nothing else
 
     train_ppo(load_config("ppo", ["threads=1", "device=cpu"]), report=report)
@@ -85,7 +82,7 @@ def learn_peer(seconds: float) -> None:
     options: dict[str, Any] = {"n_steps": 256, "batch_size": 512, "n_epochs": 4, "gamma": 1.0, "ent_coef": 0.01}
     options |= {"learning_rate": 5e-4, "policy_kwargs": {"net_arch": [256, 256]}, "device": "cpu", "seed": 0}
     model = MaskablePPO("MlpPolicy", make_vec_env(make, n_envs=16, seed=0), **options)
-    games = make()
+    course, games = _Course(seconds), make()
 
     def share() -> float:
         won = 0
@@ -97,13 +94,11 @@ def learn_peer(seconds: float) -> None:
             won += reward > 0
         return won / GAMES
 
-    course = _Course(seconds, share)
-
     class Judge(BaseCallback):
         """Stops the learner when it is time to."""
 
         def _on_step(self) -> bool:
-            return self.num_timesteps % 4096 != 0 or course.goes_on()
+            return self.num_timesteps % 4096 != 0 or course.goes_on(share)
 
     model.learn(10**9, callback=Judge())
 
