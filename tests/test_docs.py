@@ -3,7 +3,8 @@
 `page.py` runs a page. Its commands are the real ones, but for what would take too long or go on for ever:
 
 - `configs/quick.yaml` and `configs/ppo.yaml` are small in the folder where a page is run, and files found there come
-  before the shipped ones: `ninetka train` ends in seconds. `make train` measures with `GAMES` games.
+  before the shipped ones: `ninetka train` ends in seconds. It measures with 4 games unless told, `make train` with
+  `GAMES`.
 - `ninetka play` and `ninetka study`, which takes ten minutes, are started, heard, and stopped by Ctrl-C. `ninetka play`
   takes another port if somebody has a table at the usual one.
 - `pip install` installs nothing: it finds all that is asked for installed.
@@ -55,6 +56,7 @@ case $1 in
     play) {python} {tests}/interrupt.py "http://127.0.0.1" $run "$@" ||
           {python} {tests}/interrupt.py "http://127.0.0.1" $run "$@" --port 0;;
     study) {python} {tests}/interrupt.py "" $run "$@";;
+    train) shift; exec $run train --games 4 "$@";;
     *) exec $run "$@";;
 esac""",
     "pip": """
