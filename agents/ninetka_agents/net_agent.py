@@ -162,8 +162,11 @@ def make_searches(
     options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
     gumbel = GumbelByClock(evaluate, options, seconds) if seconds else GumbelSearch(evaluate, options)
     searches: list[GumbelSearch | GuidedSearch | GuidedRaveSearch] = [gumbel] * stages
-    if playouts and (rave := parts.guided_rave):
-        rules = {points: cast(MctsAgent, make_agent(spec, game)).rules for points, spec in rave.items()}
+    if playouts and parts.guided_rave:
+        rules = {
+            points: cast(MctsAgent, make_agent(spec, game)).rules._replace(trust=trust)
+            for points, (spec, trust) in parts.guided_rave.items()
+        }
         searches = [GuidedRaveSearch(evaluate, simulations, playouts, temperature, rules, seconds, reuse)] * stages
     elif playouts and parts.guided_stages:
         tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact, seconds=seconds, reuse=reuse)

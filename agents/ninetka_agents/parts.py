@@ -44,9 +44,9 @@ class Parts:
     """Module with the game's own functions of `ninetka_agents.search.knowledge`; empty for none."""
     guided_stages: tuple[int, ...] = ()
     """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
-    guided_rave: Mapping[int, str] = field(default_factory=dict)
+    guided_rave: Mapping[int, tuple[str, float]] = field(default_factory=dict)
     """By how many points a board has at least, the spec of `mcts:rave` whose tree a network guides where it is searched
-    with playouts; empty for none."""
+    with playouts, and what its values count there, in times of the playouts; empty for none."""
     leaf_playouts: int = 128
     """Playouts for each position that a network is asked about in a search, unless told."""
     network: str = ""
@@ -72,7 +72,7 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "mcts:simulations=200,rave,playouts=heavy"),
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
-        guided_rave={0: "mcts:rave,playouts=heavy"},
+        guided_rave={0: ("mcts:rave,playouts=heavy", 0.5)},
         network="ninetka_agents.go.network",
     ),
     "kropki": Parts(
@@ -84,7 +84,8 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "greedy", "mcts:simulations=200,rave"),
         teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
-        guided_rave={0: "mcts:rave", 145: "mcts:rave,local,playouts=heavy"},
+        # The network was made on 10 x 10: on boards much larger its values mislead, its policy does not.
+        guided_rave={0: ("mcts:rave", 0.5), 145: ("mcts:rave,local,playouts=heavy", 0.0)},
         leaf_playouts=0,
         network="ninetka_agents.kropki.network",
     ),

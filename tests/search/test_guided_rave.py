@@ -13,7 +13,7 @@ from ninetka_agents.agent import GameRandom, game_streams
 from ninetka_agents.conformance import uniform
 from ninetka_agents.search import guided_rave
 from ninetka_agents.search.guided import GuidedSearch
-from ninetka_agents.search.guided_rave import VALUE_WEIGHT, GuidedRaveSearch
+from ninetka_agents.search.guided_rave import GuidedRaveSearch
 from ninetka_agents.search.gumbel import GumbelSearch
 from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.rave_tree import Rules
@@ -63,7 +63,7 @@ def test_the_policy_is_followed_where_nothing_else_is_known(spec):
         logits[:, chosen] = np.log(0.9)
         return logits, values
 
-    search = GuidedRaveSearch(evaluate, 1, 12, rules=PLAIN, prior_weight=2.0)
+    search = GuidedRaveSearch(evaluate, 1, 12, rules={0: PLAIN[0]._replace(advice=2.0)})
     assert search.act(game.records, np.random.default_rng(0)) == [chosen]
 
 
@@ -87,7 +87,7 @@ def test_values_count_for_the_seat_that_they_mean(spec, plies):
                 )
         return logits, values
 
-    search = GuidedRaveSearch(evaluate, 8 * len(legal), 6, rules=EXPLORING, value_weight=20.0)
+    search = GuidedRaveSearch(evaluate, 8 * len(legal), 6, rules={0: EXPLORING[0]._replace(trust=20.0)})
     assert search.act(game.records, np.random.default_rng(0)) == [wanted]
 
 
@@ -99,10 +99,12 @@ def test_values_are_reported_by_absolute_seat(spec, winner):
         return logits, (np.arange(values.shape[1]) == relative).astype(np.float32)
 
     games = start(spec, 3).records
-    searches = (GuidedRaveSearch(one, 64, 16, rules=PLAIN, value_weight=4.0) for one in (uniform, certain))
+    searches = (GuidedRaveSearch(one, 64, 16, rules={0: PLAIN[0]._replace(trust=4.0)}) for one in (uniform, certain))
     uncertain, sure = (search.run(games, np.random.default_rng(0)).values[0] for search in searches)
     assert sure.sum() == pytest.approx(1)
     assert sure[winner] > uncertain[winner] + 0.2
+    searches = (GuidedRaveSearch(one, 64, 16, rules={0: PLAIN[0]._replace(trust=0.0)}) for one in (uniform, certain))
+    assert same(*(search.run(games, np.random.default_rng(0)) for search in searches))
 
 
 @pytest.mark.parametrize("spec", BOARDS[:2])
@@ -120,7 +122,7 @@ def test_each_position_is_asked_about_once_and_all_playouts_count(spec):
         counted.append(sum(map(len, asked)))
         assert max(map(len, asked)) <= guided_rave.BATCH
         assert asked[0] == [game.tobytes()]
-        assert result.visits.sum() == 600 + VALUE_WEIGHT * 10 * (counted[-1] - 1)
+        assert result.visits.sum() == 600 + PLAIN[0].trust * 10 * (counted[-1] - 1)
     assert max(counted) == 60
     assert games.tobytes() == before
 
@@ -256,3 +258,20 @@ def test_a_game_says_how_its_networks_search_unless_told():
     by_clock = {type(one) for one in make_searches(uniform, "kropki", 4, seconds=1.0)}
     assert by_clock == {GumbelByClock}
     assert make_searches(uniform, "kropki", 4)[0].options.playouts == 0
+
+
+def test_on_boards_much_larger_than_it_learned_on_kropkis_network_is_asked_for_moves_alone():
+    pytest.importorskip("torch")
+    from ninetka_agents.net_agent import make_searches
+
+    def certain(games):
+        logits, values = uniform(games)
+        return logits, np.eye(values.shape[1], dtype=np.float32)[np.zeros(len(games), int)]
+
+    for width, heeded in ((5, True), (20, False)):
+        games = start(f"kropki:width={width},height={width},territory=immediate,start=cross", 3).records
+        found = [
+            make_searches(evaluate, "kropki", 3, playouts=16)[0].run(games, np.random.default_rng(0))
+            for evaluate in (uniform, certain)
+        ]
+        assert same(*found) is not heeded

@@ -42,10 +42,6 @@ BATCH = 16
 """Nodes of a tree that the network is asked about at once, at most."""
 USUAL_RULES: Mapping[int, Rules] = MappingProxyType({0: Rules(EQUIVALENCE, 0.0, heavy=True, local=False)})
 """By the game's own knowledge, if it brings any, on all boards."""
-PRIOR_WEIGHT = 0.2
-"""The constant c of PUCT; values are chances to win, 0..1."""
-VALUE_WEIGHT = 0.5
-"""The network's value of a position counts like so many times the playouts that are made for it."""
 LEAST_PRIOR = 1e-6
 """No action is less probable."""
 
@@ -63,8 +59,8 @@ class GuidedRaveTree(RaveTree):
         super().begin(games)
         self._asked = 0
 
-    def ask(self, evaluate: Evaluate, most: int, visits: int) -> int:
-        """Have the network evaluate at most so many nodes, each of which counts like `visits`; return how many."""
+    def ask(self, evaluate: Evaluate, most: int, playouts: int) -> int:
+        """Have the network evaluate at most so many nodes, each of which gets playouts; return how many."""
         most = min(most, max(1, self._asked))  # at first there is little to choose from
         asked, wanted = np.empty((self._asked + 1, 2), np.int32), np.empty((most, 2), np.int32)
         self._asked, count = _find_wanted(self._tree, asked, wanted)
@@ -72,7 +68,7 @@ class GuidedRaveTree(RaveTree):
             place = self._games, self._tree, self.desk, asked, wanted[:count]
             leaves = np.empty(count, self._games.dtype)
             _write_positions(*place, leaves)
-            _take_in(*place, leaves, *evaluate(leaves), visits)
+            _take_in(*place, leaves, *evaluate(leaves), round(self.rules.trust * playouts))
             self._asked += count
         return count
 
@@ -101,8 +97,6 @@ class GuidedRaveSearch:
         rules: Mapping[int, Rules] = USUAL_RULES,
         seconds: float = 0.0,
         reuse: bool = False,
-        prior_weight: float = PRIOR_WEIGHT,
-        value_weight: float = VALUE_WEIGHT,
     ) -> None:
         """Set the search up.
 
@@ -116,8 +110,6 @@ class GuidedRaveSearch:
             seconds: how long to think about a position, in place of `simulations`; 0 goes by those.
             reuse: keep the tree from move to move where whole games are played, by players as of
                 `ninetka_agents.agent.Player` that `start` gives.
-            prior_weight: the constant c of `rave_tree.best_child` where the network was asked.
-            value_weight: what the network's value of a position counts, in times of `playouts`.
 
         Raises:
             ValueError: if an option is out of range.
@@ -131,9 +123,7 @@ class GuidedRaveSearch:
             )
         self._gumbel_scale = check_scale("gumbel_scale", gumbel_scale)
         self._seconds = check_scale("seconds", seconds)
-        prior_weight = check_scale("prior_weight", prior_weight)
-        self._rules = {points: one._replace(advice=prior_weight) for points, one in rules.items()}
-        self._value_visits = round(check_scale("value_weight", value_weight) * playouts)
+        self._rules = rules
         check_choice("reuse", reuse, (False, True))
         if reuse:
             self.start = self._start
@@ -175,7 +165,7 @@ class GuidedRaveSearch:
         """Search on for as long as a move takes, drawing from stream `index`."""
         end, left = time.monotonic() + self._seconds, self._simulations
         while left:
-            count = max(1, tree.ask(self._evaluate, BATCH if self._seconds else min(BATCH, left), self._value_visits))
+            count = max(1, tree.ask(self._evaluate, BATCH if self._seconds else min(BATCH, left), self._playouts))
             left -= 0 if self._seconds else count
             for first in range(0, count * self._playouts, CHUNK):
                 goes_on = tree.grow(streams, index, min(CHUNK, count * self._playouts - first))

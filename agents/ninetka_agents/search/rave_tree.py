@@ -58,8 +58,10 @@ class Rules(NamedTuple):
     exploration: float
     heavy: bool
     local: bool
-    advice: float = 0.0
+    advice: float = 0.2
     """What a network's policy counts where it was asked: the constant c of `best_child`."""
+    trust: float = 0.5
+    """What its value of a position counts, in times of the playouts that are made for it."""
 
 
 class Tree(NamedTuple):
