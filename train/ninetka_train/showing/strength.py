@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib import rc_context
@@ -15,6 +16,8 @@ from ninetka_train.showing.figures import HEIGHT, LIGHT, STYLE, WIDTH, saved
 
 COLOURS = ("two", "one", "four", "three")
 LABELS = {"seconds": "seconds a move", "simulations": "simulations a move"}
+LETTERS = 72
+"""In a line above a panel."""
 
 
 def draw_curve(curve: Curve) -> bytes:
@@ -22,7 +25,8 @@ def draw_curve(curve: Curve) -> bytes:
     budgets = [budget for budget in BUDGETS if any(point.budget == budget for point in curve.points)]
     with rc_context(STYLE):
         figure = Figure((1.2 * WIDTH * len(budgets) + 0.4, 1.25 * HEIGHT + 0.6), layout="constrained", dpi=144)
-        figure.suptitle(_title(curve), x=0.01, ha="left", color=LIGHT["faint"], fontsize=10.5)
+        title = textwrap.fill(_title(curve), LETTERS * len(budgets))
+        figure.suptitle(title, x=0.01, ha="left", color=LIGHT["faint"], fontsize=10.5)
         for axes, budget in zip(figure.subplots(1, len(budgets), squeeze=False)[0], budgets, strict=True):
             _draw(axes, curve, budget)
         return saved(figure, "png")
@@ -33,7 +37,7 @@ def _title(curve: Curve) -> str:
     counted = f"{min(games)}" if min(games) == max(games) else f"{min(games)} to {max(games)}"
     return (
         f"{settings.variant.definition.title}, {settings.num_players} players, against {curve.against} "
-        f"({curve.opponent_seconds:.2g} s a move)\n{counted} games a point, seats rotated, draws shared, seed "
+        f"({curve.opponent_seconds:.2g} s a move); {counted} games a point, seats rotated, draws shared, seed "
         f"{settings.seed}; 95 % intervals; dashed: an even share"
     )
 
