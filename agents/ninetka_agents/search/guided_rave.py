@@ -60,7 +60,7 @@ class GuidedRaveTree(RaveTree):
         self._asked = 0
 
     def ask(self, evaluate: Evaluate, most: int, playouts: int) -> int:
-        """Have the network evaluate at most so many nodes, each of which gets playouts; return how many."""
+        """Have the network evaluate at most so many nodes, for so many playouts each; return how many."""
         most = min(most, max(1, self._asked))  # at first there is little to choose from
         asked, wanted = np.empty((self._asked + 1, 2), np.int32), np.empty((most, 2), np.int32)
         self._asked, count = _find_wanted(self._tree, asked, wanted)
@@ -106,7 +106,7 @@ class GuidedRaveSearch:
             playouts: simulations of RAVE for each of them.
             gumbel_scale: times the Gumbel noise of the choice at the root: 0 plays the most visited action, 1 draws by
                 visits.
-            rules: how RAVE goes about it, by how many points a board has at least.
+            rules: how RAVE goes about it and what the network's word counts, by how many points a board has at least.
             seconds: how long to think about a position, in place of `simulations`; 0 goes by those.
             reuse: keep the tree from move to move where whole games are played, by players as of
                 `ninetka_agents.agent.Player` that `start` gives.
