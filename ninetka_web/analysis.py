@@ -31,6 +31,10 @@ SURE_ERROR = 0.25
 """The standard error of a chance to win from which on it says nothing: about that of a single simulation."""
 
 
+MOST_TREES = 144
+"""Positions at most that are searched with playouts, beside the one that is analysed; more would take minutes."""
+
+
 class Found(NamedTuple):
     """What an engine has found out about a position so far."""
 
@@ -122,7 +126,9 @@ def _by_network(game: Game, simulations: int) -> Found:
     alive = [action for action, child in children.items() if not child.is_over]
     if alive:
         records = np.concatenate([children[action].records for action in alive])
-        chances[alive] = make_searches(evaluate, game.name, after)[0].run(records, rng).values[:, mover]
+        playouts = None if len(alive) <= MOST_TREES else 0
+        search = make_searches(evaluate, game.name, after, playouts=playouts)[0]
+        chances[alive] = search.run(records, rng).values[:, mover]
     for action in children.keys() - set(alive):
         chances[action] = final_shares(children[action])[mover]
     trials = found.visits[0] + float(after)

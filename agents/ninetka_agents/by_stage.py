@@ -22,10 +22,10 @@ class ByStage:
         self.name = " then ".join(dict.fromkeys(agent.name for agent in agents))
         self.opens_alike = bool(getattr(self.agents[0], "opens_alike", False))
         if any(hasattr(agent, "start") for agent in agents):
-            self.start = self._start
+            self.start = self.sit_down
 
-    def _start(self, game: Game) -> _Player:
-        """Sit down to one game; offered as `start` where one of the agents does."""
+    def sit_down(self, game: Game) -> Player:
+        """Play one game; offered as `start` where one of the agents offers it."""
         return _Player(self.agents, game)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:

@@ -64,7 +64,7 @@ def check_search(case: Case) -> None:
     guided = (
         GumbelSearch(uniform, SearchOptions(EVALUATIONS, gumbel_scale=0.0, playouts=0)),
         GuidedSearch(uniform, simulations=EVALUATIONS // 64, playouts=64),
-        GuidedRaveSearch(uniform, EVALUATIONS // 16, 16, rules={0: Rules(1000.0, RAVE_EXPLORATION, False, False)}),
+        GuidedRaveSearch(uniform, EVALUATIONS // 16, 16, rules=Rules(1000.0, RAVE_EXPLORATION, False, False)),
     )
     for game, best in _endings(case):
         rng = np.random.default_rng(case.seed)

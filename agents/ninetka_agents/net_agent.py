@@ -5,6 +5,7 @@ What a game's network must be stands in `ninetka_agents.outputs`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy.typing as npt
 import torch
 
 from ninetka_agents.agent import Actions, Agent, check_threads, game_streams, make_agent
+from ninetka_agents.by_size import BySize, Search
 from ninetka_agents.by_stage import ByStage
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
-from ninetka_agents.parts import parts_of
+from ninetka_agents.parts import GuidedRave, parts_of
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.guided_rave import GuidedRaveSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
@@ -55,7 +57,7 @@ class NetAgent:
             threads: at most this many CPU threads; 0 leaves torch's setting alone.
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
-                trusts the network alone. None for what is best in the game: 128, in Kropki 0.
+                trusts the network alone. None for what is best: 128, in Kropki 0, on boards larger than 12 x 12 512.
             exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
             seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
                 depends on the machine, whatever the seed.
@@ -147,31 +149,43 @@ def make_searches(
     exact: int = 0,
     seconds: float = 0.0,
     reuse: bool = False,
-) -> list[GumbelSearch | GuidedSearch | GuidedRaveSearch]:
+) -> list[Search]:
     """Return the search for each stage of a game; the options are those of `NetAgent`.
 
     The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
     slides), one tree that keeps all its playouts does better: twice as many of them, for they are half as long there.
-    With playouts, games that say so, such as Go and Kropki, are searched by one tree of RAVE.
+    With playouts, games that say so, such as Go and Kropki, are searched by one tree of RAVE (`Parts.guided_rave`).
 
     Raises:
         ValueError: if an option is out of range, or no stage has a tree that can be kept.
     """
     parts, stages = parts_of(game), len(get_definition(game).stages)
-    playouts = parts.leaf_playouts if playouts is None else playouts
-    options = SearchOptions(simulations, gumbel_scale=temperature, playouts=playouts, exact=exact)
-    gumbel = GumbelByClock(evaluate, options, seconds) if seconds else GumbelSearch(evaluate, options)
-    searches: list[GumbelSearch | GuidedSearch | GuidedRaveSearch] = [gumbel] * stages
-    if playouts and parts.guided_rave:
-        rules = {
-            points: cast(MctsAgent, make_agent(spec, game)).rules._replace(trust=trust)
-            for points, (spec, trust) in parts.guided_rave.items()
-        }
-        searches = [GuidedRaveSearch(evaluate, simulations, playouts, temperature, rules, seconds, reuse)] * stages
-    elif playouts and parts.guided_stages:
-        tree = GuidedSearch(evaluate, simulations, 2 * playouts, temperature, exact, seconds=seconds, reuse=reuse)
-        searches = [tree if stage in parts.guided_stages else gumbel for stage in range(stages)]
-    elif reuse:
+    options = SearchOptions(simulations, gumbel_scale=temperature, exact=exact)
+    options = options if playouts is None else replace(options, playouts=playouts)
+
+    def gumbel(playouts: int) -> Search:
+        chosen = replace(options, playouts=playouts)
+        return GumbelByClock(evaluate, chosen, seconds) if seconds else GumbelSearch(evaluate, chosen)
+
+    def for_board(rave: GuidedRave) -> Search:
+        count = rave.playouts if playouts is None else playouts
+        if count == 0:
+            return gumbel(0)
+        rules = cast(MctsAgent, make_agent(rave.spec, game)).rules._replace(trust=rave.trust)
+        return GuidedRaveSearch(evaluate, simulations, count, temperature, rules, seconds, reuse)
+
+    if parts.guided_rave and playouts != 0:
+        by_size = {points: for_board(rave) for points, rave in parts.guided_rave.items()}
+        searches = [by_size[0] if len(by_size) == 1 else BySize(by_size)] * stages
+    else:
+        searches = [gumbel(options.playouts)] * stages
+    if options.playouts:
+        twice = 2 * options.playouts  # games are half as long there
+        for stage in parts.guided_stages:
+            searches[stage] = GuidedSearch(
+                evaluate, simulations, twice, temperature, exact, seconds=seconds, reuse=reuse
+            )
+    if reuse and not any(hasattr(search, "start") for search in searches):
         raise ValueError(
             "reuse=True: the Gumbel search, which is the only one here, begins each move anew; a tree "
             "that grows by playouts can be kept, such as that of playouts=128"

@@ -27,6 +27,18 @@ GENERIC: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True)
+class GuidedRave:
+    """How a network's search goes about boards of some size."""
+
+    spec: str
+    """Of the `mcts:rave` whose tree the network guides where it is searched with playouts."""
+    trust: float = 0.5
+    """What the network's values count there, in times of the playouts."""
+    playouts: int = 128
+    """Playouts for each position that the network is asked about, unless told; 0 searches without RAVE."""
+
+
+@dataclass(frozen=True)
 class Parts:
     """What one game brings. Modules and classes are named by text, `"module"` and `"module:Class"`."""
 
@@ -44,11 +56,8 @@ class Parts:
     """Module with the game's own functions of `ninetka_agents.search.knowledge`; empty for none."""
     guided_stages: tuple[int, ...] = ()
     """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
-    guided_rave: Mapping[int, tuple[str, float]] = field(default_factory=dict)
-    """By how many points a board has at least, the spec of `mcts:rave` whose tree a network guides where it is searched
-    with playouts, and what its values count there, in times of the playouts; empty for none."""
-    leaf_playouts: int = 128
-    """Playouts for each position that a network is asked about in a search, unless told."""
+    guided_rave: Mapping[int, GuidedRave] = field(default_factory=dict)
+    """By how many points a board has at least, how networks are searched; empty for none by RAVE."""
     network: str = ""
     """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
 
@@ -72,7 +81,7 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "mcts:simulations=200,rave,playouts=heavy"),
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
-        guided_rave={0: ("mcts:rave,playouts=heavy", 0.5)},
+        guided_rave={0: GuidedRave("mcts:rave,playouts=heavy")},
         network="ninetka_agents.go.network",
     ),
     "kropki": Parts(
@@ -85,8 +94,10 @@ _PARTS: dict[str, Parts] = {
         teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
         # The network was made on 10 x 10: on boards much larger its values mislead, its policy does not.
-        guided_rave={0: ("mcts:rave", 0.5), 145: ("mcts:rave,local,playouts=heavy", 0.0)},
-        leaf_playouts=0,
+        guided_rave={
+            0: GuidedRave("mcts:rave", playouts=0),
+            145: GuidedRave("mcts:rave,local,playouts=heavy", trust=0.0, playouts=512),
+        },
         network="ninetka_agents.kropki.network",
     ),
 }

@@ -10,6 +10,7 @@ from test_by_clock import start
 from test_rave import compiled, undecided
 
 from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_agents.by_size import BySize
 from ninetka_agents.conformance import uniform
 from ninetka_agents.search import guided_rave
 from ninetka_agents.search.guided import GuidedSearch
@@ -19,8 +20,8 @@ from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.rave_tree import Rules
 from ninetka_env.core.registry import load_variant
 
-PLAIN = {0: Rules(1000.0, 0.0, heavy=False, local=False)}
-EXPLORING = {0: Rules(1000.0, 0.3, heavy=False, local=False)}
+PLAIN = Rules(1000.0, 0.0, heavy=False, local=False)
+EXPLORING = Rules(1000.0, 0.3, heavy=False, local=False)
 BOARDS = ["go:size=5", "kropki:width=5,height=4,territory=declared", "ninetka:num_players=3,auto_pass=False"]
 
 
@@ -63,7 +64,7 @@ def test_the_policy_is_followed_where_nothing_else_is_known(spec):
         logits[:, chosen] = np.log(0.9)
         return logits, values
 
-    search = GuidedRaveSearch(evaluate, 1, 12, rules={0: PLAIN[0]._replace(advice=2.0)})
+    search = GuidedRaveSearch(evaluate, 1, 12, rules=PLAIN._replace(advice=2.0))
     assert search.act(game.records, np.random.default_rng(0)) == [chosen]
 
 
@@ -87,7 +88,7 @@ def test_values_count_for_the_seat_that_they_mean(spec, plies):
                 )
         return logits, values
 
-    search = GuidedRaveSearch(evaluate, 8 * len(legal), 6, rules={0: EXPLORING[0]._replace(trust=20.0)})
+    search = GuidedRaveSearch(evaluate, 8 * len(legal), 6, rules=EXPLORING._replace(trust=20.0))
     assert search.act(game.records, np.random.default_rng(0)) == [wanted]
 
 
@@ -99,11 +100,11 @@ def test_values_are_reported_by_absolute_seat(spec, winner):
         return logits, (np.arange(values.shape[1]) == relative).astype(np.float32)
 
     games = start(spec, 3).records
-    searches = (GuidedRaveSearch(one, 64, 16, rules={0: PLAIN[0]._replace(trust=4.0)}) for one in (uniform, certain))
+    searches = (GuidedRaveSearch(one, 64, 16, rules=PLAIN._replace(trust=4.0)) for one in (uniform, certain))
     uncertain, sure = (search.run(games, np.random.default_rng(0)).values[0] for search in searches)
     assert sure.sum() == pytest.approx(1)
     assert sure[winner] > uncertain[winner] + 0.2
-    searches = (GuidedRaveSearch(one, 64, 16, rules={0: PLAIN[0]._replace(trust=0.0)}) for one in (uniform, certain))
+    searches = (GuidedRaveSearch(one, 64, 16, rules=PLAIN._replace(trust=0.0)) for one in (uniform, certain))
     assert same(*(search.run(games, np.random.default_rng(0)) for search in searches))
 
 
@@ -122,7 +123,7 @@ def test_each_position_is_asked_about_once_and_all_playouts_count(spec):
         counted.append(sum(map(len, asked)))
         assert max(map(len, asked)) <= guided_rave.BATCH
         assert asked[0] == [game.tobytes()]
-        assert result.visits.sum() == 600 + PLAIN[0].trust * 10 * (counted[-1] - 1)
+        assert result.visits.sum() == 600 + PLAIN.trust * 10 * (counted[-1] - 1)
     assert max(counted) == 60
     assert games.tobytes() == before
 
@@ -241,6 +242,7 @@ def test_networks_search_go_and_kropki_by_it(spec, rules):
 
     game, name = start(spec, 2), load_variant(spec).definition.name
     for search in make_searches(uniform, name, 4, playouts=8):
+        search = search.search_for(game.records) if isinstance(search, BySize) else search
         assert isinstance(search, GuidedRaveSearch)
         used = search.make_tree(game.records).rules
         assert (used.heavy, used.local) == rules
@@ -253,11 +255,31 @@ def test_a_game_says_how_its_networks_search_unless_told():
     pytest.importorskip("torch")
     from ninetka_agents.net_agent import make_searches
 
-    kinds = {game: {type(one) for one in make_searches(uniform, game, 4)} for game in ("ninetka", "go", "kropki")}
-    assert kinds == {"ninetka": {GumbelSearch, GuidedSearch}, "go": {GuidedRaveSearch}, "kropki": {GumbelSearch}}
-    by_clock = {type(one) for one in make_searches(uniform, "kropki", 4, seconds=1.0)}
-    assert by_clock == {GumbelByClock}
-    assert make_searches(uniform, "kropki", 4)[0].options.playouts == 0
+    kinds = {game: {type(one) for one in make_searches(uniform, game, 4)} for game in ("ninetka", "go")}
+    assert kinds == {"ninetka": {GumbelSearch, GuidedSearch}, "go": {GuidedRaveSearch}}
+
+
+def test_kropki_is_searched_by_what_suits_the_board():
+    pytest.importorskip("torch")
+    from ninetka_agents.net_agent import make_searches
+
+    small, large = (start(spec, 2) for spec in ("kropki:width=12,height=12", "kropki:width=13,height=5"))
+    (search,) = make_searches(uniform, "kropki", 4)
+    assert isinstance(search.search_for(small.records), GumbelSearch)
+    assert search.search_for(small.records).options.playouts == 0
+    assert isinstance(search.search_for(large.records), GuidedRaveSearch)
+    for game in (small, large):
+        assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
+        assert search.run(game.records, np.random.default_rng(0)).visits[0].sum() > 0
+    (search,) = make_searches(uniform, "kropki", 4, seconds=0.01, reuse=True)
+    assert isinstance(search.search_for(small.records), GumbelByClock)
+    for game in (small, large):
+        player = search.start(game)
+        for _ in range(3):
+            action = player.act(np.random.default_rng(0))
+            game.play(action)
+            player.observe(action)
+        player.close()
 
 
 def test_on_boards_much_larger_than_it_learned_on_kropkis_network_is_asked_for_moves_alone():

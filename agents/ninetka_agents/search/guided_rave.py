@@ -12,8 +12,6 @@ below the actions that were played can be kept, see `GuidedRaveSearch`.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -40,8 +38,8 @@ Rows: TypeAlias = npt.NDArray[np.int32]
 
 BATCH = 16
 """Nodes of a tree that the network is asked about at once, at most."""
-USUAL_RULES: Mapping[int, Rules] = MappingProxyType({0: Rules(EQUIVALENCE, 0.0, heavy=True, local=False)})
-"""By the game's own knowledge, if it brings any, on all boards."""
+USUAL_RULES = Rules(EQUIVALENCE, 0.0, heavy=True, local=False)
+"""By the game's own knowledge, if it brings any."""
 LEAST_PRIOR = 1e-6
 """No action is less probable."""
 
@@ -94,7 +92,7 @@ class GuidedRaveSearch:
         simulations: int = 64,
         playouts: int = 128,
         gumbel_scale: float = 0.0,
-        rules: Mapping[int, Rules] = USUAL_RULES,
+        rules: Rules = USUAL_RULES,
         seconds: float = 0.0,
         reuse: bool = False,
     ) -> None:
@@ -106,7 +104,7 @@ class GuidedRaveSearch:
             playouts: simulations of RAVE for each of them.
             gumbel_scale: times the Gumbel noise of the choice at the root: 0 plays the most visited action, 1 draws by
                 visits.
-            rules: how RAVE goes about it and what the network's word counts, by how many points a board has at least.
+            rules: how RAVE goes about it, and what the network's word counts.
             seconds: how long to think about a position, in place of `simulations`; 0 goes by those.
             reuse: keep the tree from move to move where whole games are played, by players as of
                 `ninetka_agents.agent.Player` that `start` gives.
@@ -156,10 +154,8 @@ class GuidedRaveSearch:
 
     def make_tree(self, games: Records, is_kept: bool = False) -> GuidedRaveTree:
         """Make room for a search in games like these; by the clock, or kept, as much as there is."""
-        points = limits_of(games.dtype).targets
-        rules = self._rules[max(least for least in self._rules if least <= points)]
         has_end = not (self._seconds or is_kept)
-        return GuidedRaveTree(games, self._simulations * self._playouts if has_end else MOST_SIMULATIONS, rules)
+        return GuidedRaveTree(games, self._simulations * self._playouts if has_end else MOST_SIMULATIONS, self._rules)
 
     def think(self, tree: GuidedRaveTree, streams: Streams, index: int) -> None:
         """Search on for as long as a move takes, drawing from stream `index`."""

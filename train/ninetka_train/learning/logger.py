@@ -37,7 +37,7 @@ class Journal:
     @property
     def seconds(self) -> float:
         """Seconds of training, those of the run before it was resumed included, those of evaluations not."""
-        return round((self._stopped or time.perf_counter()) - self._begin, 1)
+        return round((self._stopped or time.perf_counter()) - self._begin, 3)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
