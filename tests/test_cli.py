@@ -291,6 +291,7 @@ def test_ctrl_c_ends_a_match_with_the_figures_of_the_batches_that_are_over(monke
     assert run(*asked, "--games", 8, "--json", tmp_path / "whole.json").exit_code == 0
     told = [json.loads((tmp_path / f"{name}.json").read_text())["agents"] for name in ("stopped", "whole")]
     assert [one["wins"] for one in told[0]] == [one["wins"] for one in told[1]]
+    assert run("evaluate", "random", "random", "--batch", 4, "--games", 20, "--gate", "0.5,0.6").exit_code == 130
     stopped = run("evaluate", "random", "maxn:depth=1", "mcts:simulations=10", "--batch", 4)
     check_error(stopped, "error: stopped\n", code=130)
 

@@ -119,9 +119,7 @@ def evaluate(
             except KeyboardInterrupt:
                 results = so_far.results()
         evaluation = judging.summarise(results, tournament=tournament, exact=exact, gate=limits)
-    _tell(evaluation, json_file, [saved.failure] if saved and saved.failure else [])
-    if so_far.was_asked:
-        raise typer.Exit(130)
+    _tell(evaluation, json_file, [saved.failure] if saved and saved.failure else [], stopped=so_far.was_asked)
 
 
 @contextmanager
@@ -131,8 +129,8 @@ def _played_on(address: str | None, agents: list[Agent]) -> Iterator[PlayBatches
         yield player.players_of(agents) if player else None
 
 
-def _tell(evaluation: Evaluation, json_file: Path | None, failures: list[Exception]) -> None:
-    """Print and write what was found; end in an error, or in the verdict of a gate, if there is one."""
+def _tell(evaluation: Evaluation, json_file: Path | None, failures: list[Exception], *, stopped: bool = False) -> None:
+    """Print and write what was found; end in an error, as a stopped match does, or in the verdict of a gate, if any."""
     from ninetka_train.judging.gate import FAILED, PASSED
     from ninetka_train.judging.report import print_report, write_json
 
@@ -150,6 +148,8 @@ def _tell(evaluation: Evaluation, json_file: Path | None, failures: list[Excepti
             fail("; ".join(map(explain, failures)))
     if evaluation.failures:
         fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
+    if stopped:
+        raise typer.Exit(130)
     if evaluation.gate and evaluation.gate.verdict != PASSED:
         raise typer.Exit(3 if evaluation.gate.verdict == FAILED else 4)
 
