@@ -94,9 +94,32 @@ def test_two_players_slides_that_the_solver_knows_to_win_are_kept_on_demand():
     assert 0.3 < len(half.games) / len(games) < 0.7
 
 
+def test_lines_from_first_slides_hold_what_is_certain_and_mostly_what_matters():
+    players, search = np.array([2] * 6 + [3] * 6), some_search(2)
+    options = {"share": 1e-9, "exact_nodes": 2000, "exact_share": 1.0, "slide_playouts": 8}
+    before = with_network(search, players, 5, **options)
+    samples = with_network(search, players, 5, exact_lines=6, **options)
+    for one, other in zip(before, samples, strict=True):
+        assert one.tobytes() == other[: len(one)].tobytes()  # more is learned, and nothing else is changed
+    games, policy, values = (array[len(before.games) :] for array in samples[:3])
+    assert len(games) > 100
+    assert (games["num_players"] == 2).all()
+    decisive = 0
+    for place in range(0, len(games), 3):
+        game = Game(games[place : place + 1].copy())
+        known = solve(game, Budget(nodes=200_000))
+        assert values[place].tolist() == np.eye(5)[known.winner].tolist()
+        assert set(np.flatnonzero(policy[place])) <= set(known.winning_moves())
+        decisive += 0 < len(known.winning_moves()) < len(game.legal_actions())
+        assert not policy[place].any() or known.winner == game.to_move
+    assert decisive > 0.5 * len(range(0, len(games), 3))
+    assert len(np.unique(games["movable"], axis=0)) > 0.8 * len(games)
+
+
 def test_nothing_is_known_before_the_movement_phase_or_with_more_seats():
     games = with_playouts(PLAYERS, 3, 4).games
-    known = find_known(games, 500)
+    alone = np.arange(len(games))
+    known = find_known(games, 500, 1, alone)
     assert (known.winners[(games["phase"] < Phase.MOVEMENT) | (games["num_players"] > 2)] == UNFINISHED).all()
     assert (known.winners >= 0).any()
-    assert (find_known(games, 0).winners == UNFINISHED).all()
+    assert (find_known(games, 0, 1, alone).winners == UNFINISHED).all()

@@ -152,6 +152,35 @@ def test_batches_are_as_single_solutions_on_any_number_of_threads() -> None:
     assert (again[0].tolist(), again[1].tolist()) == (winners.tolist(), moves.tolist())
 
 
+def lines(roots: int, each: int, seed: int) -> tuple[Records, list[int]]:
+    """Return positions of games that go on by chance from the same few, latest first, and where they come from."""
+    rng, found = np.random.default_rng(seed), []
+    for number, root in enumerate(middles(roots, 5, seed=seed)):
+        for _ in range(each):
+            game, ply = root.copy(), 0
+            while not game.is_over:
+                found.append((-ply, number, game.records.copy()))
+                game.play(random_action(game, rng))
+                ply += 1
+    found.sort(key=lambda one: one[0])
+    return np.concatenate([records for _, _, records in found]), [number for _, number, _ in found]
+
+
+def test_families_of_positions_have_the_solutions_that_each_has_alone() -> None:
+    records, families = lines(8, 4, seed=91)
+    alone, together = solve_batch(records, 1_000_000), solve_batch(records, 1_000_000, 1, families=np.array(families))
+    assert (alone[0] >= 0).all()
+    for one, other in zip(alone, together, strict=True):
+        assert one.tolist() == other.tolist()
+    by_few, by_few_alone = solve_batch(records, 100, families=np.array(families)), solve_batch(records, 100)
+    for known, value in zip(by_few, alone, strict=True):
+        unknown = UNFINISHED if known.ndim == 1 else UNKNOWN
+        assert ((known == unknown) | (known == value)).all()
+    assert (by_few[0] >= 0).sum() > (by_few_alone[0] >= 0).sum()
+    on_two_threads = solve_batch(records, 100, 2, families=np.array(families))
+    assert (on_two_threads[0].tolist(), on_two_threads[1].tolist()) == (by_few[0].tolist(), by_few[1].tolist())
+
+
 def test_only_two_players_and_only_slides() -> None:
     with pytest.raises(ValueError, match="3 players"):
         solve(position_after(Options(3), 0, Phase.MOVEMENT, 0))

@@ -193,6 +193,9 @@ class AlphaZeroSettings(_Settings):
     exact_share: Fraction = 0.0
     """9tka: chance that a slide of the network's two-player games is shown to the solver, beside those that are kept
     anyway, and kept if it knows how to win; above 0, the policy slides in these games, whatever `slide_playouts`."""
+    exact_lines: CountOr0 = 0
+    """9tka: so many games go on from the first slide of each of the network's two-player games, by moves drawn from the
+    policy, and are shown to the solver, which remembers what they share: many exact positions at little cost."""
     window: Batch = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100
@@ -214,8 +217,9 @@ class AlphaZeroSettings(_Settings):
 
     @model_validator(mode="after")
     def _check(self) -> AlphaZeroSettings:
-        if self.exact_share and not self.exact_nodes:
-            raise ValueError(f"exact_share={self.exact_share}: needs exact_nodes above 0, the nodes of the solver")
+        for name in ("exact_share", "exact_lines"):
+            if getattr(self, name) and not self.exact_nodes:
+                raise ValueError(f"{name}={getattr(self, name)}: needs exact_nodes above 0, the nodes of the solver")
         return self
 
 

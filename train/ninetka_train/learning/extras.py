@@ -28,6 +28,8 @@ class Learned(NamedTuple):
     """(N, A) float32, as in `ninetka_train.learning.samples.Samples`."""
     certain: Bools
     """(N,) bool: perfect play says who wins, not how the game happened to end."""
+    decisive: Bools
+    """(N,) bool: some moves are known to win, and others not to."""
 
 
 class GameExtras:
@@ -46,7 +48,7 @@ class GameExtras:
     @classmethod
     def check(cls, settings: AlphaZeroSettings) -> None:
         """Raise `ValueError` for settings that the game has no use for."""
-        for name in ("slide_playouts", "exact_share"):
+        for name in ("slide_playouts", "exact_share", "exact_lines"):
             if getattr(settings, name):
                 raise ValueError(f"alphazero.{name}={getattr(settings, name)}: is for 9tka alone, expected 0")
 
@@ -66,6 +68,10 @@ class GameExtras:
         """Return (N,) float64: the chance that a position is given to `learned` even if it would not be kept."""
         return np.zeros(len(games))
 
+    def branches(self, games: Records, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the numbers of those of (N,) positions, (N,) int64 the game of each, that more games go on from."""
+        return np.empty(0, np.int64)
+
     def searches(self, games: Records) -> Bools:
         """Tell which of (N,) positions `search` searches instead of the Gumbel search."""
         return np.zeros(len(games), np.bool_)
@@ -80,6 +86,7 @@ class GameExtras:
         index: npt.NDArray[np.int64],
         winners: npt.NDArray[np.int64],
         policy: npt.NDArray[np.float32],
+        families: npt.NDArray[np.int64],
     ) -> Learned:
         """Return what is to be learned of positions, given what was found out by search and play.
 
@@ -88,5 +95,8 @@ class GameExtras:
             index: (N,) int64 the game of each.
             winners: (G,) int64 who won each game.
             policy: (N, A) float32 what the search would play, all 0 without one.
+            families: (N,) int64 the same number for positions that a solver meets together: those of games that went on
+                from one position, or of one game.
         """
-        return Learned(winners[index], policy, np.zeros(len(games), np.bool_))
+        unknown = np.zeros(len(games), np.bool_)
+        return Learned(winners[index], policy, unknown, unknown)

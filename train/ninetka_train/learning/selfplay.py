@@ -18,13 +18,13 @@ from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import TreeResult
 from ninetka_env.core.batch import begin, make_endings, play_all, write_endings
-from ninetka_env.core.chance import Streams, draw_each, make_streams
+from ninetka_env.core.chance import Streams, draw_each, draw_many, make_streams
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Records
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
-from ninetka_train.learning.extras import GameExtras
+from ninetka_train.learning.extras import GameExtras, Learned
 from ninetka_train.learning.rollout import codes_for, sample
-from ninetka_train.learning.samples import Floats, Samples, outcome_shares, rows_of
+from ninetka_train.learning.samples import Floats, Samples, join, outcome_shares, rows_of
 from ninetka_train.learning.setup import one_torch_thread, uses_bf16
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.parts import extras_of
@@ -138,7 +138,7 @@ def playout_games(
     if len(late.games):
         note(late, teacher.run(late.games, GameRandom(late.streams)))
     searched = np.concatenate(values)
-    return _samples(games, _joined(met), np.concatenate(policies), searched, settings.teacher_mix, extras)
+    return _samples(games, _joined(met), np.concatenate(policies), searched, settings.teacher_mix, extras)[0]
 
 
 def _play_on(games: Records, streams: Streams, quick: MctsAgent, playing: npt.NDArray[np.int64]) -> Positions:
@@ -214,9 +214,43 @@ def network_games(
     policy = np.zeros((len(searched), limits_of(games.dtype).actions), np.float32)
     values = np.full((len(searched), limits_of(games.dtype).players), np.nan, np.float32)
     _search(search, extras, positions, np.flatnonzero(searched), policy, values)
-    samples = _samples(games, positions, policy, values, settings.value_mix, extras)
+    samples, _ = _samples(games, positions, policy, values, settings.value_mix, extras)
     kept = (positions.drawn < settings.share + settings.value_share) | samples.policy.any(1)
-    return rows_of(samples, kept)
+    branches = extras.branches(positions.games, positions.origins)
+    lines = [_lines(search, settings, extras, positions, branches)] if len(branches) else []
+    return join([rows_of(samples, kept), *lines])
+
+
+def _lines(
+    search: GumbelSearch,
+    settings: AlphaZeroSettings,
+    extras: GameExtras,
+    positions: Positions,
+    branches: npt.NDArray[np.int64],
+) -> Samples:
+    """Play games on from some of the positions, all moves drawn from the policy; return what is certain in them.
+
+    Of positions where all moves are worth the same a few are kept, as of decided games.
+    """
+    rows = np.repeat(branches, settings.exact_lines)
+    games, streams = positions.games[rows], np.empty(len(rows), np.uint64)
+    for number, row in enumerate(branches):
+        part = slice(number * settings.exact_lines, (number + 1) * settings.exact_lines)
+        draw_many(positions.streams[row : row + 1].copy(), streams[part])
+    met, playing = [], np.arange(len(games))
+    while len(playing):
+        now, own = games[playing], streams[playing]
+        actions, _ = _by_network(search, extras, now, own, np.ones(len(now), np.bool_))
+        met.append(Positions(playing, now, uniform(own), _words(own)))
+        streams[playing] = own
+        playing = _play(games, playing, actions)
+    found = _joined(met)
+    limits = limits_of(games.dtype)
+    policy = np.zeros((len(found.games), limits.actions), np.float32)
+    values = np.full((len(found.games), limits.players), np.nan, np.float32)
+    families = found.origins // settings.exact_lines
+    samples, learned = _samples(games, found, policy, values, settings.value_mix, extras, families)
+    return rows_of(samples, learned.certain & (learned.decisive | (found.drawn < DECIDED_SHARE)))
 
 
 def _by_network(
@@ -290,9 +324,15 @@ def _joined(met: list[Positions]) -> Positions:
 
 
 def _samples(
-    games: Records, positions: Positions, policy: Floats, searched: Floats, mix: float, extras: GameExtras
-) -> Samples:
-    """Return what is to be learned of positions.
+    games: Records,
+    positions: Positions,
+    policy: Floats,
+    searched: Floats,
+    mix: float,
+    extras: GameExtras,
+    families: npt.NDArray[np.int64] | None = None,
+) -> tuple[Samples, Learned]:
+    """Return what is to be learned of positions, and where that is certain.
 
     Args:
         games: (G,) finished games.
@@ -301,14 +341,16 @@ def _samples(
         searched: (N, P) float32 the search's values, nan without one.
         mix: their share in the values to learn, where the winner is not certain.
         extras: what the game adds.
+        families: (N,) int64 as of `GameExtras.learned`; None for the games.
     """
     index, players = positions.origins, limits_of(games.dtype).players
+    families = index if families is None else families
     endings = make_endings(games.dtype, len(games))
     write_endings(games, np.arange(len(games)), endings)
-    learned = extras.learned(positions.games, index, endings.winners.astype(np.int64), policy)
+    learned = extras.learned(positions.games, index, endings.winners.astype(np.int64), policy, families)
     values, mixed = outcome_shares(learned.winners, players), ~learned.certain & ~np.isnan(searched[:, 0])
     values[mixed] *= np.float32(1 - mix)
     values[mixed, :players] += np.float32(mix) * searched[mixed]
     scores = endings.scores.astype(np.float32)
     policies = learned.policy.astype(np.float16)
-    return Samples(positions.games, policies, values, endings.targets[index], scores[index])
+    return Samples(positions.games, policies, values, endings.targets[index], scores[index]), learned

@@ -28,12 +28,20 @@ class Known(NamedTuple):
     """(N, 122) int8: values of the mover's actions; see `ninetka_agents.ninetka.solver.solver.Solution`."""
 
 
-def find_known(games: Records, nodes: int, threads: int = 1) -> Known:
-    """Solve two-player positions of the movement phase within `nodes` each (0: none); all others stay unknown."""
+def find_known(games: Records, nodes: int, threads: int, families: npt.NDArray[np.int64]) -> Known:
+    """Solve two-player positions of the movement phase within `nodes` each (0: none); all others stay unknown.
+
+    Args:
+        games: (N,) positions; those of one game stand in the order of play.
+        nodes: most nodes of the solver's search for each of them.
+        threads: at most so many; results do not depend on it.
+        families: (N,) int64 the same number for positions that share what the solver remembers.
+    """
     known = Known(np.full(len(games), UNFINISHED, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8))
-    chosen = np.flatnonzero(solvable(games))
+    chosen = np.flatnonzero(solvable(games))[::-1]  # the last ones first: what is known of them helps the others
     if nodes and len(chosen):
-        known.winners[chosen], known.moves[chosen] = solve_batch(games[chosen], nodes, threads)
+        found = solve_batch(games[chosen], nodes, threads, families=families[chosen])
+        known.winners[chosen], known.moves[chosen] = found
     return known
 
 

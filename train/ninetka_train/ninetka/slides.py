@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Actions
-from ninetka_agents.ninetka.solver.solver import solvable
+from ninetka_agents.ninetka.solver.solver import LOST, WON, solvable
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import Evaluate
 from ninetka_agents.search.mcts import MctsAgent
@@ -53,6 +53,11 @@ class Extras(GameExtras):
         """Show slides of two players to the solver."""
         return np.where(solvable(games), self.settings.exact_share, 0.0)
 
+    def branches(self, games: Records, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Go on from the first slide of each game of two players, as far as it was kept."""
+        slides = np.flatnonzero(solvable(games)) if self.settings.exact_lines else np.empty(0, np.int64)
+        return slides[np.unique(index[slides], return_index=True)[1]]
+
     def searches(self, games: Records) -> Bools:
         """Search slides if they are played by search."""
         return np.asarray((games["phase"] == MOVEMENT) & self.slides)
@@ -67,7 +72,10 @@ class Extras(GameExtras):
         index: npt.NDArray[np.int64],
         winners: npt.NDArray[np.int64],
         policy: npt.NDArray[np.float32],
+        families: npt.NDArray[np.int64],
     ) -> Learned:
         """Put exact results in the place of what was guessed; see `ninetka_train.ninetka.exact_targets`."""
-        known = find_known(games, self.settings.exact_nodes, self.threads)
-        return Learned(next_known(known.winners, index, winners), only_winning(policy, known), known.winners >= 0)
+        known = find_known(games, self.settings.exact_nodes, self.threads, families)
+        decisive = (known.moves == WON).any(1) & (known.moves == LOST).any(1)
+        next_winners = next_known(known.winners, index, winners)
+        return Learned(next_winners, only_winning(policy, known), known.winners >= 0, decisive)

@@ -182,9 +182,15 @@ def _table_entries(memory_mb: int) -> int:
 
 
 def solve_batch(
-    games: Records, nodes: int = 100_000, threads: int = 0, *, moves: bool = True, memory_mb: int = 512
+    games: Records,
+    nodes: int = 100_000,
+    threads: int = 0,
+    *,
+    moves: bool = True,
+    memory_mb: int = 512,
+    families: npt.NDArray[np.integer] | None = None,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
-    """Solve many positions over threads. Each has a budget and a table of its own, so threads change no result.
+    """Solve many positions over threads. Each has a budget of its own, so threads change no result.
 
     Args:
         games: (N,) records of two-player games; those before their movement phase stay unknown.
@@ -192,6 +198,9 @@ def solve_batch(
         threads: at most this many threads; 0 for all that numba may use.
         moves: also find the value of every legal move.
         memory_mb: memory for all threads together, in MiB.
+        families: (N,) numbers; positions of the same number share what the search remembers and are solved in the order
+            in which they stand here, which is quick where late positions of a game stand before earlier ones. None
+            solves each by itself.
 
     Returns:
         (N,) int8 the winning seats, `UNFINISHED` where unknown; (N, 122) int8 the values of moves as in
@@ -204,19 +213,28 @@ def solve_batch(
         raise ValueError("the solver plays two-player games")
     check_count("nodes", nodes)
     check_count("memory_mb", memory_mb)
-    return _solve_many(games, nodes, check_threads(threads), ALL_MOVES if moves else ONLY_WINNER, memory_mb)
+    wanted = ALL_MOVES if moves else ONLY_WINNER
+    return _solve_many(games, nodes, check_threads(threads), wanted, memory_mb, families)
 
 
 ONLY_WINNER, A_WINNING_MOVE, ALL_MOVES = 0, 1, 2
 
 
 def _solve_many(
-    games: Records, nodes: int, threads: int, wanted: int, memory_mb: int = 512
+    games: Records,
+    nodes: int,
+    threads: int,
+    wanted: int,
+    memory_mb: int = 512,
+    families: npt.NDArray[np.integer] | None = None,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
     winners, values = np.full(len(games), UNFINISHED, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8)
-    threads = min(threads, max(1, len(games)))
+    families = np.arange(len(games)) if families is None else families
+    order = np.argsort(families, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(families[order])) + 1, len(games))
+    threads = min(threads, max(1, len(ends)))
     most = _table_entries(memory_mb // threads)
-    run_shared(_solve_all, threads, np.ascontiguousarray(games), nodes, most, wanted, winners, values)
+    run_shared(_solve_all, threads, np.ascontiguousarray(games), order, ends, nodes, most, wanted, winners, values)
     return winners, values
 
 
@@ -237,21 +255,27 @@ def _find_first(
 def _solve_all(
     control: Control,
     games: Records,
+    order: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
     limit: int,
     most: int,
     wanted: int,
     winners: npt.NDArray[np.int8],
     values: npt.NDArray[np.int8],
 ) -> None:
-    """Solve the games that this thread claims."""
+    """Solve the families of games that this thread claims: family k is `order[ends[k - 1]:ends[k]]`."""
     memory, scratch, table = make_memory(), np.zeros(1, GAME), make_table()
     while True:
-        index, stop = claim(control, 0, len(games), 1)
-        if index == stop:
+        family, stop = claim(control, 0, len(ends), 1)
+        if family == stop:
             return
-        if games[index].phase == MOVEMENT:
-            table = _emptied(table)
-            winners[index], table = _solve_one(games[index], wanted, scratch, memory, table, most, limit, values[index])
+        table, stored = _emptied(table), 0
+        for place in range(ends[family - 1] if family else 0, ends[family]):
+            index = order[place]
+            if games[index].phase == MOVEMENT:
+                winners[index], stored, table = _solve_one(
+                    games[index], wanted, scratch, memory, table, stored, most, limit, values[index]
+                )
 
 
 @jit
@@ -271,12 +295,16 @@ def _solve_one(
     scratch: Records,
     memory: Memory,
     table: Table,
+    stored: int,
     most: int,
     limit: int,
     values: npt.NDArray[np.int8],
-) -> tuple[int, Table]:
-    """Find the winner, and the values of moves as far as `wanted`; return the winner or `UNFINISHED`, and the table."""
-    mover, winner, stored, slot = int(game.to_move), UNFINISHED, 0, -1
+) -> tuple[int, int, Table]:
+    """Find the winner, and the values of moves as far as `wanted`.
+
+    Return the winner or `UNFINISHED`, and the table with how many entries of it are in use.
+    """
+    mover, winner, slot = int(game.to_move), UNFINISHED, -1
     bits = game.movable[mover]
     while True:  # the position itself first, slot -1, then what each slide leads to
         scratch[0] = game
@@ -297,7 +325,7 @@ def _solve_one(
         bits &= bits - 1
     if must_pass(game) and wanted != ONLY_WINNER:
         values[PASS] = value_for(winner, mover)
-    return winner, table
+    return winner, stored, table
 
 
 class SolverAgent:
