@@ -29,8 +29,6 @@ CHUNK = 1_000
 """Simulations between two looks at whether anybody still waits for them."""
 SURE_ERROR = 0.25
 """The standard error of a chance to win from which on it says nothing: about that of a single simulation."""
-
-
 MOST_TREES = 144
 """Positions at most that are searched with playouts, beside the one that is analysed; more would take minutes."""
 

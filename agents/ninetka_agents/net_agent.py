@@ -179,12 +179,10 @@ def make_searches(
         searches = [by_size[0] if len(by_size) == 1 else BySize(by_size)] * stages
     else:
         searches = [gumbel(options.playouts)] * stages
-    if options.playouts:
-        twice = 2 * options.playouts  # games are half as long there
-        for stage in parts.guided_stages:
-            searches[stage] = GuidedSearch(
-                evaluate, simulations, twice, temperature, exact, seconds=seconds, reuse=reuse
-            )
+        if options.playouts and parts.guided_stages:
+            twice = 2 * options.playouts
+            tree = GuidedSearch(evaluate, simulations, twice, temperature, exact, seconds=seconds, reuse=reuse)
+            searches = [tree if stage in parts.guided_stages else one for stage, one in enumerate(searches)]
     if reuse and not any(hasattr(search, "start") for search in searches):
         raise ValueError(
             "reuse=True: the Gumbel search, which is the only one here, begins each move anew; a tree "

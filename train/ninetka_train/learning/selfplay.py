@@ -18,7 +18,7 @@ from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import TreeResult
 from ninetka_env.core.batch import begin, make_endings, play_all, write_endings
-from ninetka_env.core.chance import Streams, draw_each, draw_many, make_streams
+from ninetka_env.core.chance import Streams, draw_each, make_streams
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Records
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
@@ -211,8 +211,7 @@ def network_games(
         playing, ply = _play(games, playing, actions), ply + 1
     positions = _joined(met)
     searched = positions.drawn < settings.share
-    policy = np.zeros((len(searched), limits_of(games.dtype).actions), np.float32)
-    values = np.full((len(searched), limits_of(games.dtype).players), np.nan, np.float32)
+    policy, values = _nothing_found(positions)
     _search(search, extras, positions, np.flatnonzero(searched), policy, values)
     samples, _ = _samples(games, positions, policy, values, settings.value_mix, extras)
     kept = (positions.drawn < settings.share + settings.value_share) | samples.policy.any(1)
@@ -233,10 +232,8 @@ def _lines(
     Of positions where all moves are worth the same a few are kept, as of decided games.
     """
     rows = np.repeat(branches, settings.exact_lines)
-    games, streams = positions.games[rows], np.empty(len(rows), np.uint64)
-    for number, row in enumerate(branches):
-        part = slice(number * settings.exact_lines, (number + 1) * settings.exact_lines)
-        draw_many(positions.streams[row : row + 1].copy(), streams[part])
+    games, seeds = positions.games[rows], positions.streams[branches]
+    streams = np.stack([_words(seeds) for _ in range(settings.exact_lines)], axis=1).ravel()
     met, playing = [], np.arange(len(games))
     while len(playing):
         now, own = games[playing], streams[playing]
@@ -245,9 +242,7 @@ def _lines(
         streams[playing] = own
         playing = _play(games, playing, actions)
     found = _joined(met)
-    limits = limits_of(games.dtype)
-    policy = np.zeros((len(found.games), limits.actions), np.float32)
-    values = np.full((len(found.games), limits.players), np.nan, np.float32)
+    policy, values = _nothing_found(found)
     families = found.origins // settings.exact_lines
     samples, learned = _samples(games, found, policy, values, settings.value_mix, extras, families)
     return rows_of(samples, learned.certain & (learned.decisive | (found.drawn < DECIDED_SHARE)))
@@ -290,6 +285,12 @@ def _search(
     for part in _portions(rows[theirs]):
         visited = extras.search(positions.games[part], GameRandom(positions.streams[part]))
         policy[part], values[part] = policy_targets(visited.visits, 1.0), visited.values
+
+
+def _nothing_found(positions: Positions) -> tuple[Floats, Floats]:
+    """Return (N, A) policies and (N, P) values of positions that were not searched, as `_samples` takes them."""
+    count, limits = len(positions.games), limits_of(positions.games.dtype)
+    return np.zeros((count, limits.actions), np.float32), np.full((count, limits.players), np.nan, np.float32)
 
 
 def _portions(rows: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:

@@ -55,7 +55,9 @@ class Extras(GameExtras):
 
     def branches(self, games: Records, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Go on from the first slide of each game of two players, as far as it was kept."""
-        slides = np.flatnonzero(solvable(games)) if self.settings.exact_lines else np.empty(0, np.int64)
+        if not self.settings.exact_lines:
+            return super().branches(games, index)
+        slides = np.flatnonzero(solvable(games))
         return slides[np.unique(index[slides], return_index=True)[1]]
 
     def searches(self, games: Records) -> Bools:
