@@ -125,6 +125,8 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         "batch": ["1", "2", "0", str(10**30)],
         "port": ["0", "9009", "99999"],
         "checkpoint": ["gen-1", "bytes", "folder"],
+        "checkpoints": ["gen-1", "gen-6", "go/gen-1", "bytes", "folder"],
+        "out": ["new", "folder", "folder/new", "bytes", "nowhere"],
         "json_file": ["out.json", "out.json", "folder", "nowhere"],
         "games_file": ["out.txt", "out.txt", "games.txt", "folder"],
         "players": ["2", "3", "4", "5"],

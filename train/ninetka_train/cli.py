@@ -141,6 +141,24 @@ def study(
 
 
 @app.command()
+def average(
+    checkpoints: Annotated[
+        list[str],
+        typer.Argument(metavar="CHECKPOINT...", help="Such as gen-6 runs/a; if named twice, it counts twice."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="CHECKPOINT", help="Where to write, such as runs/mean.")],
+) -> None:
+    """Write the mean of the weights of networks that began from the same ones."""
+    with failing("averages"):
+        from ninetka_agents.averaging import mean_network
+        from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+
+        mean = mean_network([load_checkpoint(checkpoint)[0] for checkpoint in checkpoints])
+        path = save_checkpoint(out, mean, Checkpoint(mean.config, notes={"mean_of": checkpoints}))
+    typer.echo(f"wrote {path} and {path.with_suffix('.json').name}")
+
+
+@app.command()
 def export(
     checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Such as runs/quick.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],
