@@ -64,7 +64,7 @@ class Examples:
     policy: Tensor
     """(N, A) float32; see `ninetka_train.learning.samples.Samples`."""
     values: Tensor
-    """(N, P + 1) float32 shares of the outcomes, summing to 1: each relative seat wins; drawn."""
+    """(N, P + 1) float32; see `ninetka_train.learning.samples.Samples`."""
     owners: Tensor
     """(N, T) int64 relative seats, P for nobody."""
     scores: Tensor

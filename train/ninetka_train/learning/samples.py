@@ -31,7 +31,8 @@ class Samples(NamedTuple):
     """(N, A) float16: what the search would play, summing to 1; without a search, 1 for each move that wins for sure;
     all 0 where nothing is known."""
     values: Floats
-    """(N, P + 1) float32 shares of the outcomes, summing to 1: each seat wins; drawn."""
+    """(N, P + 1) float32 shares of the outcomes, summing to 1: each seat wins; drawn. All 0 where only the policy is
+    to be learned."""
     owners: npt.NDArray[np.int8]
     """(N, T) int8: the final targets of `ninetka_env.core.verbs.write_targets`: seats, -1 for nobody."""
     scores: Floats

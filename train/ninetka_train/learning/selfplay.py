@@ -214,10 +214,10 @@ def network_games(
     policy, values = _nothing_found(positions)
     _search(search, extras, positions, np.flatnonzero(searched), policy, values)
     samples, _ = _samples(games, positions, policy, values, settings.value_mix, extras)
-    kept = (positions.drawn < settings.share + settings.value_share) | samples.policy.any(1)
+    valued = positions.drawn < settings.share + settings.value_share
     branches = extras.branches(positions.games, positions.origins)
     lines = [_lines(search, settings, extras, positions, branches)] if len(branches) else []
-    return join([rows_of(samples, kept), *lines])
+    return join([_kept(samples, valued, np.asarray(samples.policy.any(1))), *lines])
 
 
 def _lines(
@@ -229,7 +229,7 @@ def _lines(
 ) -> Samples:
     """Play games on from some of the positions, all moves drawn from the policy; return what is certain in them.
 
-    Of positions where all moves are worth the same a few are kept, as of decided games.
+    Few of them say what they are worth, and of those where all moves are worth the same no others are kept.
     """
     rows = np.repeat(branches, settings.exact_lines)
     games, seeds = positions.games[rows], positions.streams[branches]
@@ -245,7 +245,16 @@ def _lines(
     policy, values = _nothing_found(found)
     families = found.origins // settings.exact_lines
     samples, learned = _samples(games, found, policy, values, settings.value_mix, extras, families)
-    return rows_of(samples, learned.certain & (learned.decisive | (found.drawn < DECIDED_SHARE)))
+    return _kept(samples, learned.certain & (found.drawn < DECIDED_SHARE), learned.decisive)
+
+
+def _kept(samples: Samples, valued: npt.NDArray[np.bool_], others: npt.NDArray[np.bool_]) -> Samples:
+    """Return the samples that are `valued`, and `others` for their policy alone.
+
+    Those others are kept because there is a move that wins: as values they would teach that the mover wins.
+    """
+    values = np.where(valued[:, None], samples.values, np.float32(0))
+    return rows_of(samples._replace(values=values), valued | others)
 
 
 def _by_network(
