@@ -93,7 +93,7 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "greedy", "mcts:simulations=200,rave"),
         teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
-        # The network was made on 10 x 10: on boards much larger its values mislead, its policy does not.
+        # On large boards the network's values mislead, its policy does not.
         guided_rave={
             0: GuidedRave("mcts:rave", playouts=0),
             145: GuidedRave("mcts:rave,local,playouts=heavy", trust=0.0, playouts=512),
