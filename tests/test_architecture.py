@@ -39,6 +39,7 @@ OUTER_FACE = {
 }
 """The modules of `ninetka_env`, beside each game's NAME_v0, that may know gymnasium and pettingzoo."""
 NETWORKS = {
+    "ninetka_agents.averaging",
     "ninetka_agents.board_network",
     "ninetka_agents.checkpoint",
     "ninetka_agents.export",
