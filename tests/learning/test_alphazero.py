@@ -125,7 +125,7 @@ def test_positions_that_were_not_searched_teach_their_value_alone():
 
     def parts(chosen: np.ndarray) -> torch.Tensor:
         examples = make_examples(network, Samples(*(array[chosen] for array in samples)))
-        return losses(network(examples.inputs), examples, settings, searched[chosen].mean())[1]
+        return losses(network(examples.inputs), examples, settings, (searched[chosen].mean(), 1.0))[1]
 
     policy, value = [0, 4], [1, 2]
     everything, some, none = parts(np.full(len(searched), True)), parts(searched), parts(~searched)
@@ -135,8 +135,23 @@ def test_positions_that_were_not_searched_teach_their_value_alone():
     torch.testing.assert_close(everything[value], share * some[value] + (1 - share) * none[value])
 
 
+def test_positions_whose_worth_is_left_out_do_not_dilute_that_of_others():
+    samples = with_network(some_search(2), np.full(12, 3), 0, share=0.1, value_share=0.3)
+    network, settings = Network(NetworkConfig(width=8, blocks=1)), small().alphazero
+    left_out = np.arange(len(samples.games)) % 3 == 0
+
+    def value(some: Samples, share: float) -> float:
+        examples = make_examples(network, some)
+        return losses(network(examples.inputs), examples, settings, (1.0, share))[1][1].item()
+
+    rest = value(Samples(*(array[~left_out] for array in samples)), 1.0)
+    without = samples._replace(values=np.where(left_out[:, None], np.float32(0), samples.values))
+    assert value(without, float(1 - left_out.mean())) == pytest.approx(rest, rel=1e-5)
+
+
 def test_microbatches_change_nothing_but_how_much_is_in_memory():
     samples = with_network(some_search(2), np.full(12, 3), 0, share=0.1, value_share=0.3)
+    samples.values[::5] = 0  # some teach no value
 
     def learned(microbatch: int) -> torch.Tensor:
         settings = {"rounds": 1, "steps": 1, "minibatch": 32, "microbatch": microbatch, "warm_up": 1, "turned": False}
@@ -266,7 +281,7 @@ def test_the_loss_falls_on_a_fixed_window(searched):
 
     def parts() -> list[float]:
         with torch.inference_mode():
-            return losses(state.network(examples.inputs), examples, state.config.alphazero, 1.0)[1].tolist()
+            return losses(state.network(examples.inputs), examples, state.config.alphazero, (1.0, 1.0))[1].tolist()
 
     before = parts()
     learn(state)

@@ -13,7 +13,7 @@ import contextlib
 import copy
 import functools
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_train.learning import processes
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
-from ninetka_train.learning.losses import named, owner_loss, policy_losses, score_loss, value_loss
+from ninetka_train.learning.losses import named, owner_loss, policy_losses, score_loss, value_losses
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -51,6 +51,8 @@ from ninetka_train.learning.samples import (
 from ninetka_train.learning.selfplay import play_task, tasks_of
 from ninetka_train.learning.setup import Log, first_network, uses_bf16
 
+Shares = tuple[float, float]
+"""Of positions that have a policy to learn, and of those that have values."""
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
 """What `losses` returns beside the loss to be lowered; agreement: how often the network's best is the target's."""
 
@@ -244,12 +246,12 @@ def learn(state: TrainState) -> Log:
         chosen = np.array_split(draw(state.window, settings.minibatch, state.rng), pieces)
         samples = [take(state.window, part) for part in chosen]
         turns = [state.rng.integers(0, symmetries, len(part)) for part in chosen]
-        searched = sum(np.count_nonzero(part.policy.any(1)) for part in samples) / settings.minibatch
+        shares = _shares(samples, settings.minibatch)
         for part, turned in processes.own_pieces(learner, list(zip(samples, turns, strict=True))):
             examples = make_examples(network, part, turned)
             with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
                 outputs = learner(examples.inputs)
-            total, parts = losses(outputs, examples, settings, searched)
+            total, parts = losses(outputs, examples, settings, shares)
             weight = len(part.games) / settings.minibatch
             processes.backward(total * weight)
             sums += parts * weight
@@ -278,19 +280,26 @@ def make_examples(network: Any, samples: Samples, turns: npt.NDArray[np.int64] |
     return Examples(as_tensors(arrays, network.device), *tensors)
 
 
-def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, searched: float) -> tuple[Tensor, Tensor]:
+def _shares(samples: Sequence[Samples], minibatch: int) -> Shares:
+    """Return the shares of a minibatch's positions that have a policy, and values, to learn."""
+    searched = sum(np.count_nonzero(part.policy.any(1)) for part in samples)
+    valued = sum(np.count_nonzero(part.values.any(1)) for part in samples)
+    return searched / minibatch, valued / minibatch
+
+
+def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, shares: Shares) -> tuple[Tensor, Tensor]:
     """Return the loss to be lowered, and (5,) float32 what it is made of, detached; see `LOSSES`.
 
-    `searched` is the share of the whole minibatch's positions that have a policy to learn: each counts the same for the
-    policy's loss, with however many others it shares a microbatch.
+    `shares` are those of the whole minibatch's positions that have a policy, and values, to learn: each counts the same
+    for its loss, with however many others it shares a microbatch.
     """
     has_policy_target = examples.policy.sum(-1) > 0
-    among = max(1e-9, searched * len(has_policy_target))
-    policy = policy_losses(outputs.logits, examples.policy).sum() / among
-    value, owner = value_loss(outputs, examples.values), owner_loss(outputs, examples.owners)
+    searched, valued = (max(1e-9, share * len(has_policy_target)) for share in shares)
+    policy = policy_losses(outputs.logits, examples.policy).sum() / searched
+    value, owner = value_losses(outputs, examples.values).sum() / valued, owner_loss(outputs, examples.owners)
     score = score_loss(outputs, examples.scores)
     best = examples.policy.gather(1, outputs.logits.argmax(-1, keepdim=True))[:, 0] == examples.policy.amax(-1)
-    agreement = (best & has_policy_target).sum() / among
+    agreement = (best & has_policy_target).sum() / searched
     total = policy + value + settings.owner_weight * owner + settings.score_weight * score
     return total, torch.stack([policy, value, owner, score, agreement]).detach()
 

@@ -38,9 +38,9 @@ def policy_losses(logits: Tensor, policy: Tensor) -> Tensor:
     return torch.where(policy.sum(-1) > 1.5, winning, searched)
 
 
-def value_loss(outputs: Outputs, values: Tensor) -> Tensor:
-    """Return the mean cross-entropy of (N, P + 1) shares of the outcomes."""
-    return -(values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1).mean()
+def value_losses(outputs: Outputs, values: Tensor) -> Tensor:
+    """Return (N,) float32: the cross-entropy of (N, P + 1) shares of the outcomes; 0 where there are none."""
+    return -(values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1)
 
 
 def owner_loss(outputs: Outputs, owners: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seats
 from ninetka_env.core.verbs import Codes, Records
 from ninetka_train.learning.config import PPOSettings, TrainConfig
-from ninetka_train.learning.losses import UNKNOWN, named, owner_loss, score_loss, value_loss
+from ninetka_train.learning.losses import UNKNOWN, named, owner_loss, score_loss, value_losses
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -342,7 +342,7 @@ def losses(outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight
     clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
     policy = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean()
     entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
-    value, owner = value_loss(outputs, batch.values), owner_loss(outputs, batch.owners)
+    value, owner = value_losses(outputs, batch.values).mean(), owner_loss(outputs, batch.owners)
     score = score_loss(outputs, batch.scores)
     total = policy + settings.value_weight * value + settings.owner_weight * owner
     total = total + settings.score_weight * score - entropy_weight * entropy
