@@ -24,7 +24,7 @@ from ninetka_train.learning.alphazero import (  # noqa: E402
     train_alphazero,
 )
 from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
-from ninetka_train.learning.losses import UNKNOWN, owner_loss, policy_losses  # noqa: E402
+from ninetka_train.learning.losses import UNKNOWN, owner_losses, policy_losses  # noqa: E402
 from ninetka_train.learning.samples import (  # noqa: E402
     Samples,
     draw,
@@ -135,18 +135,18 @@ def test_positions_that_were_not_searched_teach_their_value_alone():
     torch.testing.assert_close(everything[value], share * some[value] + (1 - share) * none[value])
 
 
-def test_positions_whose_worth_is_left_out_do_not_dilute_that_of_others():
+def test_positions_whose_worth_is_left_out_teach_nothing_of_endings_and_do_not_dilute_what_others_do():
     samples = with_network(some_search(2), np.full(12, 3), 0, share=0.1, value_share=0.3)
     network, settings = Network(NetworkConfig(width=8, blocks=1)), small().alphazero
     left_out = np.arange(len(samples.games)) % 3 == 0
 
-    def value(some: Samples, share: float) -> float:
+    def endings(some: Samples, share: float) -> list[float]:
         examples = make_examples(network, some)
-        return losses(network(examples.inputs), examples, settings, (1.0, share))[1][1].item()
+        return losses(network(examples.inputs), examples, settings, (1.0, share))[1][1:4].tolist()
 
-    rest = value(Samples(*(array[~left_out] for array in samples)), 1.0)
+    rest = endings(Samples(*(array[~left_out] for array in samples)), 1.0)
     without = samples._replace(values=np.where(left_out[:, None], np.float32(0), samples.values))
-    assert value(without, float(1 - left_out.mean())) == pytest.approx(rest, rel=1e-5)
+    assert endings(without, float(1 - left_out.mean())) == pytest.approx(rest, rel=1e-5)
 
 
 def test_microbatches_change_nothing_but_how_much_is_in_memory():
@@ -169,7 +169,7 @@ def test_owners_are_not_learned_beyond_the_board():
     beyond = torch.tensor([[MASKED, MASKED, 0.0]]).expand(2, 3, 3)
     padded = torch.cat([logits, beyond], 1), torch.cat([owners, torch.full((2, 3), 2)], 1)
     outputs = [Outputs(None, None, each) for each in (logits, padded[0])]
-    torch.testing.assert_close(owner_loss(outputs[0], owners), owner_loss(outputs[1], padded[1]))
+    torch.testing.assert_close(owner_losses(outputs[0], owners), owner_losses(outputs[1], padded[1]))
 
 
 def test_policy_losses_by_hand():

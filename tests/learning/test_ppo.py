@@ -14,6 +14,7 @@ from learning.stand_in import with_stand_ins  # noqa: E402
 from ninetka_agents import parts  # noqa: E402
 from ninetka_env.core.outcome import DRAWN, UNFINISHED  # noqa: E402
 from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402
+from ninetka_train.learning.losses import UNKNOWN  # noqa: E402
 from ninetka_train.learning.ppo import (  # noqa: E402
     Learner,
     draw_opponents,
@@ -23,6 +24,7 @@ from ninetka_train.learning.ppo import (  # noqa: E402
     make_batch,
     new_learner,
     play,
+    take,
     train_ppo,
 )
 from ninetka_train.learning.rollout import next_endings, own_decision_targets, roll_seats, sample  # noqa: E402
@@ -149,15 +151,31 @@ def test_the_loss_falls_on_a_fixed_batch():
     for group in learner.optimizer.param_groups:
         group["lr"] = 1e-2
     batch = make_batch(play(learner), 0.95)
+    known = (~batch.scores.isnan()).float().mean()
 
     def total() -> float:
         with torch.inference_mode():
-            return float(losses(learner.network(batch.inputs), batch, learner.config.ppo, 0.0)[0])
+            return float(losses(learner.network(batch.inputs), batch, learner.config.ppo, 0.0, known)[0])
 
     before = total()
     for _ in range(5):
         learn(learner, batch)
     assert total() < before - 0.05
+
+
+def test_microbatches_change_nothing_but_how_much_is_in_memory():
+    """Not where some of them have fewer moves than others of games whose end is known, either."""
+
+    def learned(microbatch: int) -> torch.Tensor:
+        settings = {"games": 12, "plies": 16, "minibatch": 48, "microbatch": microbatch, "gradient_norm": 1e9}
+        learner = new_learner(small(ppo=settings))
+        batch = make_batch(play(learner), 0.95)
+        batch = take(batch, torch.arange(48))
+        batch.owners[::3], batch.scores[::3] = UNKNOWN, torch.nan
+        learn(learner, batch)
+        return torch.cat([p.grad.flatten() for p in learner.network.parameters()])
+
+    torch.testing.assert_close(learned(4), learned(48), rtol=1e-3, atol=1e-5)
 
 
 def test_an_interrupted_run_gives_the_same_network(tmp_path):

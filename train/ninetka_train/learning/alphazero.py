@@ -29,7 +29,14 @@ from ninetka_agents.checkpoint import Checkpoint
 from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_train.learning import processes
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
-from ninetka_train.learning.losses import named, owner_loss, policy_losses, score_loss, value_losses
+from ninetka_train.learning.losses import (
+    UNKNOWN,
+    named,
+    owner_losses,
+    policy_losses,
+    score_losses,
+    value_losses,
+)
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -68,9 +75,9 @@ class Examples:
     values: Tensor
     """(N, P + 1) float32; see `ninetka_train.learning.samples.Samples`."""
     owners: Tensor
-    """(N, T) int64 relative seats, P for nobody."""
+    """(N, T) int64 relative seats, P for nobody, `UNKNOWN` where only the policy is to be learned."""
     scores: Tensor
-    """(N,) float32 the mover's final score less the best other."""
+    """(N,) float32 the mover's final score less the best other, nan there."""
 
 
 @dataclass
@@ -275,7 +282,10 @@ def make_examples(network: Any, samples: Samples, turns: npt.NDArray[np.int64] |
     arrays, policy, owners = network.encode(samples.games), samples.policy.astype(np.float32), relative_seats(samples)
     if turns is not None and turns.any():
         arrays, policy, owners = network.turned(arrays, policy, owners, turns)
-    targets = (policy, relative_values(samples), owners, relative_scores(samples))
+    values, scores = relative_values(samples), relative_scores(samples)
+    is_valued = values.any(1)  # the others teach nothing of how games end, see `Samples.values`
+    owners = np.where(is_valued[:, None], owners, UNKNOWN)
+    targets = (policy, values, owners, np.where(is_valued, scores, np.float32(np.nan)))
     tensors = (torch.from_numpy(target).to(network.device) for target in targets)
     return Examples(as_tensors(arrays, network.device), *tensors)
 
@@ -296,8 +306,9 @@ def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, sh
     has_policy_target = examples.policy.sum(-1) > 0
     searched, valued = (max(1e-9, share * len(has_policy_target)) for share in shares)
     policy = policy_losses(outputs.logits, examples.policy).sum() / searched
-    value, owner = value_losses(outputs, examples.values).sum() / valued, owner_loss(outputs, examples.owners)
-    score = score_loss(outputs, examples.scores)
+    value = value_losses(outputs, examples.values).sum() / valued
+    owner = owner_losses(outputs, examples.owners).sum() / valued
+    score = score_losses(outputs, examples.scores).sum() / valued
     best = examples.policy.gather(1, outputs.logits.argmax(-1, keepdim=True))[:, 0] == examples.policy.amax(-1)
     agreement = (best & has_policy_target).sum() / searched
     total = policy + value + settings.owner_weight * owner + settings.score_weight * score

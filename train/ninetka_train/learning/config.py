@@ -118,7 +118,7 @@ class PPOSettings(_Settings):
     owner_weight: Finite = 0.2
     """Weight of the cross-entropy of the sections' or points' final owners, where the game ended within the rollout."""
     score_weight: Finite = 0.02
-    """Weight of the final score's loss (see `ninetka_train.learning.losses.score_loss`), there too."""
+    """Weight of the final score's loss (see `ninetka_train.learning.losses.score_losses`), there too."""
     gradient_norm: Positive = 1.0
     """Gradients are scaled down to at most this norm."""
     league_share: Fraction = 0.0
@@ -211,7 +211,7 @@ class AlphaZeroSettings(_Settings):
     owner_weight: Finite = 0.3
     """Weight of the cross-entropy of the final owners, of sections or points."""
     score_weight: Finite = 0.02
-    """Weight of the final score's loss (see `ninetka_train.learning.losses.score_loss`), if the network tells one."""
+    """Weight of the final score's loss (see `ninetka_train.learning.losses.score_losses`), if the network tells one."""
     turned: bool = True
     """Turn each example by a random symmetry of the board, if its network can."""
 

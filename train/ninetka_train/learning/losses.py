@@ -43,24 +43,27 @@ def value_losses(outputs: Outputs, values: Tensor) -> Tensor:
     return -(values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1)
 
 
-def owner_loss(outputs: Outputs, owners: Tensor) -> Tensor:
-    """Return the mean cross-entropy of (N, T) int64 final owners, those left out that are `UNKNOWN`.
+def owner_losses(outputs: Outputs, owners: Tensor) -> Tensor:
+    """Return (N,) float32: the mean cross-entropy of each position's final owners; 0 where none is known.
 
     Left out are also targets that nobody can own, as the network says: what is beyond the board of a variant.
+
+    Args:
+        outputs: of N positions.
+        owners: (N, T) int64 relative seats, P for nobody, `UNKNOWN`.
     """
     beyond = outputs.owner_logits[..., 0] <= MASKED / 2
-    logits, classes = outputs.owner_logits.flatten(0, 1), owners.masked_fill(beyond, UNKNOWN).flatten()
-    known = (classes != UNKNOWN).sum().clamp(min=1)
-    return functional.cross_entropy(logits, classes, reduction="sum", ignore_index=UNKNOWN) / known
+    classes = owners.masked_fill(beyond, UNKNOWN)
+    losses = functional.cross_entropy(outputs.owner_logits.mT, classes, reduction="none", ignore_index=UNKNOWN)
+    return losses.sum(-1) / (classes != UNKNOWN).sum(-1).clamp(min=1)
 
 
-def score_loss(outputs: Outputs, scores: Tensor) -> Tensor:
-    """Return the mean smooth L1 loss of (N,) final scores, in points, those left out that are nan.
+def score_losses(outputs: Outputs, scores: Tensor) -> Tensor:
+    """Return (N,) float32: the smooth L1 losses of final scores, in points; 0 where a score is nan.
 
-    It is 0 for a network that tells no score.
+    They are 0 for a network that tells no score.
     """
     if outputs.score is None:
-        return outputs.logits.new_zeros(())
-    known = ~scores.isnan()
+        return torch.zeros_like(scores)
     losses = functional.smooth_l1_loss(outputs.score, scores.nan_to_num(), reduction="none", beta=CLOSE)
-    return (losses * known).sum() / known.sum().clamp(min=1)
+    return losses * ~scores.isnan()

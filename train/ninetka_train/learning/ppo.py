@@ -28,7 +28,7 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seats
 from ninetka_env.core.verbs import Codes, Records
 from ninetka_train.learning.config import PPOSettings, TrainConfig
-from ninetka_train.learning.losses import UNKNOWN, named, owner_loss, score_loss, value_losses
+from ninetka_train.learning.losses import UNKNOWN, named, owner_losses, score_losses, value_losses
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -312,11 +312,12 @@ def learn(learner: Learner, batch: Batch) -> Log:
             learner.optimizer.zero_grad(set_to_none=True)
             advantages = batch.advantages[minibatch]
             mean, deviation = advantages.mean(), advantages.std(correction=0) + 1e-6
+            known = (~batch.scores[minibatch].isnan()).float().mean()
             for part in torch.split(minibatch, settings.microbatch):
                 piece = take(batch, part)
                 piece = piece._replace(advantages=(piece.advantages - mean) / deviation)
                 outputs = _forward(learner, piece.inputs)
-                total, parts = losses(outputs, piece, settings, entropy_weight)
+                total, parts = losses(outputs, piece, settings, entropy_weight, known)
                 torch.autograd.backward(total * (len(part) / len(minibatch)))
                 sums += parts * (len(part) / len(minibatch))
             torch.nn.utils.clip_grad_norm_(learner.network.parameters(), settings.gradient_norm)
@@ -330,8 +331,13 @@ LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "entropy", "c
 """What `losses` returns beside the loss to be lowered."""
 
 
-def losses(outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight: float) -> tuple[Tensor, Tensor]:
+def losses(
+    outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight: float, known: Tensor
+) -> tuple[Tensor, Tensor]:
     """Return the loss to be lowered, and (7,) float32 what it is made of, detached; see `LOSSES`.
+
+    `known` is the share of the whole minibatch's moves whose game's end is known: each counts the same for the losses of
+    owners and scores, with however many others it shares a microbatch.
 
     The policy's is the clipped surrogate of Schulman et al. 2017, equation 7; advantages are to be normalised already.
     """
@@ -342,8 +348,8 @@ def losses(outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight
     clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
     policy = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean()
     entropy = -(log_policy.exp() * log_policy).sum(-1).mean()
-    value, owner = value_losses(outputs, batch.values).mean(), owner_loss(outputs, batch.owners)
-    score = score_loss(outputs, batch.scores)
+    value, ended = value_losses(outputs, batch.values).mean(), (known * len(batch.scores)).clamp(min=1e-9)
+    owner, score = owner_losses(outputs, batch.owners).sum() / ended, score_losses(outputs, batch.scores).sum() / ended
     total = policy + settings.value_weight * value + settings.owner_weight * owner
     total = total + settings.score_weight * score - entropy_weight * entropy
     share, kl = (clipped != ratio).float().mean(), (ratio - 1 - log_ratio).mean()
