@@ -28,7 +28,7 @@ class BySize:
     """Asks the search for boards of the games' size."""
 
     def __init__(self, searches: Mapping[int, Search]) -> None:
-        """Join searches, by how many points (in Kropki nodes) a board has at least, the least of them 0."""
+        """Join searches, by how many points (in Kropki nodes) the games' type has room for, the least of them 0."""
         self.searches = searches
         self.name = " or ".join(dict.fromkeys(search.name for search in searches.values()))
         if any(hasattr(search, "start") for search in searches.values()):

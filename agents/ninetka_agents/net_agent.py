@@ -130,8 +130,12 @@ def _make_search(
     """Return the search before a move, None for none."""
     if check_count("simulations", simulations, least=0) and check_scale("seconds", seconds):
         raise ValueError(f"simulations={simulations}, seconds={seconds:g}: expected one of them")
-    for name, value, what in (("exact", exact, "proofs are for the leaves"), ("reuse", reuse, "it is for the tree")):
-        if value and not (simulations or seconds):
+    for name, value, usual, what in (
+        ("playouts", playouts, None, "they are for the positions"),
+        ("exact", exact, 0, "proofs are for the leaves"),
+        ("reuse", reuse, False, "it is for the tree"),
+    ):
+        if value != usual and not (simulations or seconds):
             raise ValueError(f"{name}={shortened(value)}: {what} of a search, which needs simulations or seconds")
     if not (simulations or seconds):
         return None

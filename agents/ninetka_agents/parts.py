@@ -57,7 +57,8 @@ class Parts:
     guided_stages: tuple[int, ...] = ()
     """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
     guided_rave: Mapping[int, GuidedRave] = field(default_factory=dict)
-    """By how many points a board has at least, how networks are searched; empty for none by RAVE."""
+    """By how many points the type of a game's records has room for, at least, how networks are searched; empty for none
+    by RAVE."""
     network: str = ""
     """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
 

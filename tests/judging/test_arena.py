@@ -18,6 +18,7 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import GameRandom, game_streams
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import check_writable
+from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.definition import MOST_PLIES
 from ninetka_env.games.ninetka.game import Game
@@ -461,6 +462,18 @@ def test_tournament_by_hand():
         ev.MatchFigures("a", "b", 4, 1, 1, 2, a, b, 1.5 / 4, wilson(1.5, 4)),
         ev.MatchFigures("b", "a", 4, 2, 1, 1, b, a, 2.5 / 4, wilson(2.5, 4)),
     ]
+
+
+def test_a_match_with_a_game_that_was_cut_short_goes_by_games_won():
+    results = made_up(["a", "b"], 2, [(0, 1), (1, 0)] * 2, [1, 0, 1, 0], [(60, 28), (46, 42), (60, 28), (46, 42)])
+    results.events[0] = Event("resigned", 0)
+    matches = ev.summarise(results, tournament=True).matches
+    assert [(match.won, match.lost) for match in matches] == [(1, 1), (1, 1)]
+
+
+def test_a_match_ends_after_whole_rotations():
+    results = play_games([RANDOM, RANDOM], 2, 8, batch=1, finished=lambda results, games: True)
+    assert len(results.winners) == 2
 
 
 @pytest.mark.parametrize(("agents", "players"), [(2, 3), (1, 2)])

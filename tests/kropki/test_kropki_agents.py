@@ -83,6 +83,16 @@ def test_the_values_of_actions_are_those_of_the_positions_after_them() -> None:
     assert decided > 3
 
 
+def test_one_solver_tells_the_two_rules_apart() -> None:
+    """Black closes at the right: White must fill in what Black need not draw, or it is drawn at once."""
+    solver, rows = Solver(4, 3), "OXXO/XO../OXXO"
+    declared, immediate = (game_of(rows, territory=rule) for rule in ("declared", "immediate"))
+    assert [solver.solve(game).value for game in (declared, immediate)] == [
+        Solver(4, 3).solve(game).value for game in (declared, immediate)
+    ]
+    assert solver.solve(declared).value != solver.solve(immediate).value
+
+
 def test_the_solver_refuses_other_boards() -> None:
     with pytest.raises(ValueError, match="board of 4 x 3: expected 3 x 3"):
         solver_of((3, 3)).solve(Game.new(4, 3))

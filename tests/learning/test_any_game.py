@@ -326,6 +326,19 @@ def test_variants_are_specs_at_each_number_of_players() -> None:
     assert {one.options["turn_order"] for one in config.variants} == {"continue"}
 
 
+def test_weights_of_another_shape_are_no_start() -> None:
+    config = check_config({"start_from": "gen-4", "network": {"width": 128}})
+    with pytest.raises(ValueError, match=r"network\.width=128: expected 64, as start_from=gen-4 has"):
+        first_network(config)
+    assert first_network(check_config({"start_from": "gen-4"})).config.width == 64
+
+
+def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="device=cuda"):
+        first_network(check_config({"device": "cuda"}))
+
+
 def test_weights_of_another_game_are_no_start() -> None:
     config = check_config({"game": GO, "start_from": "ninetka/gen-4"})
     with pytest.raises(ValueError, match="start_from=ninetka/gen-4: its network plays ninetka, not go"):

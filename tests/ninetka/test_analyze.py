@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -66,6 +67,12 @@ def test_a_small_budget_leaves_the_start_unsolved(results: Results) -> None:
 def test_the_course_is_a_picture(results: Results, tmp_path: Path) -> None:
     save_course(analyze(next(game_records(results))), tmp_path / "course.png")
     assert (tmp_path / "course.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_game_without_slides_is_named() -> None:
+    record = next(game_records(play_games([make_agent("random")], 2, 2)))
+    with pytest.raises(ValueError, match="before its movement phase"):
+        analyze(dataclasses.replace(record, actions=record.actions[:5]))
 
 
 def test_only_two_players() -> None:

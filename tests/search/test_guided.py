@@ -72,6 +72,19 @@ def test_whatever_the_budget_proofs_only_help():
             assert actions[index] in legal
 
 
+def test_noise_does_not_play_what_is_proven_to_lose():
+    games, found = two_player_endings(8), 0
+    for seed in range(8):
+        actions = make_search(16, 32, exact=10_000, gumbel_scale=3.0).run(games, np.random.default_rng(seed)).actions
+        for index in range(len(games)):
+            game = Game(games[index : index + 1])
+            truth = np.array(winners_of_moves(game.records, legal := game.legal_actions()))
+            if game.to_move in truth:
+                assert truth[legal == actions[index]] == game.to_move
+                found += 1
+    assert found > 8
+
+
 def test_proofs_are_for_two_players():
     more = games_of_more_players()
     exact, plain = (make_search(exact=nodes).run(more, np.random.default_rng(0)) for nodes in (20, 0))

@@ -245,3 +245,13 @@ def _below_root(player):
 def test_a_wrong_option_is_named(spec, message):
     with pytest.raises(ValueError, match=message):
         make_agent(spec)
+
+
+def test_seats_that_are_not_in_play_win_nothing():
+    """Not after a game of four, either, in which one of them may have won."""
+    agent = mcts.MctsAgent(50, rave=True, threads=1)
+    for seed in range(6):
+        games = np.concatenate([start(f"ninetka:num_players={players}", 20, seed).records for players in (4, 2)])
+        values = agent.run(games, np.random.default_rng(seed)).values
+        np.testing.assert_allclose(values.sum(1), 1, atol=1e-5)
+        assert not values[1, 2:].any()

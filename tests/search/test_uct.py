@@ -321,6 +321,18 @@ def test_a_proof_ends_the_search_and_decides_the_move():
 
 
 @compiled
+def test_by_the_clock_a_lost_position_has_a_move_however_late_it_is_known_to_be_lost():
+    agent, found = MctsAgent(seconds=1e-6, exact=10_000, threads=1), 0
+    for game in two_player_endings(most=6):
+        legal = game.legal_actions()
+        found += game.to_move not in winners_of_moves(game.records, legal)
+        result = agent.run(game.records, np.random.default_rng(0))
+        assert result.actions[0] in legal
+        assert result.values.sum() == pytest.approx(1)
+    assert found > 3
+
+
+@compiled
 def test_a_lost_position_is_played_as_without_proofs():
     """The lost mover's slides are all alike to the proof, so it goes by how the opponent fares at random."""
     found = 0

@@ -7,7 +7,7 @@ import io
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from ninetka_train.arguments import integer_option
 from ninetka_train.cluster.command import Cluster, OnCluster, on_cluster, round_line
 from ninetka_train.ending import Commands, explain, fail, failing
 from ninetka_web import commands
-
-if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
-    pass
 
 app = typer.Typer(
     cls=Commands,

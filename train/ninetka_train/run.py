@@ -36,6 +36,7 @@ from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import train_ppo
+from ninetka_train.learning.setup import first_network
 from ninetka_train.parts import pairs_of
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES
 from ninetka_train.showing.run_report import print_run, write_report
@@ -82,6 +83,8 @@ def run(
         make_settings(("net", "its opponent"), None, games, game=variant)  # what is wrong with them is told now
     first = processes.rank() == 0
     if first:
+        if not resume:
+            first_network(config)  # what is wrong with it is told before there is a folder
         _prepare(config, folder, resume)
     if not (folder / EVALUATION).exists():
         journal = Journal(folder)

@@ -233,7 +233,7 @@ def _key(game: Record, images: Ints, codes: Keys) -> tuple[np.uint64, int]:
             key ^= codes[images[k, node], int(game.cell[first + node]) & (POINT | REGION)]
         if image < 0 or key < best:
             best, image = key, k
-    turn = np.uint64(2 * int(game.to_move) + int(game.placed) + 1)
+    turn = np.uint64(4 * int(game.territory) + 2 * int(game.to_move) + int(game.placed) + 1)
     return best ^ turn * np.uint64(0x9E3779B97F4A7C15), image
 
 

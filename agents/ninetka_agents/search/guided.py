@@ -161,12 +161,13 @@ class GuidedSearch:
         (evaluated, used), most, room = size, trees.evaluated.shape[1] - 1, trees.nodes.shape[1]
         if not self._seconds:
             most = min(most, evaluated + self._simulations)
+        chunk = (1 if self._exact else CHUNK) if self._seconds else self._playouts  # a proof may take long
         while evaluated < most and used < room:
             evaluated += 1
             self._evaluate_nodes(trees, evaluated)
             stop = min(room, used + self._playouts)
             while used < stop:
-                first, used = used, min(stop, used + (CHUNK if self._seconds else self._playouts))
+                first, used = used, min(stop, used + chunk)
                 run_shared(_search_all, min(self._threads, len(trees.roots)), trees, first, used - 1, self._exact)
                 if self._seconds and (time.monotonic() - start >= self._seconds or trees.nodes[0, 0].winner >= 0):
                     return _Size(evaluated, used)
@@ -448,7 +449,7 @@ def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
         game, nodes = trees.roots[index], trees.nodes[index]
         tree.write_visits(game, nodes, result.visits[index])
         result.values[index] = nodes[0].wins / np.float32(nodes[0].visits)
-        if scale == 0 or forced_action(game) >= 0:
+        if scale == 0 or forced_action(game) >= 0 or nodes[0].winner >= 0:
             result.actions[index] = tree.most_visited(game, nodes)
         else:
             result.actions[index] = _draw_by_visits(game, nodes, scale, trees.streams, index)
@@ -456,11 +457,11 @@ def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
 
 @jit
 def _draw_by_visits(game: Record, nodes: Records, scale: float, streams: Streams, index: int) -> int:
-    """Return the root's action of highest log(visits) + noise."""
+    """Return the root's action of highest log(visits) + noise, among those that are not proven: they lose."""
     best, highest, child = 0, -np.inf, nodes[0].child
     while child:
         score = np.log(nodes[child].visits) + scale * gumbel_noise(streams, index)
-        if score > highest:
+        if score > highest and nodes[child].winner < 0:
             best, highest = child, score
         child = nodes[child].sibling
     return choice_action(game, nodes[best].choice)

@@ -162,8 +162,8 @@ class MctsAgent:
         if not self._seconds:
             tree.grow(streams, index, self._simulations)
             return
-        end = time.monotonic() + self._seconds
-        while tree.grow(streams, index, CHUNK) and time.monotonic() < end:
+        end, chunk = time.monotonic() + self._seconds, 1 if self._exact else CHUNK  # a proof may take long
+        while tree.grow(streams, index, chunk) and time.monotonic() < end:
             pass
 
 

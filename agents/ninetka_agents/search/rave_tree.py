@@ -117,6 +117,7 @@ def init_root(root: Record, tree: Tree, desk: Desk, rules: Rules, memory: Memory
     """Make node 0 that of a position after its forced turns, with its children; return how many nodes there are."""
     game = copy_root(root, desk)
     desk.root_wins[:] = 0.0
+    desk.shares[:] = 0.0
     node = tree.nodes[0]
     node.first, node.count, node.action, node.visits = 0, 0, -1, 0
     return expand(game, tree, 0, 1, desk, rules, memory)

@@ -264,7 +264,7 @@ class UctTree:
         winner = self._nodes[0].winner
         if winner >= 0 and winner != self._nodes[self._nodes[0].child].mover:  # lost: set the opponent problems
             self._begin_with(self._provers[1])
-            return True
+            return self.grow(streams, index, simulations)
         return stop < len(self._nodes) and winner < 0
 
     def best(self) -> int:

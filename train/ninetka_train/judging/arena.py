@@ -246,7 +246,8 @@ def play_games(
         else:
             results.put(games, next(parts))
             told(games.stop)
-        if finished and finished(results, games) and len(schedule.lineups) == 1:
+        is_whole = len(schedule.lineups) == 1 and games.stop >= schedule.rotation
+        if finished and finished(results, games) and is_whole:
             return results.first(games.stop)
     return results
 

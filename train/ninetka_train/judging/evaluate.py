@@ -25,7 +25,7 @@ from ninetka_train.judging.ratings import elo_ratings
 from ninetka_train.judging.schedule import Lineup
 from ninetka_train.parts import ExactFigures, exact_of
 
-CALLS = ("progress", "finished")
+CALLS = ("progress", "finished", "elsewhere")
 """Arguments of `play_games` that are no settings."""
 
 
@@ -294,23 +294,29 @@ def check_tournament(num_agents: int, num_players: int) -> None:
 def match_figures(results: Results) -> list[MatchFigures]:
     """Score two-player games as matches of two with seats swapped, for every agent against every opponent.
 
-    Each side sums its scores over both games; the higher sum wins the match, equal sums draw it.
+    Each side sums its scores over both games; the higher sum wins the match, equal sums draw it. A match with a game
+    that was lost by resigning, or by failing to move, goes by games won: such a game has no final score.
     """
     check_tournament(len(results.settings.agents), results.settings.num_players)
     figures = []
     for number, lineup in enumerate(results.schedule.lineups):
         games = slice(number * results.games_per_lineup, (number + 1) * results.games_per_lineup)
         seatings, scores = results.schedule.seatings[games], results.scores[games]
-        sums = [scores[seatings == agent].reshape(-1, 2).sum(axis=1) for agent in lineup]
-        figures.append(_match_figures(results, lineup, sums))
-        figures.append(_match_figures(results, lineup[::-1], sums[::-1]))
+        wins = results.winners[games, None] == np.arange(2)
+        is_cut = np.isin(np.arange(games.start, games.stop), [*results.events]).reshape(-1, 2).any(axis=1)
+        sums, won = ([each[seatings == one].reshape(-1, 2).sum(axis=1) for one in lineup] for each in (scores, wins))
+        leads = np.where(is_cut, won[0] - won[1], sums[0] - sums[1])
+        figures.append(_match_figures(results, lineup, sums, leads))
+        figures.append(_match_figures(results, lineup[::-1], sums[::-1], -leads))
     return figures
 
 
-def _match_figures(results: Results, pair: Lineup, sums: list[npt.NDArray[Any]]) -> MatchFigures:
+def _match_figures(
+    results: Results, pair: Lineup, sums: list[npt.NDArray[Any]], leads: npt.NDArray[Any]
+) -> MatchFigures:
     agent, opponent = (results.settings.agents[index] for index in pair)
     own, other = sums
-    outcome = np.sign(own - other)
+    outcome = np.sign(leads)
     won, drawn, lost = (int((outcome == sign).sum()) for sign in (1, 0, -1))
     credit, matches, scores = won + drawn / 2, len(own), (float(own.sum()), float(other.sum()))
     return MatchFigures(

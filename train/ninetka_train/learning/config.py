@@ -185,7 +185,7 @@ class AlphaZeroSettings(_Settings):
     """9tka: playouts of the tree search that slides in the network's games, from the random ply on; searched slides
     then learn from the guided search's visits. 0: the policy slides, and the Gumbel search searches all."""
     slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """With slide_playouts: times share and value_share in the movement phase, whose positions say less that is new."""
+    """Times share and value_share of slides that are played by slide_playouts, whose positions say less that is new."""
     value_mix: Fraction = 0.5
     """Share of the search's own values in the value's target; the rest is who won."""
     exact_nodes: CountOr0 = 20_000
@@ -194,8 +194,9 @@ class AlphaZeroSettings(_Settings):
     """9tka: chance that a slide of the network's two-player games is shown to the solver, beside those that are kept
     anyway, and kept if it knows how to win; above 0, the policy slides in these games, whatever `slide_playouts`."""
     exact_lines: CountOr0 = 0
-    """9tka: so many games go on from the first slide of each of the network's two-player games, by moves drawn from the
-    policy, and are shown to the solver, which remembers what they share: many exact positions at little cost."""
+    """9tka: so many games go on from the first slide that was kept of each of the network's two-player games, by moves
+    drawn from the policy, and are shown to the solver, which remembers what they share: many exact positions at little
+    cost."""
     window: Batch = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100

@@ -336,8 +336,8 @@ def losses(
 ) -> tuple[Tensor, Tensor]:
     """Return the loss to be lowered, and (7,) float32 what it is made of, detached; see `LOSSES`.
 
-    `known` is the share of the whole minibatch's moves whose game's end is known: each counts the same for the losses of
-    owners and scores, with however many others it shares a microbatch.
+    `known` is the share of the whole minibatch's moves whose game's end is known: each counts the same for the losses
+    of owners and scores, with however many others it shares a microbatch.
 
     The policy's is the clipped surrogate of Schulman et al. 2017, equation 7; advantages are to be normalised already.
     """

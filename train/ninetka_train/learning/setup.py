@@ -22,7 +22,7 @@ def first_network(config: TrainConfig) -> Any:
     """Return the network that a run begins with: fresh weights, or those to start from.
 
     Raises:
-        ValueError: if those are of another game.
+        ValueError: if those are of another game, or of another shape than the configuration names.
     """
     device, game = choose_device(config), config.definition.name
     torch.manual_seed(config.seed)
@@ -30,12 +30,21 @@ def first_network(config: TrainConfig) -> Any:
         network = load_checkpoint(config.start_from, device, game)[0]
         if network.game != game:
             raise ValueError(f"start_from={config.start_from}: its network plays {network.game}, not {game}")
+        for name, value in config.network.model_dump(exclude_unset=True).items():
+            if (there := getattr(network.config, name)) != value:
+                raise ValueError(f"network.{name}={value}: expected {there}, as start_from={config.start_from} has")
         return network
     return network_of(game).Network(config.network.build()).to(device)
 
 
 def choose_device(config: TrainConfig) -> torch.device:
-    """Return the device that a configuration asks for; of several processes each has its own."""
+    """Return the device that a configuration asks for; of several processes each has its own.
+
+    Raises:
+        ValueError: if there is no such device.
+    """
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device=cuda: torch finds no GPU here; choose cpu or auto")
     return processes.own_device(best_device() if config.device == "auto" else torch.device(config.device))
 
 

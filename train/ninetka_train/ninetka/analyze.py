@@ -70,13 +70,15 @@ def analyze(record: GameRecord, nodes: int = 2_000_000, threads: int = 0) -> Ana
         threads: at most this many threads; 0 for all that numba may use.
 
     Raises:
-        ValueError: if the game has more players, or is broken.
+        ValueError: if the game has more players, is broken, or ended before its movement phase.
     """
     if record.variant.definition.name != "ninetka":
         raise ValueError(f"only games of 9tka can be analyzed; this one is of {record.variant.definition.title}")
     if record.num_players != 2:
         raise ValueError(f"only two-player games can be analyzed; this one has {record.num_players} players")
     games = [game for game in record.replay() if game.stage == Phase.MOVEMENT]
+    if not games:
+        raise ValueError("the game ended before its movement phase: there is nothing to analyze")
     winners, values = solve_batch(np.concatenate([game.records for game in games]), nodes, threads)
     plies = []
     for place, action in enumerate(record.actions[len(record.actions) - len(games) + 1 :]):
