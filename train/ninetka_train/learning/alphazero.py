@@ -283,7 +283,7 @@ def make_examples(network: Any, samples: Samples, turns: npt.NDArray[np.int64] |
     if turns is not None and turns.any():
         arrays, policy, owners = network.turned(arrays, policy, owners, turns)
     values, scores = relative_values(samples), relative_scores(samples)
-    is_valued = values.any(1)  # the others teach nothing of how games end, see `Samples.values`
+    is_valued = np.asarray(values.any(1))  # the others teach nothing of how games end, see `Samples.values`
     owners = np.where(is_valued[:, None], owners, UNKNOWN)
     targets = (policy, values, owners, np.where(is_valued, scores, np.float32(np.nan)))
     tensors = (torch.from_numpy(target).to(network.device) for target in targets)
