@@ -56,6 +56,16 @@ def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm)
     assert agent.act(game.records, None)[0] in game.legal_actions()
 
 
+def test_a_run_from_given_weights_goes_on_by_its_own_configuration(tmp_path):
+    """Which must not name the usual shape of a network where that of the weights is another."""
+    settings = ("name=small", "algorithm=alphazero", "start_from=gen-6", "threads=1", *SMALL["alphazero"])
+    (tmp_path / "mine.yaml").write_text("seed: 1\n")
+    done = train(tmp_path, *settings, config=tmp_path / "mine.yaml", options=("--games", "0"))
+    assert done.exit_code == 0, done.output
+    again = train(tmp_path, config=tmp_path / "small" / "config.yaml", options=("--games", "0", "--resume"))
+    assert again.exit_code == 0, again.output
+
+
 def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
     done = train(tmp_path, "threads=1", *SMALL["alphazero"])
     assert done.exit_code == 0, done.output

@@ -107,7 +107,10 @@ def _prepare(config: TrainConfig, folder: Path, resume: bool) -> None:
         raise ValueError(f"{folder} exists: resume that run, name this one otherwise (--set name=...), or remove it")
     folder.mkdir(parents=True, exist_ok=True)
     _remove_left(folder)
-    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    values = config.model_dump(mode="json")
+    if config.start_from:  # whose shape it is, and not the defaults'
+        values["network"] = config.network.model_dump(mode="json", exclude_unset=True)
+    text = yaml.safe_dump(values, sort_keys=False)
     replace_file(folder / CONFIG, [text.encode()])
 
 
