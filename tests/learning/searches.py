@@ -10,10 +10,10 @@ from ninetka_agents.net_agent import network_evaluate
 from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, NetworkConfig
 from ninetka_agents.search.guided import GuidedSearch
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions, SearchResult
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_env.core.batch import begin
 from ninetka_env.core.chance import Streams, make_streams
-from ninetka_env.core.registry import limits_of, load_variant
+from ninetka_env.core.registry import load_variant
 from ninetka_env.core.verbs import Records
 from ninetka_train.learning.config import AlphaZeroSettings
 from ninetka_train.learning.rollout import codes_for
@@ -56,20 +56,11 @@ def some_games(players: npt.ArrayLike, seed: int) -> tuple[Records, Streams]:
     return games, streams
 
 
-class LowestSearch:
-    """Finds that the legal action of the lowest number should be played."""
-
-    def run(self, games: Records, rng: np.random.Generator) -> SearchResult:
-        policy = np.eye(limits_of(games.dtype).actions, dtype=np.float32)[make_features(games).mask.argmax(1)]
-        return SearchResult(policy.argmax(1), policy, np.zeros((len(games), 4), np.float32), policy, policy)
-
-
 def with_playouts(players: npt.ArrayLike, seed: int, playouts: int, threads: int = 1, **changes: object) -> Samples:
-    """Play games by a tree search; with `reanalyse`, `LowestSearch` says what should be played."""
+    """Play games by a tree search."""
     settings = AlphaZeroSettings(**{"power": 1.0, "exact_nodes": 0, "playouts": playouts, **changes})
     teacher, quick = (make_teacher("ninetka", "", count, settings.exploration, threads) for count in (playouts, 1))
-    extras = Extras(settings, None, threads)
-    return playout_games(*some_games(players, seed), teacher, quick, LowestSearch(), settings, extras)
+    return playout_games(*some_games(players, seed), teacher, quick, settings, Extras(settings, None, threads))
 
 
 def with_network(search: GumbelSearch, players: npt.ArrayLike, seed: int, share: float, **changes: object) -> Samples:

@@ -110,16 +110,6 @@ def test_searched_games_repeat_and_do_not_depend_on_threads(searched):
     assert not same(searched["playouts"], with_playouts(players, 5, 8, power=2.0))
 
 
-def test_positions_of_playouts_learn_what_the_networks_search_would_play_on_demand(searched):
-    players = np.array([2, 3, 4])
-    samples, usual = with_playouts(players, 4, 8, power=2.0, reanalyse=0.5), searched["playouts"]
-    assert same(samples._replace(policy=usual.policy), usual)  # the games and what they are worth stay as they are
-    asked = samples.policy.any(1)
-    assert 0.4 < asked.mean() < 0.6
-    lowest = make_features(samples.games).mask.argmax(1)
-    np.testing.assert_array_equal(samples.policy[asked], np.eye(samples.policy.shape[1])[lowest[asked]])
-
-
 def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
     samples = with_network(some_search(2), np.full(40, 3), 1000, share=0.1)
     assert 0.02 < len(samples.games) / (40 * 70) < 0.08  # a tenth of what comes after the random ply

@@ -163,10 +163,6 @@ class AlphaZeroSettings(_Settings):
     """Chance that a move of a playout round is the most visited one; else it is drawn by visits."""
     power: Positive = 12.0
     """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
-    reanalyse: Fraction = 0.0
-    """Chance that a position of a playout round learns its policy from the network's own search, the others then none:
-    for networks that play better than that search, whose games still tell what positions are worth. 0: all learn the
-    policy of that search."""
     teacher_mix: Fraction = 0.0
     """Share of that search's own values in the value's target; the rest is who won."""
     decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0

@@ -73,18 +73,17 @@ def play_task(config: TrainConfig, network: Any, number: int, games: range, thre
     starts, streams = _starts(config, number, games)
     evaluate = network_evaluate(network, bf16=uses_bf16(config, network.device))
     extras = extras_of(game)(settings, evaluate, threads)
-    options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
-    search = GumbelSearch(evaluate, options, threads)
     with one_torch_thread():
         if number < settings.playout_rounds:
             teacher, quick = (
                 make_teacher(game, settings.teacher, playouts, settings.exploration, threads)
                 for playouts in (settings.playouts, max(1, settings.playouts // QUICKER))
             )
-            return playout_games(starts, streams, teacher, quick, search, settings, extras)
+            return playout_games(starts, streams, teacher, quick, settings, extras)
+        options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
         longest = max(variant.sizes.most_plies for variant in config.variants)
         most_drawn = min(settings.drawn_plies, 3 * longest // 4)
-        return network_games(starts, streams, search, settings, extras, most_drawn)
+        return network_games(starts, streams, GumbelSearch(evaluate, options, threads), settings, extras, most_drawn)
 
 
 def _starts(config: TrainConfig, number: int, games: range) -> tuple[Records, Streams]:
@@ -105,23 +104,17 @@ def playout_games(
     streams: Streams,
     teacher: MctsAgent,
     quick: MctsAgent,
-    search: GumbelSearch,
     settings: AlphaZeroSettings,
     extras: GameExtras,
 ) -> Samples:
     """Play games to their ends by tree search with playouts, and keep every position until a game is decided.
-
-    With `settings.reanalyse` these positions teach what they are worth, and a share of them what the network's own
-    search would play there (as in Schrittwieser et al., "Online and offline reinforcement learning by planning with a
-    learned model", 2021).
 
     Args:
         games: (G,) records at their start; played to their ends.
         streams: (G,) their chance; moved on.
         teacher: the search.
         quick: plays decided games on.
-        search: what the network is asked by.
-        settings: `greedy`, `power`, `teacher_mix`, `decided` and `reanalyse` count here.
+        settings: `greedy`, `power`, `teacher_mix` and `decided` count here.
         extras: what the game adds; here its exact results alone.
     """
     met, policies, values, playing, decided = [], [], [], np.arange(len(games)), [np.empty(0, np.int64)]
@@ -144,12 +137,8 @@ def playout_games(
     late = _play_on(games, streams, quick, np.concatenate(decided))
     if len(late.games):
         note(late, teacher.run(late.games, GameRandom(late.streams)))
-    positions, policy, searched = _joined(met), np.concatenate(policies), np.concatenate(values)
-    if settings.reanalyse:
-        rows = np.flatnonzero(uniform(positions.streams) < settings.reanalyse)
-        policy, _ = found_again = _nothing_found(positions)
-        _search(search, extras, positions, rows, *found_again)
-    return _samples(games, positions, policy, searched, settings.teacher_mix, extras)[0]
+    searched = np.concatenate(values)
+    return _samples(games, _joined(met), np.concatenate(policies), searched, settings.teacher_mix, extras)[0]
 
 
 def _play_on(games: Records, streams: Streams, quick: MctsAgent, playing: npt.NDArray[np.int64]) -> Positions:
