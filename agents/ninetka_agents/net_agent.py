@@ -21,7 +21,7 @@ from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.guided_rave import GuidedRaveSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
 from ninetka_agents.search.gumbel_by_clock import GumbelByClock
-from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.search.mcts import MctsAgent, TreeSearch
 from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import DEFAULT, get_definition, limits_of
 from ninetka_env.core.verbs import Records
@@ -106,6 +106,8 @@ class NetAgent:
         """See `ninetka_agents.agent.Agent`."""
         if self._search is not None and hasattr(self._search, "start"):
             self.start = self._search.start
+        if isinstance(self._search, TreeSearch) and self.temperature == 0:  # whoever grows its tree plays the best move
+            self.budget, self.make_tree = self._search.budget, self._search.make_tree
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""

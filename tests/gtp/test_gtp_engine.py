@@ -19,6 +19,8 @@ from ninetka_agents.search.rave import RaveTree
 from ninetka_env.games.go.game import Game
 
 SEARCH = "mcts:simulations=200"
+NETWORK = "net:simulations=8,playouts=16,threads=1"
+"""A network that guides a tree of RAVE."""
 
 
 @pytest.fixture
@@ -257,8 +259,9 @@ def test_the_clock_shares_time_out():
         assert clock.seconds_for(0, 40) is None
 
 
-def test_a_search_obeys_the_clock():
-    wire = Wire("mcts:simulations=10000000")
+@pytest.mark.parametrize("agent", ["mcts:simulations=10000000", "net:simulations=100000,threads=1"])
+def test_a_search_obeys_the_clock(agent):
+    wire = Wire(agent)
     wire.session.thinker.warm_up(wire.session.game)
     for line in ("time_settings 0 0.6 1", "kgs-time_settings byoyomi 0 0.6 5", "kgs-time_settings canadian 0 1.2 2"):
         wire.ask(line)
@@ -287,11 +290,11 @@ def test_nothing_is_compiled_while_a_clock_runs(monkeypatch):
     assert asked == warm == {"begin", "grow", "best", "children", "go_on"}
 
 
-def test_a_search_without_a_clock_plays_as_the_agent_does(searching):
-    searching.ask("clear_board")
-    searching.session.thinker._rng = np.random.default_rng(5)
-    moves = [searching.ask(f"genmove {'bw'[ply % 2]}") for ply in range(4)]
-    agent, game, rng = make_agent(SEARCH, "go"), Game.new(max_plies=1024), np.random.default_rng(5)
+@pytest.mark.parametrize("spec", [SEARCH, NETWORK, f"{NETWORK},temperature=1"])
+def test_a_search_without_a_clock_plays_as_the_agent_does(spec):
+    wire = Wire(spec, seed=5)
+    moves = [wire.ask(f"genmove {'bw'[ply % 2]}") for ply in range(4)]
+    agent, game, rng = make_agent(spec, "go"), Game.new(max_plies=1024), np.random.default_rng(5)
     for move in moves:
         action = int(agent.act(game.records, rng)[0])
         assert game.action_name(action) == move
@@ -304,8 +307,9 @@ SHEET = (
 )
 
 
-def test_a_kept_tree_goes_on_from_move_to_move():
-    kept, fresh = Wire(f"{SEARCH},rave,reuse"), Wire(f"{SEARCH},rave")
+@pytest.mark.parametrize(("agent", "most"), [(f"{SEARCH},rave", 200), (NETWORK, 192)])  # 8 * 16 and half as many again
+def test_a_kept_tree_goes_on_from_move_to_move(agent, most):
+    kept, fresh = Wire(f"{agent},reuse"), Wire(agent)
     visits = []
     for wire in (kept, fresh):
         lines = [wire.ask(f"genmove_analyze {colour}").split("\n") for colour in "bwb"]
@@ -314,7 +318,7 @@ def test_a_kept_tree_goes_on_from_move_to_move():
         wire.ask("play b pass")
         wire.ask("play w pass")
         wire.ask("genmove b")  # the game goes on
-    assert visits[0] > 200 >= visits[1]
+    assert visits[0] > most >= visits[1]
 
 
 def test_an_engine_without_hope_resigns_at_the_third_turn():
@@ -359,13 +363,14 @@ def test_an_engine_that_ponders_stops_for_every_command():
         wire.session.pending = lambda: True
         wire.ask("analyze b")  # keeps a tree of this position
         assert next(wire.session.ponder(), "nothing") == "nothing"
-    for agent in ("random", SEARCH, f"{SEARCH},rave"):
+    for agent in ("random", SEARCH, f"{SEARCH},rave", "net", NETWORK, "net:simulations=8,playouts=0"):
         with pytest.raises(ValueError, match="cannot ponder: expected one that keeps its tree"):
             Wire(agent, ponders=True)
 
 
-def test_a_position_is_pondered_once_whatever_else_is_asked(monkeypatch):
-    wire = Wire(f"{SEARCH},rave,reuse", ponders=True)
+@pytest.mark.parametrize("agent", [f"{SEARCH},rave,reuse", f"{NETWORK},reuse"])
+def test_a_position_is_pondered_once_whatever_else_is_asked(agent, monkeypatch):
+    wire = Wire(agent, ponders=True)
     monkeypatch.setattr("ninetka_agents.go.gtp.thinker.MOST_PONDERED", 0.05)
     wire.ask("genmove b")
     assert len(list(wire.session.ponder())) > 0
@@ -466,7 +471,7 @@ def infos(line: str) -> list[tuple[str, ...]]:
     return [INFO.fullmatch(part).groups() for part in re.split(r" (?=info )", line)]
 
 
-@pytest.mark.parametrize("agent", [SEARCH, f"{SEARCH},rave", f"{SEARCH},rave,reuse"])
+@pytest.mark.parametrize("agent", [SEARCH, f"{SEARCH},rave", f"{SEARCH},rave,reuse", NETWORK])
 def test_genmove_analyze_shows_what_it_thinks_and_plays(agent):
     wire = Wire(agent)
     wire.session.pending = lambda: True

@@ -47,27 +47,58 @@ LEAST_PRIOR = 1e-6
 class GuidedRaveTree(RaveTree):
     """One search, grown bit by bit."""
 
-    def __init__(self, games: Records, simulations: int, rules: Rules) -> None:
-        """Make room for so many simulations in games like these, or for as many as `rave.MEMORY` holds."""
+    def __init__(self, games: Records, simulations: int, rules: Rules, evaluate: Evaluate, playouts: int) -> None:
+        """Make room for so many simulations in games like these, or for as many as `rave.MEMORY` holds.
+
+        Args:
+            games: (N,) records of one game.
+            simulations: of RAVE.
+            rules: how RAVE goes about it, and what the network's word counts.
+            evaluate: policy and values of positions.
+            playouts: simulations for each node that the network is asked about.
+        """
         super().__init__(games, simulations, rules, is_advised=True)
-        self._asked = 0
+        self._evaluate, self._playouts = evaluate, playouts
+        self._asked = self._granted = 0
+        self.left = self._most = -(-simulations // playouts)
+        """Nodes that the network is still to be asked about in this position's search."""
 
     def begin(self, games: Records) -> None:
         """Start anew at the first game."""
         super().begin(games)
-        self._asked = 0
+        self._asked, self._granted, self.left = 0, 0, self._most
 
-    def ask(self, evaluate: Evaluate, most: int, playouts: int) -> int:
-        """Have the network evaluate at most so many nodes, for so many playouts each; return how many."""
-        most = min(most, max(1, self._asked))  # at first there is little to choose from
+    def go_on(self, action: int) -> None:
+        """Keep what is below an action that the game, which is at its next position now, went on with."""
+        super().go_on(action)
+        self._granted, self.left = 0, self._most
+
+    def grow(self, streams: Streams, index: int, simulations: int) -> bool:
+        """Search on by so many simulations; tell whether more of them would be of use.
+
+        The network is asked about some nodes, then as many simulations are made as these are granted, and so on.
+        """
+        goes_on = True
+        while simulations and goes_on:
+            if self._granted == 0:
+                self._granted = max(1, self._ask()) * self._playouts
+            count = min(simulations, self._granted)
+            goes_on = super().grow(streams, index, count)
+            self._granted, simulations = self._granted - count, simulations - count
+        return goes_on
+
+    def _ask(self) -> int:
+        """Have the network evaluate some nodes; return how many."""
+        most = max(1, min(BATCH, self.left, self._asked))  # at first there is little to choose from
         asked, wanted = np.empty((self._asked + 1, 2), np.int32), np.empty((most, 2), np.int32)
         self._asked, count = _find_wanted(self._tree, asked, wanted)
         if count:
             place = self._games, self._tree, self.desk, asked, wanted[:count]
             leaves = np.empty(count, self._games.dtype)
             _write_positions(*place, leaves)
-            _take_in(*place, leaves, *evaluate(leaves), round(self.rules.trust * playouts))
+            _take_in(*place, leaves, *self._evaluate(leaves), round(self.rules.trust * self._playouts))
             self._asked += count
+        self.left -= max(1, count)
         return count
 
     def draw(self, scale: float, streams: Streams, index: int) -> int:
@@ -128,7 +159,7 @@ class GuidedRaveSearch:
 
     def _start(self, game: Game) -> TreePlayer:
         """Sit down to one game; offered as `start` by a search that keeps its tree."""
-        return TreePlayer(self.make_tree(game.records, is_kept=True), self._choose, game)
+        return TreePlayer(self.make_tree(game.records, MOST_SIMULATIONS), self._choose, game)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
@@ -152,21 +183,25 @@ class GuidedRaveSearch:
                 result.actions[index] = action
         return result
 
-    def make_tree(self, games: Records, is_kept: bool = False) -> GuidedRaveTree:
-        """Make room for a search in games like these; by the clock, or kept, as much as there is."""
-        has_end = not (self._seconds or is_kept)
-        return GuidedRaveTree(games, self._simulations * self._playouts if has_end else MOST_SIMULATIONS, self._rules)
+    @property
+    def budget(self) -> tuple[int | None, float | None]:
+        """Simulations of RAVE per move and seconds per move: one of them is None."""
+        return (None, self._seconds) if self._seconds else (self._simulations * self._playouts, None)
+
+    def make_tree(self, games: Records, most: int | None = None) -> GuidedRaveTree:
+        """Make room for a search in games like these: of so many simulations, None for what the search takes."""
+        most = most or self.budget[0] or MOST_SIMULATIONS
+        return GuidedRaveTree(games, most, self._rules, self._evaluate, self._playouts)
 
     def think(self, tree: GuidedRaveTree, streams: Streams, index: int) -> None:
         """Search on for as long as a move takes, drawing from stream `index`."""
-        end, left = time.monotonic() + self._seconds, self._simulations
-        while left:
-            count = max(1, tree.ask(self._evaluate, BATCH if self._seconds else min(BATCH, left), self._playouts))
-            left -= 0 if self._seconds else count
-            for first in range(0, count * self._playouts, CHUNK):
-                goes_on = tree.grow(streams, index, min(CHUNK, count * self._playouts - first))
-                if not goes_on or (self._seconds and time.monotonic() >= end):
-                    return
+        if not self._seconds:
+            tree.left = self._simulations
+            tree.grow(streams, index, self._simulations * self._playouts)
+            return
+        end = time.monotonic() + self._seconds
+        while tree.grow(streams, index, CHUNK) and time.monotonic() < end:
+            pass
 
     def _choose(self, tree: GuidedRaveTree, streams: Streams, index: int = 0) -> int:
         self.think(tree, streams, index)

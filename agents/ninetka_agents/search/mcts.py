@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -53,6 +53,20 @@ class Tree(Protocol):
 
     def children(self, node: int) -> list[Child]:
         """Return the actions of a node that were tried; the root is node 0."""
+        ...
+
+
+@runtime_checkable
+class TreeSearch(Protocol):
+    """An agent whose tree for a move can be grown bit by bit, so that others may watch it or end it."""
+
+    @property
+    def budget(self) -> tuple[int | None, float | None]:
+        """Simulations per move and seconds per move: one of them is None."""
+        ...
+
+    def make_tree(self, games: Records, most: int | None = None) -> Tree:
+        """Make room for a search in games like these: of so many simulations, None for what the agent takes."""
         ...
 
 

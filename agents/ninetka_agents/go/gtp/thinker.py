@@ -16,7 +16,7 @@ import numpy as np
 from ninetka_agents.agent import Forfeit, Player, game_streams, make_agent
 from ninetka_agents.go.gtp.protocol import GtpError
 from ninetka_agents.search.candidates import find_candidates
-from ninetka_agents.search.mcts import CHUNK, MctsAgent, Tree
+from ninetka_agents.search.mcts import CHUNK, Tree, TreeSearch
 from ninetka_agents.search.rave import RaveTree
 from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_env.games.go.game import Game
@@ -62,7 +62,7 @@ class Thinker:
     @property
     def can_analyse(self) -> bool:
         """Whether the agent is a tree search, which can be watched."""
-        return isinstance(self._agent, MctsAgent)
+        return isinstance(self._agent, TreeSearch)
 
     def warm_up(self, game: Game) -> None:
         """Compile all that moves in games of this kind need, before clocks run; forget the game that was played."""
@@ -126,8 +126,8 @@ class Thinker:
                 return
 
     @property
-    def _searcher(self) -> MctsAgent:
-        assert isinstance(self._agent, MctsAgent)
+    def _searcher(self) -> TreeSearch:
+        assert isinstance(self._agent, TreeSearch)
         return self._agent
 
     def _tree_of(self, game: Game, most: int | None) -> Tree:
