@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.parts import agents_of, games_with, load
+from ninetka_agents.parts import GENERIC, agents_of, games_with, load
 from ninetka_env.core.chance import Streams, draw_each, draw_many
 from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.registry import DEFAULT, load_variant
@@ -27,7 +27,8 @@ class Agent(Protocol):
     """Whoever decides for a seat. It keeps no memory of games, so one agent may play many games and seats at once.
 
     One that opens much alike in every game from the same start, as networks do, may say so: its `opens_alike` is true.
-    Matches among such agents begin with random plies; see `ninetka_train.judging.openings`.
+    Matches among such agents begin with random plies; see `ninetka_train.judging.openings`. One that plays one game
+    alone may say which: its `game` is that game's name, see `check_plays`.
     """
 
     name: str
@@ -105,9 +106,19 @@ def make_agent(spec: str, game: str = DEFAULT) -> Agent:
     options = _parse_options(spec, text, constructor)
     if "game" in inspect.signature(constructor).parameters:
         options["game"] = game_name
-    agent: Agent = constructor(**options)
+    agent = constructor(**options)
     agent.name = spec
-    return agent
+    if name not in GENERIC:
+        agent.game = game_name
+    checked: Agent = agent
+    return checked
+
+
+def check_plays(agent: Agent, game: str) -> None:
+    """Raise `ValueError` if an agent says that it plays another game than that of this name."""
+    own = getattr(agent, "game", game)
+    if own != game:
+        raise ValueError(f"agent {agent.name!r} was made for {own}, not {game}: expected make_agent(..., {game!r})")
 
 
 def _unknown(name: str, game: str, known: list[str]) -> str:

@@ -195,6 +195,8 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
         found = shipped(owner).get(FORMER_NAMES.get(name, name) if owner == DEFAULT else name)
         if found:
             return found
+    if Path(path).is_dir():
+        raise ValueError(f"checkpoint {shown(path)}: there is none in this folder yet")
     games.sort(key=lambda other: other != game)  # its own come first
     known = [name if other == game else f"{other}/{name}" for other in games for name in shipped(other)]
     raise ValueError(

@@ -100,6 +100,7 @@ class NetAgent:
         self, game: str, simulations: int, playouts: int | None, exact: int, seconds: float, reuse: bool
     ) -> None:
         """Make the search before a move, if there shall be one."""
+        self.game = game
         options = (simulations, self.temperature, playouts, exact, seconds, reuse)
         self._search = _make_search(self.network, game, *options)
         self.opens_alike = self.temperature == 0

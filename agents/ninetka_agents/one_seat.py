@@ -7,10 +7,12 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from ninetka_agents.agent import make_agent
+from ninetka_agents.agent import check_plays, make_agent
 from ninetka_agents.parts import parts_of
 from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
+from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import Variant, load_variant
+from ninetka_env.core.text import did_you_mean
 
 
 def one_seat(
@@ -35,7 +37,7 @@ def one_seat(
     Raises:
         ValueError: naming the option that is wrong and the values it may have.
     """
-    variant = load_variant(game, **options)
+    variant = _variant(game, options)
     return OneSeatEnv(variant, seat, make_opponents(opponents, variant), reward, render_mode)
 
 
@@ -65,19 +67,36 @@ def one_seat_vector(
     Raises:
         ValueError: naming the option that is wrong and the values it may have.
     """
-    variant = load_variant(game, **options)
+    variant = _variant(game, options)
     agents = make_opponents(opponents, variant)
     return OneSeatVectorEnv(num_envs, variant, seat, agents, reward, render_mode, autoreset_mode)
 
 
+def _variant(game: str, options: dict[str, Any]) -> Variant:
+    """Return the variant; what is no option of the game may have been meant to be one of the environment's."""
+    own = [option.name for option in load_variant(game).definition.options]
+    for name in options.keys() - set(own):
+        known = [*own, "seat", "opponents", "reward", "render_mode"]
+        meant = did_you_mean(name, known)
+        raise ValueError(f"{game}: unknown option {shortened(name)}, there are {', '.join(known)}{meant}")
+    return load_variant(game, **options)
+
+
 def make_opponents(opponents: Any, variant: Variant) -> Any:
-    """Turn specs into agents, equal ones into one; everything else is left as it is."""
+    """Turn specs into agents, equal ones into one; everything else is left as it is.
+
+    Raises:
+        ValueError: if a spec is wrong, or an agent plays another game.
+    """
     name = variant.definition.name
     if opponents is None:
         opponents = parts_of(name).yardstick
     if isinstance(opponents, str):
         return make_agent(opponents, name)
     if not isinstance(opponents, Sequence):
+        check_plays(opponents, name)
         return opponents
+    for one in opponents:
+        check_plays(one, name)
     made = {one: make_agent(one, name) for one in opponents if isinstance(one, str)}
     return [made[one] if isinstance(one, str) else one for one in opponents]

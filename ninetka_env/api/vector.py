@@ -116,6 +116,11 @@ class GameVectorEnv:
         self.reset()
 
     @property
+    def num_players(self) -> int:
+        """Seats of each game."""
+        return self.variant.num_players
+
+    @property
     def rewards(self) -> npt.NDArray[np.float32]:
         """(N, n) float32, per seat; zero but on the step that ends a game."""
         return self._endings.rewards
@@ -165,6 +170,12 @@ class GameVectorEnv:
             game = self.variant.game_class(self.games[illegal : illegal + 1])
             raise ValueError(f"game {illegal}: {game.describe_illegal(int(self._actions[illegal]))}")
         return self.observations, self.rewards, self.terminated
+
+    def close(self) -> None:
+        """Let the helping threads go; a later step calls them anew."""
+        if self._team is not None:
+            self._team.close()
+            self._team = None
 
     def _call_helpers(self) -> None:
         if self._team is None or self._team.process != os.getpid():  # threads stay behind when a process forks

@@ -83,7 +83,7 @@ def train(
         fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    console, first = Console(stderr=True), processes.rank() == 0
+    console, first, told = Console(stderr=True), processes.rank() == 0, [-1]
     with Progress(*columns, console=console, transient=True, disable=not (first and console.is_terminal)) as bar:
         task = bar.add_task("", total=1.0)
 
@@ -91,12 +91,21 @@ def train(
             text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
             bar.update(task, completed=share, description=text)
             if cluster:
-                bar.console.print(round_line(share, numbers), highlight=False, soft_wrap=True)
+                tell(round_line(share, numbers))
+            elif not console.is_terminal and int(100 * share) > told[-1]:
+                told.append(int(100 * share))
+                tell(f"{share:4.0%}: {text}")
+
+        def tell(line: str) -> None:
+            if first:
+                bar.console.print(line, highlight=False, soft_wrap=True)
 
         try:
             chosen = load_config(config, settings or ())
             with processes.joined(choose_device(chosen)), on_cluster(cluster if first else None) as player:
+                tell(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
                 run(chosen, runs / chosen.name, games, resume, show, player)
+                tell(f"{runs / chosen.name}: finished, to be played as net:{runs / chosen.name}")
         except ValueError as error:
             fail(error)
         except OSError as error:
@@ -145,7 +154,7 @@ def average(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="CHECKPOINT", help="Where to write, such as runs/mean.")],
 ) -> None:
-    """Write the mean of the weights of networks that began from the same ones."""
+    """Write the mean of the weights of two or more networks; it plays well if they began from the same ones."""
     with failing("averages"):
         from ninetka_agents.averaging import mean_network
         from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint

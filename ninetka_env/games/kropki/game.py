@@ -197,7 +197,7 @@ class Game(game.Game):
             return f"the node is taken by {name}" if board else f"the node is inside a region of {name}"
         drawable = int(self.drawable().flat[action - nodes])
         if drawable >= 0:
-            return f"that core is drawn by its lowest point, {self.action_name(drawable)}"
+            return f"that region is drawn by its lowest point, {self.action_name(drawable)}"
         return "nothing can be drawn there"
 
     def __str__(self) -> str:

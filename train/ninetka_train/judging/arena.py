@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, Forfeit, GameRandom, Player
+from ninetka_agents.agent import Actions, Agent, Forfeit, GameRandom, Player, check_plays, make_agent
 from ninetka_env.core.batch import Endings, begin, codes_of, make_endings, play_all, write_endings, write_stages
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Event, Game
@@ -188,7 +188,7 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def play_games(
-    agents: Sequence[Agent],
+    agents: Sequence[Agent | str],
     num_players: int | None = None,
     num_games: int = 100,
     *,
@@ -211,7 +211,7 @@ def play_games(
     round differently in batches of another size).
 
     Args:
-        agents: one or more; see `ninetka_agents.agent.Agent`.
+        agents: one or more, or their specs; see `ninetka_agents.agent.Agent` and `make_agent`.
         num_players: seats at the table; None for what the game says.
         num_games: games per lineup, rounded up to a whole number of rotation groups.
         game: the spec of the game.
@@ -227,19 +227,23 @@ def play_games(
         options: of the game, such as `neutral_placement="random"`.
 
     Raises:
-        ValueError: naming the option that is wrong and the values it may have.
+        ValueError: naming the option that is wrong and the values it may have, or the agent that plays another game.
         AgentError: if an agent answers with an illegal action, or has a player that fails before the first game. Later
             its game is lost to the player, and all others are played.
     """
     options |= {"game": game, "seed": seed, "batch": batch, "opening_plies": opening_plies}
-    settings = make_settings(agents, num_players, num_games, **options)
-    arena, told = _Arena(agents, settings), progress or (lambda done: None)
+    name = load_variant(game).definition.name
+    seated = [make_agent(one, name) if isinstance(one, str) else one for one in agents]
+    settings = make_settings(seated, num_players, num_games, **options)
+    for agent in seated:
+        check_plays(agent, name)
+    arena, told = _Arena(seated, settings), progress or (lambda done: None)
     results, schedule = arena.results, arena.results.schedule
     firsts = range(0, len(schedule.seatings), batch)
     batches = [range(first, min(first + batch, len(schedule.seatings))) for first in firsts]
     parts = elsewhere(settings, batches) if elsewhere else None
     if parts is None:
-        warm_up(agents, settings.variant, results.starts[:1])
+        warm_up(seated, settings.variant, results.starts[:1])
     for games in batches:
         if parts is None:
             arena.play_batch(games, told)

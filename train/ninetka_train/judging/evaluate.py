@@ -143,7 +143,7 @@ class Evaluation:
 
 
 def evaluate(
-    agents: Sequence[Agent],
+    agents: Sequence[Agent | str],
     num_players: int | None = None,
     num_games: int = 100,
     *,

@@ -6,6 +6,7 @@ config = load_config("quick", ["ppo.moves=100000", "seed=3"])
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import re
 from collections.abc import Sequence
@@ -28,7 +29,6 @@ from ninetka_agents.parts import network_of
 from ninetka_env.core.files import shown
 from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition, load_variant, with_players
-from ninetka_env.core.text import did_you_mean
 from ninetka_train.learning.settings_file import parse_yaml, read_settings
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.parts import extras_of
@@ -227,7 +227,7 @@ class AlphaZeroSettings(_Settings):
 class TrainConfig(_Settings):
     """A whole run."""
 
-    name: Annotated[str, AfterValidator(check_name)] = "quick"
+    name: Annotated[str, AfterValidator(check_name)] = "run"
     """The run's folder under runs/: letters, digits, and - _ . between them."""
     game: str | Annotated[tuple[str, ...], Field(min_length=1, max_length=100)] = DEFAULT
     """What to learn: a game that has networks, with its options, such as go:komi=6.5; or several variants of one game
@@ -397,12 +397,21 @@ def _explain(problem: Any, model: type[TrainConfig]) -> str:
     """Say what is wrong with one key."""
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
-        what = str(problem["msg"]).removeprefix("Value error, ")
+        what = str(problem["msg"]).removeprefix("Value error, ").replace("a valid tuple", "a list, such as [1, 2]")
         return f"{key[:80]}={shortened(problem['input'])}: {what}" if key else what
     known = _known_keys(model)
-    last = (name.rsplit(".", 1)[-1] for name in known)
-    meant = did_you_mean(key, known) or did_you_mean(key.rsplit(".", 1)[-1], last)
-    return f"unknown key {shortened(key)}{meant}"
+    return f"unknown key {shortened(key)}{_instead(key, known)}"
+
+
+def _instead(key: str, known: Sequence[str]) -> str:
+    """Say what an unknown key may have been meant to be: one of its section, or of another; else what there is."""
+    section, _, last = key.rpartition(".")
+    inside = [name for name in known if name.rpartition(".")[0] == section]
+    for names in (inside, known):
+        by_last = {name.rpartition(".")[2]: name for name in names}
+        if near := difflib.get_close_matches(last, by_last, n=1):
+            return f" (did you mean {by_last[near[0]]!r}?)"
+    return f", there are {', '.join(inside)}" if inside else ""
 
 
 def _known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
