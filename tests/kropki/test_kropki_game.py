@@ -143,7 +143,7 @@ def test_a_core_is_drawn_by_its_lowest_point() -> None:
     game.play(game.action_index("C1"))
     assert game.drawable().tolist() == [[-1] * 4, [-1, 17, 17, -1], [-1] * 4]
     assert game.action_index("*C2") == 17
-    refuse(game, 18, r"action 18 \(\*C2\) is illegal for seat 0: that core is drawn by its lowest point, \*B2")
+    refuse(game, 18, r"action 18 \(\*C2\) is illegal for seat 0: that region is drawn by its lowest point, \*B2")
 
 
 def test_other_numbers_and_other_things_are_no_actions() -> None:
