@@ -21,6 +21,7 @@ from ninetka_agents.search.tree import empty_result
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
+from ninetka_env.core.verbs import forced_action
 from ninetka_web.adapter import SOLVER, Exact, Json, Stopped, adapter_of, final_shares, never, told_winner
 
 Shares = npt.NDArray[np.float64]
@@ -104,8 +105,11 @@ def _in_tree(game: Game, tree: Tree) -> Found:
     visits, chances = report.visits[0], np.zeros(report.visits.shape[1])
     for one in candidates:
         chances[one.action] = one.share
-    shares = report.values[0, : game.num_players].astype(np.float64)
-    return Found(visits, chances, visits.astype(np.float64), shares, candidates[0].line if candidates else [])
+    shares, line = report.values[0, : game.num_players].astype(np.float64), candidates[0].line if candidates else []
+    if (forced := forced_action(game.records[0])) >= 0:  # the candidates are those of whoever moves after it
+        chances[:], line = 0.0, [forced, *line]
+        chances[forced] = shares[game.to_move]
+    return Found(visits, chances, visits.astype(np.float64), shares, line)
 
 
 def _network_search(game: Game, budgets: Sequence[int]) -> Iterator[Found]:

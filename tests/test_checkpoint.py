@@ -226,6 +226,11 @@ def test_the_agent_loads_a_path_and_checks_its_options(path):
         NetAgent(str(path), threads=-1)
 
 
+def test_a_run_without_a_checkpoint_is_told_from_one_that_is_missing(tmp_path):
+    with pytest.raises(ValueError, match=r"checkpoint .*: there is none in this folder yet"):
+        NetAgent(str(tmp_path))
+
+
 def test_the_agent_plays_the_game_of_its_network(path):
     with pytest.raises(ValueError, match=r"net\.safetensors: its network plays ninetka, not go"):
         NetAgent(str(path), game="go")
@@ -302,5 +307,5 @@ def test_a_folder_stands_for_its_newest_checkpoint(tmp_path, network):
         save_checkpoint(tmp_path / f"step-{step:06}", network, Checkpoint(CONFIG, step))
     assert load_checkpoint(tmp_path)[1].step == 1000
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"empty\.json: cannot be read"):
+    with pytest.raises(ValueError, match=r"empty: there is none in this folder yet"):
         load_checkpoint(tmp_path / "empty")

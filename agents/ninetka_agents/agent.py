@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -11,7 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.parts import GENERIC, agents_of, games_with, load
+from ninetka_agents.parts import GENERIC, agents_of, games_with, load, parts_of
 from ninetka_env.core.chance import Streams, draw_each, draw_many
 from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.registry import DEFAULT, load_variant
@@ -104,6 +103,8 @@ def make_agent(spec: str, game: str = DEFAULT) -> Agent:
     except ImportError as error:
         raise ValueError(f"agent {name!r} needs {error.name}: pip install 'ninetka-env[train]'") from error
     options = _parse_options(spec, text, constructor)
+    if options.get("exact") and not parts_of(game_name).prover:
+        raise ValueError(f"agent {shortened(spec)}: option exact: nothing can be proven in {game_name}")
     if "game" in inspect.signature(constructor).parameters:
         options["game"] = game_name
     agent = constructor(**options)
@@ -131,7 +132,7 @@ def _unknown(name: str, game: str, known: list[str]) -> str:
 def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dict[str, Any]:
     parameters = {key: one for key, one in inspect.signature(constructor).parameters.items() if key != "game"}
     options: dict[str, Any] = {}
-    for item in filter(None, re.split(r",(?![^\[]*\])", text)):  # commas in brackets belong to the spec there
+    for item in filter(None, _at_commas(text)):
         key, equals, value = item.partition("=")
         if not equals and isinstance(getattr(parameters.get(item), "default", None), bool):
             key, value = item, "true"
@@ -147,6 +148,18 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
             raise ValueError(f"agent {shortened(spec)}: option {key!r} is given twice")
         options[key] = _convert(spec, key, value, parameters[key])
     return options
+
+
+def _at_commas(text: str) -> list[str]:
+    """Cut text at its commas; those in brackets belong to the spec there."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth = max(0, depth + (letter == "[") - (letter == "]"))
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def _convert(spec: str, key: str, value: str, parameter: inspect.Parameter) -> Any:
@@ -193,4 +206,4 @@ def game_streams(games: Records, rng: np.random.Generator) -> Streams:
 def check_threads(threads: int) -> int:
     """Return how many threads an agent may use: `threads`, or all that numba has for 0; never more than those."""
     most = int(numba.config.NUMBA_NUM_THREADS)
-    return most if threads == 0 else min(most, check_count("threads", threads))
+    return most if threads == 0 else min(most, check_count("threads", threads, least=0))

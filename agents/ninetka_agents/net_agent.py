@@ -16,6 +16,7 @@ from ninetka_agents.agent import Actions, Agent, check_threads, game_streams, ma
 from ninetka_agents.by_size import BySize, Search
 from ninetka_agents.by_stage import ByStage
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
+from ninetka_agents.outputs import MASKED
 from ninetka_agents.parts import GuidedRave, parts_of
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.guided_rave import GuidedRaveSearch
@@ -54,7 +55,8 @@ class NetAgent:
             path: of a checkpoint; empty for the best shipped one.
             temperature: 0 plays the most probable action; else actions are drawn by p ** (1 / temperature).
                 With a search, it scales the Gumbel noise at the root.
-            threads: at most this many CPU threads; 0 leaves torch's setting alone.
+            threads: at most this many CPU threads; 0 leaves torch's setting alone. It is torch's for the whole process:
+                of several agents in one, the last that is made decides.
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
                 trusts the network alone. None for what is best: 128, in Kropki 0, on boards larger than 12 x 12 512.
@@ -88,12 +90,11 @@ class NetAgent:
         exact: int = 0,
         seconds: float = 0.0,
         reuse: bool = False,
-        game: str = DEFAULT,
     ) -> NetAgent:
-        """Make an agent of a network at hand."""
+        """Make an agent of a network at hand, for that network's game."""
         agent = cls.__new__(cls)
         agent.name, agent.temperature, agent.network = name, check_scale("temperature", temperature), network
-        agent._set_search(game, simulations, playouts, exact, seconds, reuse)
+        agent._set_search(network.game, simulations, playouts, exact, seconds, reuse)
         return agent
 
     def _set_search(
@@ -116,7 +117,7 @@ class NetAgent:
             return self._search.act(games, rng)
         scores = policy_logits(self.network, games)
         if self.temperature:
-            scores = scores / np.float32(self.temperature) + _gumbel(games, rng)
+            return np.asarray((_heated(scores, self.temperature) + _gumbel(games, rng)).argmax(1), np.int64)
         return np.asarray(scores.argmax(1), np.int64)
 
 
@@ -239,6 +240,13 @@ def _judge(network: Any, games: Records, batch: int = BATCH, normalised: bool = 
             logits[part] = (outputs.logits.log_softmax(-1) if normalised else outputs.logits).cpu().numpy()
             values[part] = outputs.values.cpu().numpy()
     return logits, values
+
+
+def _heated(scores: Floats, temperature: float) -> npt.NDArray[np.float64]:
+    """Return (N, A) logits divided by a temperature, the best 0; whatever it is, masked ones are never drawn."""
+    with np.errstate(over="ignore"):
+        heated = (scores - scores.max(1, keepdims=True)).astype(np.float64) / temperature
+    return np.where(scores > MASKED / 2, heated, -np.inf)
 
 
 def _gumbel(games: Records, rng: np.random.Generator) -> Floats:

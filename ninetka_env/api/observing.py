@@ -39,7 +39,7 @@ def observe(games: Records, variant: Variant) -> Observed:
     _check(games, variant)
     observations = np.empty((len(games), *variant.sizes.planes), np.int8)
     action_mask = np.zeros((len(games), variant.num_actions), np.int8)
-    _observe_all(games, observations.reshape(len(games), -1), action_mask)
+    _observe_all(games, observations.reshape(len(games), int(np.prod(variant.sizes.planes))), action_mask)
     return Observed(observations, action_mask)
 
 

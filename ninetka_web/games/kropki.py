@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.kropki.exact import Solver
+from ninetka_agents.kropki.exact import Solver, open_choices
 from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.kropki.describe import find_enclosures
@@ -161,9 +161,9 @@ class Kropki(Adapter):
     # Analysis
 
     def solvable(self, game: AnyGame) -> bool:
-        """Tell whether few nodes are free, of a board that is not large."""
+        """Tell whether little is left to choose, on a board that is not large."""
         game = as_kropki(game)
-        return int(game.records["free"][0]) <= SOLVED_FREE and game.width * game.height <= SOLVED_NODES
+        return int(open_choices(game.records)[0]) <= SOLVED_FREE and game.width * game.height <= SOLVED_NODES
 
     def solve(self, game: AnyGame, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
         """Solve the position: that takes moments, whatever the time given."""

@@ -573,6 +573,10 @@ def test_a_process_ends_with_its_input_or_when_nobody_reads():
         (("--agent", "mcts:simulations=0"), "error: simulations=0: expected an integer of at least 1"),
         (("--game", "ninetka"), "error: game='ninetka': the Go Text Protocol is for go\n"),
         (("--game", "go:komi=x"), "error: komi='x': expected"),
+        (
+            ("--game", "go:handicap=2"),
+            "error: game='go:handicap=2': expected no handicap, which controllers",
+        ),
         (("--ponder", "--agent", "random"), "error: agent 'random' cannot ponder: expected one that keeps its tree"),
         (("--resign", "5"), "error: resign=5.0: expected a share of wins, 0 to 1\n"),
         (("--log", "/nowhere/x.log"), "error: /nowhere/x.log: No such file or directory\n"),

@@ -103,6 +103,13 @@ def test_every_seating_of_a_lineup_is_played_equally_often(agents, players):
         assert len(set((schedule.seatings == agent).sum(axis=0))) == 1
 
 
+def test_agents_may_be_named_by_their_specs():
+    specs = ["maxn:depth=1", "random"]
+    named, made = (play_games(agents, 2, 4) for agents in (specs, [make_agent(spec) for spec in specs]))
+    assert named.settings.agents == tuple(specs)
+    assert named.winners.tolist() == made.winners.tolist()
+
+
 def test_names_are_made_unique():
     assert unique_names(["a", "b", "a", "a", "a (2)"]) == ("a", "b", "a (2)", "a (3)", "a (2) (2)")
 
@@ -360,6 +367,8 @@ def test_players_are_closed_if_one_cannot_start():
         ({"opening_plies": 10**4}, "opening_plies=10000: expected an integer of at least 0 and at most"),
         ({"turn_order": "x"}, "turn_order='x': expected one of 'restart', 'continue'"),
         ({"neutral_placement": "x"}, "neutral_placement='x': expected one of 'players', 'random'"),
+        ({"agents": ["maxm"]}, "unknown agent 'maxm': .*did you mean 'maxn'"),
+        ({"agents": [make_agent("maxn")], "game": "go"}, "agent 'maxn' was made for ninetka, not go"),
     ],
 )
 def test_wrong_settings_are_named(wrong, message):

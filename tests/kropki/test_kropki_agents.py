@@ -14,7 +14,7 @@ import pytest
 from kropki.reference import ReferenceGame
 
 from ninetka_agents.agent import make_agent
-from ninetka_agents.kropki.exact import Solver, board_values
+from ninetka_agents.kropki.exact import Solver, board_values, open_choices
 from ninetka_env.games.kropki.game import Game
 
 RULES = [(territory, start) for territory in ("declared", "immediate") for start in ("empty", "cross")]
@@ -132,6 +132,39 @@ def test_greedy_draws_what_it_may() -> None:
     while game.drawing:
         game.play(int(agent.act(game.records, rng)[0]))
     assert game.scores().tolist() == [2, 0]
+
+
+def enclosing_position(free: int, held: int) -> Game:
+    """Return a position of 10 x 10 with many regions that may be drawn and few free nodes.
+
+    White fills every other node, so that Black encloses them one by one, and draws while more than `held` are enclosed.
+    """
+    game, nodes = Game.new(10, 10), 100
+    black = [node for node in range(nodes) if sum(divmod(node, 10)) % 2]
+    white = [node for node in range(nodes) if node not in black and 0 < node // 10 < 9 and 0 < node % 10 < 9]
+    while game.records["free"][0] > free:
+        wanted = (white if game.to_move else black) + list(range(nodes))
+        game.play(next(node for node in wanted if game.legal_mask()[node]))
+        while game.drawing and not game.is_over:
+            draws = game.records["held"][0][game.to_move] > held
+            game.play(int(game.legal_actions()[0 if draws else -1]))
+    return game
+
+
+@pytest.mark.parametrize(("free", "held"), [(1, 16), (2, 14)])
+def test_regions_that_wait_to_be_drawn_are_searched_or_left_to_greedy(free: int, held: int) -> None:
+    game = enclosing_position(free, held)
+    assert game.records["held"].sum() > 20
+    assert open_choices(game.records)[0] == free + game.records["held"].sum()
+    rng = np.random.default_rng(0)
+    actions = [make_agent(spec, "kropki").act(game.records, rng) for spec in ("exact", "greedy")]
+    assert actions[0] == actions[1]
+
+
+def test_a_search_has_room_for_all_drawings() -> None:
+    solver, game = Solver(10, 10, table_bits=16), enclosing_position(1, 9)
+    best = (min if game.to_move else max)(solver.action_values(game).values())
+    assert solver.solve(game).value == best
 
 
 def test_exact_plays_on_as_well_as_can_be() -> None:

@@ -218,6 +218,8 @@ def test_every_configuration_is_valid(path, monkeypatch):
         ("sed=1", "unknown key 'sed' .did you mean 'seed'"),
         ("ppo.epoch=1", "unknown key 'ppo.epoch' .did you mean 'ppo.epochs'"),
         ("epochs=1", "unknown key 'epochs' .did you mean 'ppo.epochs'"),
+        ("ppo.foo=1", r"unknown key 'ppo.foo', there are ppo.moves, ppo.games, .*, ppo.league_agents$"),
+        ("players=2", r"players=2: Input should be a list, such as \[1, 2\]"),
         ("ppo.clip=-1", r"ppo\.clip=-1: Input should be greater than 0"),
         ("players=[5]", r"players\.0=5"),
         ("ppo.microbatch=500", "minibatch=2048: expected a multiple of microbatch=500"),

@@ -253,7 +253,7 @@ def test_a_forced_pass_is_played():
     assert NetAgent.of(Network(CONFIGS[0])).act(game.records, np.random.default_rng(0)).tolist() == [PASS]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("temperature", [0.0, 1.0, 1e-60, 1e-30, 1e9, 1e30])
 def test_the_agent_plays_legal_actions_the_same_again(temperature):
     records = records_of(some_games(2) + some_games(4))
     agent = NetAgent.of(Network(CONFIGS[0]), temperature)

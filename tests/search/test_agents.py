@@ -129,6 +129,7 @@ def test_specs_that_mean_the_same(short, long):
         ("mcts:exploration=-1", r"exploration=-1"),
         ("mcts:exploration=nan", r"exploration=nan"),
         ("mcts:exploration=inf", r"exploration=inf"),
+        ("phases:placement=[phases:placement=[mcts:5,reuse=1],movement=maxn]", r"reuse='1' must be true or false"),
     ],
 )
 def test_a_wrong_spec_is_named_with_what_is_known(spec, message):
@@ -152,6 +153,8 @@ def test_an_agent_is_made_for_a_game(game):
         ("random", "chess", r"unknown game 'chess': known are .*ninetka"),
         ("random", "ninetka:komi=6.5", r"unknown option 'komi', there are num_players"),
         ("random", "ninetka:num_players=5", r"num_players='5': expected one of 2, 3, 4"),
+        ("mcts:simulations=9,exact=9", "go", r"option exact: nothing can be proven in go"),
+        ("net:simulations=9,exact=9", "kropki", r"option exact: nothing can be proven in kropki"),
         ("mcts:game=ninetka", "ninetka", r"unknown option 'game', allowed are simulations"),
         ("net:game=ninetka", "ninetka", r"unknown option 'game', allowed are path"),
         (None, "ninetka", r"agent None: expected text"),

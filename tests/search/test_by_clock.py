@@ -16,6 +16,7 @@ from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.gumbel_tree import node_dtype
+from ninetka_agents.search.mcts import next_chunk
 from ninetka_agents.search.selection import halving_by_clock, halving_schedule
 from ninetka_env.core.registry import limits_of, load_variant
 from ninetka_env.core.verbs import choice_action
@@ -156,6 +157,14 @@ def test_playouts_look_at_the_clock_too(monkeypatch):
     search = GuidedSearch(uniform, 1, 10 * guided.CHUNK, seconds=3)
     visits = search.run(start("go:size=5").records, np.random.default_rng(0)).visits
     assert 0 <= 3 * guided.CHUNK + guided.VIRTUAL_VISITS - visits.sum() <= guided.VIRTUAL_VISITS
+
+
+def test_proofs_are_timed_and_quick_ones_come_many_at_a_time():
+    chunks = [1]
+    for seconds in [0.0] * 8 + [1.0] * 2 + [0.0]:
+        chunks.append(next_chunk(chunks[-1], seconds))
+    assert chunks == [1, 2, 4, 8, 16, 32, 64, 64, 64, 32, 16, 32]
+    assert next_chunk(1, 1.0) == 1
 
 
 def test_a_search_by_the_clock_stops_where_its_memory_ends(monkeypatch):

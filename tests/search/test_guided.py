@@ -85,6 +85,25 @@ def test_noise_does_not_play_what_is_proven_to_lose():
     assert found > 8
 
 
+def test_where_all_that_was_tried_loses_something_else_is_played():
+    """Two playouts try two actions."""
+    games, legal = two_player_endings(8), 0
+    for seed in range(20):
+        for scale in (0.0, 1.0):
+            search = make_search(1, 2, exact=10_000, gumbel_scale=scale)
+            result = search.run(games, np.random.default_rng(seed))
+            for index, action in enumerate(result.actions.tolist()):
+                game = Game(games[index : index + 1])
+                winners = winners_of_moves(game.records, moves := game.legal_actions())
+                truth = dict(zip(moves.tolist(), winners, strict=True))
+                tried = np.flatnonzero(result.visits[index]).tolist()
+                assert action in truth
+                if all(truth[one] != game.to_move for one in tried) and len(tried) < len(truth):
+                    assert action not in tried
+                    legal += 1
+    assert legal > 20
+
+
 def test_proofs_are_for_two_players():
     more = games_of_more_players()
     exact, plain = (make_search(exact=nodes).run(more, np.random.default_rng(0)) for nodes in (20, 0))

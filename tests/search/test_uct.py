@@ -11,6 +11,8 @@ from conftest import ALL_OPTIONS, Options, board_of, position_after, random_posi
 from ninetka.brute import winners_of_moves
 
 from ninetka_agents import make_agent
+from ninetka_agents.agent import game_streams
+from ninetka_agents.search.candidates import find_candidates
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.uct import search
 from ninetka_env import ninetka_v0
@@ -36,6 +38,22 @@ def most_visited(game, result):
 
 
 # What a search counts
+
+
+@pytest.mark.parametrize(("players", "phase", "plies"), [(2, Phase.NEUTRAL, 6), (3, Phase.PLACEMENT, 16), (2, Phase.PLACEMENT, 16)])
+def test_expected_lines_can_be_played_through_all_phases(players, phase, plies):
+    """A choice among the actions of one phase is another action in the next one."""
+    game = position_after(Options(players), 3, phase, plies)
+    tree = MctsAgent().make_tree(game.records, 5000)
+    tree.begin(game.records)
+    tree.grow(game_streams(game.records, np.random.default_rng(0)), 0, 5000)
+    phases = set()
+    for candidate in find_candidates(tree):
+        after = game.copy()
+        for action in candidate.line:
+            after.play(action)
+            phases.add(after.phase)
+    assert len(phases) > 1
 
 
 @pytest.mark.parametrize("game", POSITIONS, ids=repr)
@@ -389,5 +407,5 @@ def test_nodes_of_proofs_are_counted(exact):
 
 @pytest.mark.parametrize("threads", [-1, 1.5, True, None])
 def test_threads_are_counted(threads):
-    with pytest.raises(ValueError, match=r"threads=.*at least 1"):
+    with pytest.raises(ValueError, match=r"threads=.*at least 0"):
         MctsAgent(threads=threads)

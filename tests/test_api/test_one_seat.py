@@ -15,6 +15,7 @@ from gymnasium.spaces import Discrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from ninetka_agents.agent import make_agent
 from ninetka_agents.one_seat import one_seat, one_seat_vector
 from ninetka_agents.random_agent import RandomAgent
 from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
@@ -240,6 +241,9 @@ def test_opponents_are_specs_or_agents(opponents):
         ({"auto_pass": 1}, r"auto_pass=1: .*False, True"),
         ({"komi": 6.5}, r"unknown option 'komi', there are num_players"),
         ({"num_player": 3}, r"unknown option 'num_player'.*did you mean 'num_players'"),
+        ({"opponent": "maxn"}, r"unknown option 'opponent', .*, seat, opponents, reward, .*did you mean 'opponents'"),
+        ({"game": "go", "opponents": make_agent("maxn")}, r"agent 'maxn' was made for ninetka, not go"),
+        ({"game": "go", "opponents": [make_agent("maxn")]}, r"agent 'maxn' was made for ninetka, not go"),
         ({"game": "chess"}, r"unknown game 'chess': known are .*ninetka"),
     ],
 )

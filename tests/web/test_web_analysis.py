@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from conftest import Options, position_after
+from conftest import Options, position_after, random_positions
 from ninetka.brute import winner_by_force, winners_of_moves
 from test_tables import ANN, BOB
 
@@ -22,6 +22,7 @@ from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import load_variant
 from ninetka_env.games.kropki.game import Game as Kropki
 from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_web import analysts
 from ninetka_web.adapter import adapter_of
@@ -48,6 +49,21 @@ def midgame(spec: str, plies: int = 6) -> AnyGame:
     while game.ply < plies:
         game.play(int(rng.choice(game.legal_actions())))
     return game
+
+
+def test_a_forced_pass_is_worth_what_the_position_is() -> None:
+    """The tree knows the actions of whoever moves after it."""
+    found = 0
+    for seed in range(60):
+        for game in random_positions(Options(2, auto_pass=False), seed):
+            if not game.is_over and game.legal_actions().tolist() == [PASS]:
+                (told,) = analyse(game, "mcts", [500])
+                (candidate,) = told["candidates"]
+                assert candidate["chance"] == pytest.approx(told["shares"][game.to_move], abs=1e-3)
+                assert told["expected"][0]["action"] == PASS
+                found += told["shares"][game.to_move] > 0.5
+                break
+    assert found > 0
 
 
 def test_what_nobody_waits_for_any_more_stops_in_the_middle_of_a_step() -> None:

@@ -14,7 +14,7 @@ import typer
 from ninetka_train import matches
 from ninetka_train.arguments import integer_option
 from ninetka_train.cluster.command import Cluster, OnCluster, on_cluster, round_line
-from ninetka_train.ending import Commands, explain, fail, failing
+from ninetka_train.ending import Commands, explain, fail, failing, is_out_of_memory
 from ninetka_web import commands
 
 app = typer.Typer(
@@ -98,7 +98,7 @@ def train(
 
         def tell(line: str) -> None:
             if first:
-                bar.console.print(line, highlight=False, soft_wrap=True)
+                bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
         try:
             chosen = load_config(config, settings or ())
@@ -110,7 +110,9 @@ def train(
             fail(error)
         except OSError as error:
             fail(f"{explain(error)}; checkpoints written before are whole: go on with --resume", code=1)
-        except MemoryError:
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
             fail("training does not fit into memory: choose smaller settings", code=1)
         except KeyboardInterrupt:
             fail("stopped: go on with --resume", code=130)
@@ -139,8 +141,10 @@ def study(
         import ninetka_train.ninetka.study as module
         from ninetka_env.core.files import check_writable, with_ending
 
+        importlib.import_module("matplotlib")  # what is missing is told before minutes of games
         path.parent.mkdir(parents=True, exist_ok=True)
-        check_writable(with_ending(path, ".md"))
+        for ending in (".md", ".png", ".json"):
+            check_writable(with_ending(path, ending))
         found = module.study(games, seed, lambda what: typer.echo(what, err=True))
         module.write_study(found, path)
     typer.echo(f"wrote {with_ending(path, '.md')}, .png and .json")
@@ -241,14 +245,12 @@ def analyze(
     from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, save_course
     from ninetka_train.ninetka.analyze import analyze as run
 
-    try:
+    with failing("pictures"):
         analysis = run(find_record(file, game), nodes)
         typer.echo(json.dumps(analysis_dict(analysis), indent=2) if as_json else "\n".join(analysis_text(analysis)))
         if png:
             save_course(analysis, png)
             typer.echo(f"wrote {png}", err=True)
-    except (ValueError, OSError) as error:
-        fail(error)
 
 
 @app.command()

@@ -77,6 +77,12 @@ def explain(message: object) -> str:
     return str(message)
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether memory ran out; torch says so by errors of its own."""
+    told = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and told)
+
+
 @contextmanager
 def failing(what: str, extras: str = "train") -> Iterator[None]:
     """End the command with an error message if `what` lacks a package, is given something wrong or cannot write."""

@@ -11,7 +11,7 @@ import typer
 
 from ninetka_train.arguments import integer_option
 from ninetka_train.cluster.command import Cluster, check_repeatable, on_cluster
-from ninetka_train.ending import explain, fail, failing
+from ninetka_train.ending import explain, fail, failing, is_out_of_memory
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
@@ -363,5 +363,7 @@ def _failing_match(games: int) -> Iterator[None]:
         yield
     except AgentError as error:
         fail(str(error).partition("\n")[0], code=1)  # without the position that follows
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
         fail(f"{games} games of these agents do not fit into memory")

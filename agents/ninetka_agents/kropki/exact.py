@@ -74,7 +74,7 @@ class Solver:
         """
         if (game.width, game.height) != self.sides:
             raise ValueError(f"board of {game.width} x {game.height}: expected {self.sides[0]} x {self.sides[1]}")
-        depth = 3 * int(game.records["free"][0]) + 8  # places, drawings, ends
+        depth = 3 * game.width * game.height + 2  # places, drawings, ends: as long as a game can be
         games = np.zeros(depth, game.records.dtype)
         games[0] = game.records[0]
         stack = np.zeros((depth, 9), np.int64)
@@ -91,20 +91,25 @@ class Solver:
         return values
 
 
+def open_choices(games: Records) -> Ints:
+    """Return (N,) int64 what a search has to choose from: nodes that are free, and regions that may be drawn."""
+    return games["free"].astype(np.int64) + games["held"].sum(axis=1)
+
+
 class ExactAgent:
-    """Plays exactly once few nodes are free, until then greedily."""
+    """Plays exactly once little is left to choose, until then greedily."""
 
     name = "exact"
 
     def __init__(self, free: int = 12) -> None:
-        """Solve positions with at most this many free nodes."""
+        """Solve positions with at most this many free nodes, regions that may be drawn counted like these."""
         self.free = check_count("free", free, 0, 20)
         self._greedy = GreedyAgent()
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions, among the best that of greedy if it is one; see `ninetka_agents.agent.Agent.act`."""
         actions = self._greedy.act(games, rng)
-        for index in np.flatnonzero(games["free"] <= self.free).tolist():
+        for index in np.flatnonzero(open_choices(games) <= self.free).tolist():
             game = Game(games[index : index + 1].copy())
             values = Solver(game.width, game.height, table_bits=16).action_values(game)
             best = (min if game.to_move else max)(values.values())
@@ -252,6 +257,7 @@ def board_values(boards: Sequence[str]) -> dict[str, dict[str, int]]:
         if match is None:
             raise ValueError(f"board {board!r}: expected width and height, such as 5x4")
         width, height = int(match[1]), int(match[2])
+        Game.new(width, height)  # tells what is wrong with the sides, before there is a table for them
         found[board] = {
             f"{territory} {start}": Solver(width, height, table_bits=22)
             .solve(Game.new(width, height, territory=territory, start=start))

@@ -21,6 +21,7 @@ from ninetka_agents.agent import Actions, check_threads, game_streams
 from ninetka_agents.search import tree
 from ninetka_agents.search.choices import draw_choice, is_empty, next_choice
 from ninetka_agents.search.gumbel import Evaluate
+from ninetka_agents.search.mcts import CHUNK, next_chunk
 from ninetka_agents.search.prover import Prover, clear_prover, make_prover
 from ninetka_agents.search.selection import gumbel_noise
 from ninetka_agents.search.uct import EXPLORATION, best_child
@@ -39,8 +40,6 @@ VIRTUAL_VISITS = 32
 """Playouts that the network's values of a position count for."""
 MEMORY = 1 << 28
 """Bytes of trees that grow at once; batches that need more are searched in parts, and one tree grows no further."""
-CHUNK = 64
-"""Playouts between two looks at the clock."""
 
 
 class _Trees(NamedTuple):
@@ -161,7 +160,7 @@ class GuidedSearch:
         (evaluated, used), most, room = size, trees.evaluated.shape[1] - 1, trees.nodes.shape[1]
         if not self._seconds:
             most = min(most, evaluated + self._simulations)
-        chunk = (1 if self._exact else CHUNK) if self._seconds else self._playouts  # a proof may take long
+        chunk, now = (1 if self._exact else CHUNK) if self._seconds else self._playouts, start
         while evaluated < most and used < room:
             evaluated += 1
             self._evaluate_nodes(trees, evaluated)
@@ -169,8 +168,12 @@ class GuidedSearch:
             while used < stop:
                 first, used = used, min(stop, used + chunk)
                 run_shared(_search_all, min(self._threads, len(trees.roots)), trees, first, used - 1, self._exact)
-                if self._seconds and (time.monotonic() - start >= self._seconds or trees.nodes[0, 0].winner >= 0):
+                if not self._seconds:
+                    continue
+                before, now = now, time.monotonic()
+                if now - start >= self._seconds or trees.nodes[0, 0].winner >= 0:
                     return _Size(evaluated, used)
+                chunk = next_chunk(chunk, now - before) if self._exact else CHUNK
         return _Size(evaluated, used)
 
     def best(self, trees: _Trees) -> int:
@@ -457,11 +460,14 @@ def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
 
 @jit
 def _draw_by_visits(game: Record, nodes: Records, scale: float, streams: Streams, index: int) -> int:
-    """Return the root's action of highest log(visits) + noise, among those that are not proven: they lose."""
+    """Return the root's action of highest log(visits) + noise, among those that are not proven: they lose.
+
+    If all that were tried do, something else is left, which `tree.most_visited` finds.
+    """
     best, highest, child = 0, -np.inf, nodes[0].child
     while child:
         score = np.log(nodes[child].visits) + scale * gumbel_noise(streams, index)
         if score > highest and nodes[child].winner < 0:
             best, highest = child, score
         child = nodes[child].sibling
-    return choice_action(game, nodes[best].choice)
+    return choice_action(game, nodes[best].choice) if best else tree.most_visited(game, nodes)

@@ -29,7 +29,9 @@ from ninetka_env.core.verbs import Records, forced_action
 PLAYOUTS = ("random", "heavy")
 """How simulated games are played on below the tree: by the rules alone, or by what the game's knowledge says."""
 CHUNK = 64
-"""Simulations between two looks at the clock."""
+"""Simulations between two looks at the clock, at most."""
+QUICK = 0.001
+"""Seconds: if they take less, twice as many come before the next look, else half as many."""
 
 
 class Tree(Protocol):
@@ -176,9 +178,21 @@ class MctsAgent:
         if not self._seconds:
             tree.grow(streams, index, self._simulations)
             return
-        end, chunk = time.monotonic() + self._seconds, 1 if self._exact else CHUNK  # a proof may take long
-        while tree.grow(streams, index, chunk) and time.monotonic() < end:
-            pass
+        now, chunk = time.monotonic(), 1 if self._exact else CHUNK
+        end = now + self._seconds
+        while tree.grow(streams, index, chunk):
+            before, now = now, time.monotonic()
+            if now >= end:
+                return
+            chunk = next_chunk(chunk, now - before) if self._exact else CHUNK
+
+
+def next_chunk(chunk: int, seconds: float) -> int:
+    """Return how many simulations come before the next look at the clock, where the last `chunk` took so long.
+
+    One with a proof may take long, one without is quick.
+    """
+    return min(CHUNK, 2 * chunk) if seconds < QUICK else max(1, chunk // 2)
 
 
 class TreePlayer:

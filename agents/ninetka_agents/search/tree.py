@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Actions
-from ninetka_agents.search.choices import is_empty, remove_choice, words_for
+from ninetka_agents.search.choices import is_empty, next_choice, remove_choice, words_for
 from ninetka_agents.search.prover import Prover, proven_winner
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
@@ -190,7 +190,7 @@ def _all_lost(nodes: Records, index: int) -> bool:
 def most_visited(game: Record, nodes: Records) -> int:
     """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest.
 
-    One that is proven to win comes before all others, one that is proven to lose after them.
+    One that is proven to win comes before all others, one that is proven to lose after them and what was not tried.
     """
     forced = forced_action(game)
     if forced >= 0:
@@ -201,6 +201,9 @@ def most_visited(game: Record, nodes: Records) -> int:
         if _rank(one) > _rank(other):
             best = child
         child = one.sibling
+    is_lost = nodes[best].winner >= 0 and nodes[best].winner != nodes[best].mover
+    if is_lost and not is_empty(nodes[0].untried):
+        return choice_action(game, next_choice(nodes[0].untried, -1))
     return choice_action(game, nodes[best].choice)
 
 

@@ -234,6 +234,20 @@ def _report(games: Records, nodes: Records, result: TreeResult, index: int) -> N
     write_result(games[0], nodes, result, index)
 
 
+@jit
+def _action_of(games: Records, nodes: Records, scratch: Records, index: int) -> int:
+    """Return the action that leads to a node: what its choice means is told by the position above it."""
+    game, depth, above = copy_root(games[0], scratch), 0, nodes[index].parent
+    while above:
+        depth, above = depth + 1, nodes[above].parent
+    for steps in range(depth, 0, -1):
+        above = index
+        for _ in range(steps):
+            above = nodes[above].parent
+        play_choice(game, nodes[above].choice)
+    return choice_action(game, nodes[index].choice)
+
+
 class UctTree:
     """One search, grown bit by bit; for `ninetka_agents.search.mcts`."""
 
@@ -280,7 +294,7 @@ class UctTree:
         found, child = [], int(self._nodes[node].child)
         while child:
             one = self._nodes[child]
-            action = int(choice_action(self._games[0], one.choice))
+            action = int(_action_of(self._games, self._nodes, self._scratch, child))
             found.append(Child(child, action, int(one.visits), float(one.wins[one.mover] / one.visits)))
             child = int(one.sibling)
         return found

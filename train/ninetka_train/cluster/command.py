@@ -64,7 +64,7 @@ def check_repeatable(specs: Sequence[str]) -> None:
     their own.
     """
     for spec in specs:
-        if re.search(r"\bgtp\b", spec):
+        if re.search(r"(?:^|[\[=])gtp(?:$|[:,\]])", spec):
             raise ValueError(f"agent {spec!r}: outside engines cannot play on a cluster, which may lack them")
         if re.search(r"\bseconds=", spec):
             raise ValueError(f"agent {spec!r}: what plays by the clock cannot play on a cluster: give it simulations")

@@ -81,8 +81,8 @@ class AgentFigures:
     elo: float | None
     """Rating, `Evaluation.anchor` at 0; None if it played only itself."""
     elo_interval: Interval | None
-    """95 % interval by resampling rotation groups; None where the games set no bound: it, or the anchor, won all or
-    none of them, or there is one group only."""
+    """95 % interval by resampling rotation groups; None where the games set no bound (see
+    `ninetka_train.judging.ratings.elo_ratings`), or there is one group only."""
 
 
 @dataclass(frozen=True)

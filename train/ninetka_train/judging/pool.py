@@ -58,8 +58,9 @@ def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) 
             f"# Ratings: {title}, {settings.num_players} players",
             "",
             f"Everybody at a table with everybody else, seats rotated; {zero}. Intervals are 95 %: of ratings by "
-            "resampling rotations, of wins Wilson's; a draw is shared by its seats. No interval stands where an agent "
-            "won all its games or none. Games were played in batches, so a move's time is that of a batch, shared out. "
+            "resampling rotations, of wins Wilson's; a draw is shared by its seats. No interval stands where no "
+            "games bound a rating: where two agents are not linked by games that each took from the other, directly or "
+            "by way of others. Games were played in batches, so a move's time is that of a batch, shared out. "
             f"Written on {machine()} by `{shlex.join(['ninetka', 'rate', *named, *options])}`.",
             "",
             *markdown_table(("agent", "Elo [95 %]", "wins % [95 %]", "games", "s/move"), rows),

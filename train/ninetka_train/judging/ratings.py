@@ -26,7 +26,12 @@ Ints = npt.NDArray[np.int64]
 
 
 def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float | None, Interval | None]]:
-    """Return each agent's rating and interval on the Elo scale: above the agent `anchor`, None for the pool's mean."""
+    """Return each agent's rating and interval on the Elo scale: above the agent `anchor`, None for the pool's mean.
+
+    There is no interval where the games set no bound and the prior alone holds a rating: a rating is bounded against
+    those that took games from an agent, directly or by way of others, and lost some to it likewise (assumption 1 of
+    Hunter). All of the pool must do so for its mean to be known.
+    """
     num_agents = len(results.settings.agents)
     if num_agents == 1:
         return [(None, None)]
@@ -34,14 +39,24 @@ def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float
     wins = group_wins.sum(axis=1)
     elos = ELO_PER_NAT * fit_ratings(copies, wins)
     intervals = ELO_PER_NAT * bootstrap_ratings(copies, group_wins, results.settings.seed, anchor=anchor)
-    games = (copies > 0).T @ wins.sum(axis=1)
-    bounded = (wins.sum(axis=0) > 0) & (wins.sum(axis=0) < games) & (group_wins.shape[1] > 1)
+    linked = _linked(copies, wins)
+    bounded = np.full(num_agents, linked.all()) if anchor is None else linked[anchor]
+    bounded = bounded & (group_wins.shape[1] > 1)
     if anchor is not None:
-        elos, bounded = elos - elos[anchor], bounded & bounded[anchor] & (np.arange(num_agents) != anchor)
+        elos, bounded = elos - elos[anchor], bounded & (np.arange(num_agents) != anchor)
     return [
         (float(elo), (float(low), float(high)) if known else None)
         for elo, low, high, known in zip(elos, *intervals, bounded, strict=True)
     ]
+
+
+def _linked(copies: Ints, wins: Floats) -> npt.NDArray[np.bool_]:
+    """Return (K, K) bool: each of two agents took a share of a game from the other, directly or by way of others."""
+    took = (wins.T > 0).astype(np.int64) @ (copies > 0) > 0
+    np.fill_diagonal(took, True)
+    for middle in range(len(took)):
+        took |= np.outer(took[:, middle], took[middle])
+    return np.asarray(took & took.T)
 
 
 def _wins_by_group(results: Results) -> tuple[Ints, Floats]:

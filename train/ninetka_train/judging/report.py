@@ -134,7 +134,7 @@ def _results_table(evaluation: Evaluation) -> Table:
     rated = len(evaluation.agents) > 1
     if rated:
         columns.append("Elo [95 %]")
-        note += f" Elo: {evaluation.anchor or 'mean'} 0; no interval if it won all or none, or seats rotated once only."
+        note += f" Elo: {evaluation.anchor or 'mean'} 0; no interval where no wins bound it, or of one rotation only."
     columns.append("s/move")
     table = new_table("Results", "agent", *columns, note=note)
     for agent in evaluation.agents:

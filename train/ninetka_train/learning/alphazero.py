@@ -31,6 +31,7 @@ from ninetka_train.learning import processes
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.losses import (
     UNKNOWN,
+    check_finite,
     named,
     owner_losses,
     policy_losses,
@@ -160,11 +161,11 @@ def _go_through(
         state.positions += len(samples.games)
         log = learn(state)
         state.rounds += 1
-        if folder and processes.rank() == 0:
-            keep(state, folder)
         if report:
             share = (played - start) / (time.perf_counter() - start)
             report(state, log | {"positions": state.positions, "share_of_play": share} | playing)
+        if folder and processes.rank() == 0:
+            keep(state, folder)  # last, so that a resumed run has told all that lies before it
 
 
 def new_state(config: TrainConfig) -> TrainState:
@@ -265,6 +266,7 @@ def learn(state: TrainState) -> Log:
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         state.optimizer.step()
     network.eval()
+    check_finite(network)
     return named(LOSSES, processes.total(sums) / settings.steps, outputs)
 
 

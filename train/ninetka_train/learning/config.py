@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from ninetka_agents.agent import make_agent
 from ninetka_agents.checkpoint import FORMER_NAMES
 from ninetka_agents.parts import network_of
 from ninetka_env.core.files import shown
@@ -134,6 +135,8 @@ class PPOSettings(_Settings):
     def _check(self) -> PPOSettings:
         if self.minibatch % self.microbatch:
             raise ValueError(f"minibatch={self.minibatch}: expected a multiple of microbatch={self.microbatch}")
+        if self.league_agents and not self.league_share:
+            raise ValueError("league_agents: expected league_share above 0, else they play no games")
         return self
 
 
@@ -285,6 +288,13 @@ class TrainConfig(_Settings):
         """Refuse numbers of players that the game does not have, and settings of AlphaZero that it has no use for."""
         name, settings = self.definition.name, self.alphazero
         extras_of(name).check(settings)
+        if self.algorithm == "ppo":
+            for spec in self.ppo.league_agents:
+                make_agent(spec, name)
+            if self.ppo.games < len(self.variants):
+                raise ValueError(
+                    f"ppo.games={self.ppo.games}: expected one at least for each of {len(self.variants)} variants"
+                )
         make_teacher(name, settings.teacher, settings.playouts, settings.exploration)
         return self
 

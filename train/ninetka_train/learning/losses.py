@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,12 @@ UNKNOWN = -100
 """Class of an owner that is not known."""
 CLOSE = 8.0
 """Points by which a score is told wrong up to where its loss grows with the square, from where on in a line."""
+
+
+def check_finite(network: Any) -> None:
+    """Raise `ValueError` if a network's weights are no finite numbers any more: it could neither play nor be kept."""
+    if not all(bool(weights.isfinite().all()) for weights in network.parameters()):
+        raise ValueError("the network's weights are no finite numbers any more: lower learning_rate")
 
 
 def named(names: Sequence[str], numbers: Tensor, outputs: Outputs) -> dict[str, float]:

@@ -28,7 +28,7 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seats
 from ninetka_env.core.verbs import Codes, Records
 from ninetka_train.learning.config import PPOSettings, TrainConfig
-from ninetka_train.learning.losses import UNKNOWN, named, owner_losses, score_losses, value_losses
+from ninetka_train.learning.losses import UNKNOWN, check_finite, named, owner_losses, score_losses, value_losses
 from ninetka_train.learning.resume import (
     keep_checkpoint,
     newest_checkpoint,
@@ -137,12 +137,12 @@ def train_ppo(
         learner.moves += settings.games * settings.plies
         learner.rollouts += 1
         grow_league(learner)
-        if folder and (learner.rollouts % config.checkpoint_every == 0 or learner.progress == 1):
-            keep(learner, folder)
         if report:
             done = time.perf_counter()
             log |= {"moves": learner.moves, "moves_per_second": rollout.actions.size / (done - start)}
             report(learner, log | {"share_of_play": (played - start) / (done - start)})
+        if folder and (learner.rollouts % config.checkpoint_every == 0 or learner.progress == 1):
+            keep(learner, folder)  # last, so that a resumed run has told all that lies before it
     return learner.network.eval()
 
 
@@ -254,11 +254,10 @@ def _forward(learner: Learner, inputs: Any) -> Outputs:
 
 def _ask_opponents(learner: Learner, actions: npt.NDArray[np.int64], theirs: npt.NDArray[np.bool_]) -> None:
     """Let the opponents choose the actions of the games where they are to move."""
-    game = learner.config.definition.name
     for index in np.unique(learner.opponents[theirs]):
         chosen = np.flatnonzero(theirs & (learner.opponents == index))
         past = len(learner.league)
-        agent = NetAgent.of(learner.league[index], 1.0, game=game) if index < past else learner.agents[index - past]
+        agent = NetAgent.of(learner.league[index], 1.0) if index < past else learner.agents[index - past]
         actions[chosen] = agent.act(learner.games[chosen], learner.rng)
 
 
@@ -301,8 +300,13 @@ def _final_targets(
 
 
 def learn(learner: Learner, batch: Batch) -> Log:
-    """Take gradient steps on a batch, in minibatches drawn without repetition; return the mean losses."""
+    """Take gradient steps on a batch, in minibatches drawn without repetition; return the mean losses.
+
+    There are none if only opponents moved.
+    """
     settings, device = learner.config.ppo, batch.actions.device
+    if len(batch.actions) == 0:
+        return {}
     learner.network.train()
     entropy_weight = _between(settings.entropy, settings.final_entropy, learner.progress)
     sums, passes = torch.zeros(len(LOSSES), device=device), 0
@@ -324,7 +328,8 @@ def learn(learner: Learner, batch: Batch) -> Log:
             learner.optimizer.step()
             passes += 1
     learner.network.eval()
-    return named(LOSSES, sums / max(1, passes), outputs) if passes else {}
+    check_finite(learner.network)
+    return named(LOSSES, sums / passes, outputs)
 
 
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "entropy", "clipped", "kl")

@@ -27,7 +27,10 @@ SHORTEST = 0.01
 """Seconds between lines: they are long, and should not be all that the engine does."""
 IDLE = 0.02
 """Seconds between two looks for another command."""
-FLAGS = {"ownership", "rootInfo", "pvVisits", "ownershipStdev", "movesOwnership", "noResultValue"}
+FLAGS = {
+    "ownership", "rootInfo", "pvVisits", "pvEdgeVisits", "ownershipStdev", "movesOwnership", "movesOwnershipStdev",
+    "noResultValue",
+}  # fmt: skip
 """Options of KataGo that are switched on by `true`; all but the first are of no effect."""
 
 

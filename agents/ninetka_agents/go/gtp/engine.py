@@ -178,6 +178,8 @@ def serve(
     variant = load_variant(game)
     if variant.definition.name != "go":
         raise ValueError(f"game={game!r}: the Go Text Protocol is for go")
+    if variant.options["handicap"]:
+        raise ValueError(f"game={game!r}: expected no handicap, which controllers ask for by fixed_handicap")
     if not 0 <= resign_below <= 1:
         raise ValueError(f"resign={resign_below}: expected a share of wins, 0 to 1")
     thinker = Thinker(agent, seed, ponders)

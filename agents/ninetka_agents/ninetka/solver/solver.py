@@ -187,7 +187,7 @@ def solve_batch(
     threads: int = 0,
     *,
     moves: bool = True,
-    memory_mb: int = 512,
+    memory_mb: int = 64,
     families: npt.NDArray[np.integer] | None = None,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
     """Solve many positions over threads. Each has a budget of its own, so threads change no result.
@@ -197,7 +197,7 @@ def solve_batch(
         nodes: most nodes to visit per position, its moves included.
         threads: at most this many threads; 0 for all that numba may use.
         moves: also find the value of every legal move.
-        memory_mb: memory for all threads together, in MiB.
+        memory_mb: most memory for each thread's search, in MiB.
         families: (N,) numbers; positions of the same number share what the search remembers and are solved in the order
             in which they stand here, which is quick where late positions of a game stand before earlier ones. None
             solves each by itself.
@@ -225,7 +225,7 @@ def _solve_many(
     nodes: int,
     threads: int,
     wanted: int,
-    memory_mb: int = 512,
+    memory_mb: int = 64,
     families: npt.NDArray[np.integer] | None = None,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
     winners, values = np.full(len(games), UNFINISHED, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8)
@@ -233,7 +233,7 @@ def _solve_many(
     order = np.argsort(families, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(families[order])) + 1, len(games))
     threads = min(threads, max(1, len(ends)))
-    most = _table_entries(memory_mb // threads)
+    most = _table_entries(memory_mb)
     run_shared(_solve_all, threads, np.ascontiguousarray(games), order, ends, nodes, most, wanted, winners, values)
     return winners, values
 
