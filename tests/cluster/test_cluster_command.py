@@ -53,6 +53,7 @@ def test_the_option_may_stand_alone(arguments, address, monkeypatch):
     ("arguments", "message"),
     [
         (("random", "gtp:gnugo", "--game", "go"), "outside engines cannot play on a cluster"),
+        (("random", "net:runs/gtp-1", "--game", "go"), "checkpoint runs/gtp-1.json: cannot be read"),
         (("random", "mcts:seconds=0.1"), "what plays by the clock cannot play on a cluster: give it simulations"),
         (("maxn", "phases:placement=[mcts:seconds=1,rave],movement=maxn"), "what plays by the clock"),
     ],

@@ -636,6 +636,23 @@ def test_no_interval_where_an_agent_won_all_or_none():
     assert (a.elo_interval, b.elo_interval) == (None, None)
 
 
+def test_intervals_stand_where_games_bound_a_rating():
+    """A ladder: 0 and 1 took games from each other, 2 lost all of its games to them and beat 3."""
+    copies = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
+    wins = np.array([[3, 1, 0, 0], [4, 0, 0, 0], [0, 4, 0, 0], [0, 0, 4, 0]], np.float64)
+    linked = ratings._linked(copies, wins)
+    assert linked.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    circle = np.array([[4, 0, 0, 0], [0, 0, 4, 0], [0, 4, 0, 0], [0, 0, 3.5, 0.5]])  # 0 > 1 > 2 > 0, and 3 took a share
+    assert ratings._linked(copies, circle).all()
+
+
+def test_an_agent_above_a_rung_that_nobody_lost_has_no_interval():
+    agents = ["random", "random", "mcts:simulations=100", "mcts:simulations=100"]
+    figures = ev.summarise(play_games(agents, 2, 20), anchor="random").agents
+    assert [agent.elo_interval is None for agent in figures] == [True, False, True, True]
+    assert figures[2].elo > 200
+
+
 def test_an_agent_alone_has_no_rating():
     (agent,) = ev.evaluate([RANDOM], 3, 5).agents
     assert (agent.share, agent.even, agent.elo, agent.elo_interval) == (1, 1, None, None)

@@ -222,6 +222,7 @@ def test_every_configuration_is_valid(path, monkeypatch):
         ("players=2", r"players=2: Input should be a list, such as \[1, 2\]"),
         ("ppo.clip=-1", r"ppo\.clip=-1: Input should be greater than 0"),
         ("players=[5]", r"players\.0=5"),
+        ("ppo.league_agents=[maxn]", "league_agents: expected league_share above 0"),
         ("ppo.microbatch=500", "minibatch=2048: expected a multiple of microbatch=500"),
         ("game=chess", "game='chess': .*unknown game 'chess': known are .*ninetka"),
         ("seed", "expected key=value"),
@@ -255,3 +256,20 @@ def test_overrides_reach_nested_keys(tmp_path):
         load_config(file)
     with pytest.raises(ValueError, match="cannot be read"):
         load_config(tmp_path / "none.yaml")
+
+
+def test_a_rollout_in_which_only_opponents_move_teaches_nothing():
+    config = load_config(
+        None,
+        ["ppo.games=1", "ppo.plies=1", "ppo.moves=12", "ppo.league_share=1", "ppo.league_agents=[random]",
+         "ppo.minibatch=4", "ppo.microbatch=4", "network.width=8", "network.blocks=1", "threads=1"],
+    )  # fmt: skip
+    logs = []
+    train_ppo(config, report=lambda learner, log: logs.append(log))
+    assert len(logs) == 12
+    assert 0 < sum("policy_loss" in log for log in logs) < 12
+
+
+def test_every_variant_needs_a_game():
+    with pytest.raises(ValueError, match=r"ppo\.games=2: too few for each of 3 variants"):
+        load_config(None, ["players=[2,3,4]", "ppo.games=2"])

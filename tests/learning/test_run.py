@@ -24,7 +24,7 @@ from ninetka_train.learning.logger import Journal
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
     "alphazero": [f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "steps=2", "minibatch=32")],
-    "ppo": ["ppo.moves=64", "ppo.games=4", "ppo.plies=16", "ppo.minibatch=32", "ppo.microbatch=32"],
+    "ppo": ["ppo.moves=64", "ppo.games=8", "ppo.plies=8", "ppo.minibatch=32", "ppo.microbatch=32"],
 }
 
 
@@ -82,7 +82,7 @@ def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     again = train(tmp_path, "threads=1", *SMALL["alphazero"], options=("--resume",))
     assert again.exit_code == 0, again.output
-    assert again.output == done.output
+    assert again.stdout == done.stdout
     assert before.keys() == {path for path in folder.iterdir() if path.is_file()}
     assert all(path.read_bytes() == text for path, text in before.items() if path.suffix != ".png")
 
@@ -137,6 +137,46 @@ def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monk
     assert [event.step for event in events.Scalars("wins/2 players, random")] == list(range(1, 6))
 
 
+def test_a_run_that_is_stopped_while_it_is_measured_measures_all(tmp_path, few_games, monkeypatch):
+    measure = module._measure
+
+    def stopped(network, config, journal, progress, player):
+        if progress > 0.75:
+            raise KeyboardInterrupt
+        measure(network, config, journal, progress, player)
+
+    monkeypatch.setattr(module, "_measure", stopped)
+    settings = [one for one in PPO if not one.startswith("checkpoint_every")]
+    assert train(tmp_path, *settings, "checkpoint_every=1").exit_code == 130
+    monkeypatch.setattr(module, "_measure", measure)
+    assert train(tmp_path, *settings, "checkpoint_every=1", options=("--games", "2", "--resume")).exit_code == 0
+    assert [line["progress"] for line in told(tmp_path / "ppo", "log.jsonl")] == [round(n / 6, 6) for n in range(1, 7)]
+    measured = [line["progress"] for line in told(tmp_path / "ppo", "curve.jsonl")]
+    assert measured == [round(n / 6, 6) for n in range(1, 6) for _ in range(2)]
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
+def test_weights_that_are_no_numbers_any_more_end_the_run_and_are_not_kept(tmp_path, algorithm):
+    settings = (f"algorithm={algorithm}", "name=run", "threads=1", "checkpoint_every=1", *SMALL[algorithm])
+    done = train(tmp_path, *settings, f"{algorithm}.learning_rate=1.0e+30", options=("--games", "0"))
+    assert done.exit_code == 2
+    assert "no finite numbers any more: lower learning_rate" in done.output
+    assert not list((tmp_path / "run").glob("step-*"))
+
+
+def test_a_league_with_a_typo_is_told_before_there_is_a_folder(tmp_path):
+    done = train(tmp_path, *PPO, "ppo.league_share=0.5", "ppo.league_agents=[maxn,nobody]")
+    assert done.exit_code == 2
+    assert "unknown agent 'nobody'" in done.output
+    assert not (tmp_path / "ppo").exists()
+
+
+def test_names_of_folders_are_told_as_they_are(tmp_path):
+    done = train(tmp_path / "a[/b]", *PPO, options=("--games", "0"))
+    assert done.exit_code == 0
+    assert "a[/b]/ppo: finished, to be played as net:" in done.output
+
+
 def test_a_run_that_is_killed_after_its_first_round_goes_on(tmp_path, monkeypatch):
     log, rounds = Journal.log, []
 
@@ -151,7 +191,7 @@ def test_a_run_that_is_killed_after_its_first_round_goes_on(tmp_path, monkeypatc
     settings = ("threads=1", *SMALL["alphazero"], "alphazero.rounds=2")
     assert train(tmp_path, *settings, options=("--games", "0")).exit_code == 130
     assert train(tmp_path, *settings, options=("--games", "0", "--resume")).exit_code == 0
-    assert rounds == [0.5, 1.0]
+    assert rounds == [0.5, 0.5, 1.0]  # what was not kept is learned and told anew
 
 
 def test_what_a_killed_process_left_of_its_first_file_is_no_run(tmp_path):

@@ -291,10 +291,8 @@ class TrainConfig(_Settings):
         if self.algorithm == "ppo":
             for spec in self.ppo.league_agents:
                 make_agent(spec, name)
-            if self.ppo.games < len(self.variants):
-                raise ValueError(
-                    f"ppo.games={self.ppo.games}: expected one at least for each of {len(self.variants)} variants"
-                )
+            if set(self.variants[: self.ppo.games]) != set(self.variants):
+                raise ValueError(f"ppo.games={self.ppo.games}: too few for each of {len(self.variants)} variants")
         make_teacher(name, settings.teacher, settings.playouts, settings.exploration)
         return self
 
@@ -421,7 +419,7 @@ def _instead(key: str, known: Sequence[str]) -> str:
         by_last = {name.rpartition(".")[2]: name for name in names}
         if near := difflib.get_close_matches(last, by_last, n=1):
             return f" (did you mean {by_last[near[0]]!r}?)"
-    return f", there are {', '.join(inside)}" if inside else ""
+    return f", there are {', '.join(inside)}" if section and inside else ""
 
 
 def _known_keys(model: type[BaseModel], prefix: str = "") -> list[str]:
