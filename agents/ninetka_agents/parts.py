@@ -94,7 +94,7 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "greedy", "mcts:simulations=200,rave"),
         teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
-        # On large boards the values of gen-1 misled, its policy did not; those of gen-2 have not been tried.
+        # On boards much larger than those that networks learned on their values mislead, their policies do not.
         guided_rave={
             0: GuidedRave("mcts:rave", playouts=0),
             145: GuidedRave("mcts:rave,local,playouts=heavy", trust=0.0, playouts=512),
