@@ -9,7 +9,8 @@ from pathlib import Path
 
 def machine() -> str:
     """Name the processor, the cores that this process may use, and the versions that matter."""
-    return f"{processor()}, {cores()} cores, Python {platform.python_version()}"
+    count = cores()
+    return f"{processor()}, {count} core{'s' * (count > 1)}, Python {platform.python_version()}"
 
 
 def processor() -> str:
