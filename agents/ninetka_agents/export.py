@@ -32,10 +32,10 @@ def export_onnx(network: Any, path: StrPath) -> None:
     """Write a network of any game into an ONNX file.
 
     Its inputs are the arrays that `network.encode` returns and the network reads (9tka's without relations between
-    slots leave these out), by their names, for any number N of positions, and on any
-    board that the network plays on. Its outputs are float32: `logits` (N, A), -1e9 where illegal; `values` (N, P), the
-    chance to win per relative seat; `owners` (N, T, P + 1), the chance of each target's final owner, relative seats and
-    nobody; `score` (N,), if the network tells one. See `ninetka_agents.outputs.Outputs`.
+    slots leave these out), by their names, for any number N of positions, and on any board that the network plays on.
+    Its outputs are float32: `logits` (N, A), -1e9 where illegal; `values` (N, P), the chance to win per relative seat;
+    `owners` (N, T, P + 1), the chance of each target's final owner, relative seats and nobody; `score` (N,), if the
+    network tells one. See `ninetka_agents.outputs.Outputs`.
 
     Raises:
         ImportError: if the package onnx is missing.

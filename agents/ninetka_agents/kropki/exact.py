@@ -92,7 +92,7 @@ class Solver:
 
 
 def open_choices(games: Records) -> Ints:
-    """Return (N,) int64 what a search has to choose from: nodes that are free, and regions that may be drawn."""
+    """Return (N,) int64 how much is left to choose: free nodes, and points in regions that may be drawn."""
     return games["free"].astype(np.int64) + games["held"].sum(axis=1)
 
 
@@ -102,7 +102,7 @@ class ExactAgent:
     name = "exact"
 
     def __init__(self, free: int = 12) -> None:
-        """Solve positions with at most this many free nodes, regions that may be drawn counted like these."""
+        """Solve positions with at most so many free nodes, points in regions that may be drawn counted like these."""
         self.free = check_count("free", free, 0, 20)
         self._greedy = GreedyAgent()
 
