@@ -10,9 +10,7 @@ from gymnasium.vector import AutoresetMode
 from ninetka_agents.agent import check_plays, make_agent
 from ninetka_agents.parts import parts_of
 from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
-from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import Variant, load_variant
-from ninetka_env.core.text import did_you_mean
 
 
 def one_seat(
@@ -74,11 +72,9 @@ def one_seat_vector(
 
 def _variant(game: str, options: dict[str, Any]) -> Variant:
     """Return the variant; what is no option of the game may have been meant to be one of the environment's."""
-    own = [option.name for option in load_variant(game).definition.options]
-    for name in options.keys() - set(own):
-        known = [*own, "seat", "opponents", "reward", "render_mode"]
-        meant = did_you_mean(name, known)
-        raise ValueError(f"{game}: unknown option {shortened(name)}, there are {', '.join(known)}{meant}")
+    definition = load_variant(game).definition
+    for name in options:
+        definition.option(name, others=("seat", "opponents", "reward", "render_mode"))
     return load_variant(game, **options)
 
 

@@ -7,7 +7,7 @@ options chosen, such as `go:komi=6.5`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -99,12 +99,12 @@ class Definition:
         module, _, name = self.game.partition(":")
         return getattr(importlib.import_module(module), name)
 
-    def option(self, name: str) -> Option:
-        """Return an option by name; `ValueError` names those that there are."""
+    def option(self, name: str, others: Sequence[str] = ()) -> Option:
+        """Return an option by name; `ValueError` names those that there are, and `others` that the caller takes."""
         for one in self.options:
             if one.name == name:
                 return one
-        known = [one.name for one in self.options]
+        known = [*(one.name for one in self.options), *others]
         meant = did_you_mean(name, known)
         raise ValueError(f"{self.name}: unknown option {shortened(name)}, there are {', '.join(known)}{meant}")
 

@@ -17,7 +17,12 @@ def quote(text: str) -> str:
     return repr(text) if len(text) <= 80 else f"{text[:80]!r} ..."
 
 
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known word that is nearest to this one; empty if none is near."""
+    return next(iter(difflib.get_close_matches(word, known, n=1)), "")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question for the end of an error, with the known word that is nearest; empty if none is near."""
-    near = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = nearest(word, known)
+    return f" (did you mean {near!r}?)" if near else ""

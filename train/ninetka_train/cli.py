@@ -83,17 +83,18 @@ def train(
         fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    console, first, told = Console(stderr=True), processes.rank() == 0, [-1]
+    console, first, told = Console(stderr=True), processes.rank() == 0, -1
     with Progress(*columns, console=console, transient=True, disable=not (first and console.is_terminal)) as bar:
         task = bar.add_task("", total=1.0)
 
         def show(share: float, numbers: dict[str, float]) -> None:
+            nonlocal told
             text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
             bar.update(task, completed=share, description=text)
             if cluster:
                 tell(round_line(share, numbers))
-            elif not console.is_terminal and int(100 * share) > told[-1]:
-                told.append(int(100 * share))
+            elif not console.is_terminal and int(100 * share) > told:
+                told = int(100 * share)
                 tell(f"{share:4.0%}: {text}")
 
         def tell(line: str) -> None:

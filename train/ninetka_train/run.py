@@ -35,7 +35,7 @@ from ninetka_train.learning import processes
 from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.logger import Journal
-from ninetka_train.learning.ppo import train_ppo
+from ninetka_train.learning.ppo import league_agents, train_ppo
 from ninetka_train.learning.setup import first_network
 from ninetka_train.parts import pairs_of
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES
@@ -84,7 +84,7 @@ def run(
     first = processes.rank() == 0
     if first:
         if not resume:
-            first_network(config)  # what is wrong with it is told before there is a folder
+            _check_parts(config)
         _prepare(config, folder, resume)
     if not (folder / EVALUATION).exists():
         journal = Journal(folder)
@@ -97,6 +97,13 @@ def run(
     if games and first:
         write_report(folder)
         print_run(folder)
+
+
+def _check_parts(config: TrainConfig) -> None:
+    """Make what the run begins with: what is wrong with it is told before there is a folder."""
+    first_network(config)
+    if config.algorithm == "ppo":
+        league_agents(config)
 
 
 def _prepare(config: TrainConfig, folder: Path, resume: bool) -> None:

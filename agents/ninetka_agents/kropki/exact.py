@@ -257,13 +257,11 @@ def board_values(boards: Sequence[str]) -> dict[str, dict[str, int]]:
         if match is None:
             raise ValueError(f"board {board!r}: expected width and height, such as 5x4")
         width, height = int(match[1]), int(match[2])
-        Game.new(width, height)  # tells what is wrong with the sides, before there is a table for them
-        found[board] = {
-            f"{territory} {start}": Solver(width, height, table_bits=22)
-            .solve(Game.new(width, height, territory=territory, start=start))
-            .value
+        games = {
+            f"{territory} {start}": Game.new(width, height, territory=territory, start=start)
             for territory, start in itertools.product(TERRITORIES, STARTS)
         }
+        found[board] = {rule: Solver(width, height, table_bits=22).solve(game).value for rule, game in games.items()}
     return found
 
 

@@ -81,14 +81,14 @@ class GuidedRaveTree(RaveTree):
         goes_on = True
         while simulations and goes_on:
             if self._granted == 0:
-                self._granted = max(1, self._ask()) * self._playouts
+                self._ask()
             count = min(simulations, self._granted)
             goes_on = super().grow(streams, index, count)
             self._granted, simulations = self._granted - count, simulations - count
         return goes_on
 
-    def _ask(self) -> int:
-        """Have the network evaluate some nodes; return how many."""
+    def _ask(self) -> None:
+        """Have the network evaluate some nodes, and grant simulations for them, or for one if there is none left."""
         most = max(1, min(BATCH, self.left, self._asked))  # at first there is little to choose from
         asked, wanted = np.empty((self._asked + 1, 2), np.int32), np.empty((most, 2), np.int32)
         self._asked, count = _find_wanted(self._tree, asked, wanted)
@@ -99,7 +99,7 @@ class GuidedRaveTree(RaveTree):
             _take_in(*place, leaves, *self._evaluate(leaves), round(self.rules.trust * self._playouts))
             self._asked += count
         self.left -= max(1, count)
-        return count
+        self._granted = max(1, count) * self._playouts
 
     def draw(self, scale: float, streams: Streams, index: int) -> int:
         """Return the action to play: that of highest log(visits) + `scale` Gumbel noise."""

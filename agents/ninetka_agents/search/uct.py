@@ -235,17 +235,16 @@ def _report(games: Records, nodes: Records, result: TreeResult, index: int) -> N
 
 
 @jit
-def _action_of(games: Records, nodes: Records, scratch: Records, index: int) -> int:
-    """Return the action that leads to a node: what its choice means is told by the position above it."""
-    game, depth, above = copy_root(games[0], scratch), 0, nodes[index].parent
-    while above:
-        depth, above = depth + 1, nodes[above].parent
-    for steps in range(depth, 0, -1):
-        above = index
-        for _ in range(steps):
-            above = nodes[above].parent
-        play_choice(game, nodes[above].choice)
-    return choice_action(game, nodes[index].choice)
+def _go_to(games: Records, nodes: Records, scratch: Records, index: int) -> None:
+    """Put the position at a node into `scratch[0]`: it tells what the choices there mean."""
+    game, depth, node = copy_root(games[0], scratch), 0, index
+    while node:
+        depth, node = depth + 1, nodes[node].parent
+    for above in range(depth - 1, -1, -1):
+        node = index
+        for _ in range(above):
+            node = nodes[node].parent
+        play_choice(game, nodes[node].choice)
 
 
 class UctTree:
@@ -291,10 +290,11 @@ class UctTree:
 
     def children(self, node: int) -> list[Child]:
         """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""
+        _go_to(self._games, self._nodes, self._scratch, node)
         found, child = [], int(self._nodes[node].child)
         while child:
             one = self._nodes[child]
-            action = int(_action_of(self._games, self._nodes, self._scratch, child))
+            action = int(choice_action(self._scratch[0], one.choice))
             found.append(Child(child, action, int(one.visits), float(one.wins[one.mover] / one.visits)))
             child = int(one.sibling)
         return found

@@ -6,7 +6,6 @@ config = load_config("quick", ["ppo.moves=100000", "seed=3"])
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import re
 from collections.abc import Sequence
@@ -24,12 +23,12 @@ from pydantic import (
     model_validator,
 )
 
-from ninetka_agents.agent import make_agent
 from ninetka_agents.checkpoint import FORMER_NAMES
 from ninetka_agents.parts import network_of
 from ninetka_env.core.files import shown
 from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition, load_variant, with_players
+from ninetka_env.core.text import nearest
 from ninetka_train.learning.settings_file import parse_yaml, read_settings
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.parts import extras_of
@@ -288,11 +287,8 @@ class TrainConfig(_Settings):
         """Refuse numbers of players that the game does not have, and settings of AlphaZero that it has no use for."""
         name, settings = self.definition.name, self.alphazero
         extras_of(name).check(settings)
-        if self.algorithm == "ppo":
-            for spec in self.ppo.league_agents:
-                make_agent(spec, name)
-            if set(self.variants[: self.ppo.games]) != set(self.variants):
-                raise ValueError(f"ppo.games={self.ppo.games}: too few for each of {len(self.variants)} variants")
+        if self.algorithm == "ppo" and set(self.variants[: self.ppo.games]) != set(self.variants):
+            raise ValueError(f"ppo.games={self.ppo.games}: too few for each of {len(self.variants)} variants")
         make_teacher(name, settings.teacher, settings.playouts, settings.exploration)
         return self
 
@@ -417,8 +413,8 @@ def _instead(key: str, known: Sequence[str]) -> str:
     inside = [name for name in known if name.rpartition(".")[0] == section]
     for names in (inside, known):
         by_last = {name.rpartition(".")[2]: name for name in names}
-        if near := difflib.get_close_matches(last, by_last, n=1):
-            return f" (did you mean {by_last[near[0]]!r}?)"
+        if near := nearest(last, by_last):
+            return f" (did you mean {by_last[near]!r}?)"
     return f", there are {', '.join(inside)}" if section and inside else ""
 
 

@@ -155,10 +155,15 @@ def new_learner(config: TrainConfig) -> Learner:
     streams = make_streams(config.seed << 20, settings.games)
     start_games(games, options, streams, max(variant.sizes.most_plies for variant in variants))
     learner = Learner(config, network, optimizer, games, options, streams, np.random.default_rng(config.seed))
-    learner.agents = [make_agent(spec, config.definition.name) for spec in settings.league_agents]
+    learner.agents = league_agents(config)
     learner.opponents = np.full(settings.games, LEARNER)
     learner.seats = np.full(settings.games, LEARNER)
     return learner
+
+
+def league_agents(config: TrainConfig) -> list[Agent]:
+    """Make the league's agents; `ValueError` tells which of their specs is wrong."""
+    return [make_agent(spec, config.definition.name) for spec in config.ppo.league_agents]
 
 
 def set_learning_rate(learner: Learner) -> None:
