@@ -114,7 +114,8 @@ FAILURES = {
     "close": ("left", r"ended at 'genmove b', it closed its output: seed \d+"),
     "endless": ("time", "no answer to 'genmove b' within 3 s"),
     "cut": ("left", r"ended at 'genmove b', exit status 0: seed \d+"),
-    "twice": ("left", r"answered 'genmove b' more than once|answered genmove with ''"),
+    # a second answer may be read before the next command, or after and then for the next one's
+    "twice": ("left", r"answered '(genmove b|play w \S+)' more than once|answered genmove with ''"),
     "flood": ("left", "answered 'genmove b' with more than 10000 lines"),
     "illegal": ("left", r"action 0 \(A1\) is illegal for Black at ply 4: the point is occupied"),
     "nonsense": ("left", "answered genmove with 'Z99'"),
