@@ -5,26 +5,21 @@ What a game's network must be stands in `ninetka_agents.outputs`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from ninetka_agents.agent import Actions, Agent, check_threads, game_streams, make_agent
-from ninetka_agents.by_size import BySize, Search
+from ninetka_agents.agent import Actions, Agent, check_threads, game_streams
 from ninetka_agents.by_stage import ByStage
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
+from ninetka_agents.net_search import SearchSettings, make_searches
 from ninetka_agents.outputs import MASKED
-from ninetka_agents.parts import GuidedRave, parts_of
-from ninetka_agents.search.guided import GuidedSearch
-from ninetka_agents.search.guided_rave import GuidedRaveSearch
-from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
-from ninetka_agents.search.gumbel_by_clock import GumbelByClock
-from ninetka_agents.search.mcts import MctsAgent, TreeSearch
-from ninetka_env.core.options import check_count, check_scale, shortened
-from ninetka_env.core.registry import DEFAULT, get_definition, limits_of
+from ninetka_agents.search.gumbel import Evaluate
+from ninetka_agents.search.mcts import TreeSearch
+from ninetka_env.core.options import check_count, check_scale
+from ninetka_env.core.registry import DEFAULT, limits_of
 from ninetka_env.core.verbs import Records
 
 Floats = npt.NDArray[np.float32]
@@ -77,7 +72,7 @@ class NetAgent:
         self.network = load_checkpoint(path or best_shipped(game), best_device(), game)[0]
         if self.network.game != game:
             raise ValueError(f"checkpoint {path}: its network plays {self.network.game}, not {game}")
-        self._set_search(game, simulations, playouts, exact, seconds, reuse)
+        self._set_search(SearchSettings(simulations, self.temperature, playouts, exact, seconds, reuse))
 
     @classmethod
     def of(
@@ -94,16 +89,13 @@ class NetAgent:
         """Make an agent of a network at hand, for that network's game."""
         agent = cls.__new__(cls)
         agent.name, agent.temperature, agent.network = name, check_scale("temperature", temperature), network
-        agent._set_search(network.game, simulations, playouts, exact, seconds, reuse)
+        agent._set_search(SearchSettings(simulations, agent.temperature, playouts, exact, seconds, reuse))
         return agent
 
-    def _set_search(
-        self, game: str, simulations: int, playouts: int | None, exact: int, seconds: float, reuse: bool
-    ) -> None:
+    def _set_search(self, settings: SearchSettings) -> None:
         """Make the search before a move, if there shall be one."""
-        self.game = game
-        options = (simulations, self.temperature, playouts, exact, seconds, reuse)
-        self._search = _make_search(self.network, game, *options)
+        self.game = self.network.game
+        self._search = _make_search(self.network, settings)
         self.opens_alike = self.temperature == 0
         """See `ninetka_agents.agent.Agent`."""
         if self._search is not None and hasattr(self._search, "start"):
@@ -121,82 +113,13 @@ class NetAgent:
         return np.asarray(scores.argmax(1), np.int64)
 
 
-def _make_search(
-    network: Any,
-    game: str,
-    simulations: int,
-    temperature: float,
-    playouts: int | None,
-    exact: int,
-    seconds: float,
-    reuse: bool,
-) -> Agent | None:
+def _make_search(network: Any, settings: SearchSettings) -> Agent | None:
     """Return the search before a move, None for none."""
-    if check_count("simulations", simulations, least=0) and check_scale("seconds", seconds):
-        raise ValueError(f"simulations={simulations}, seconds={seconds:g}: expected one of them")
-    for name, value, usual, what in (
-        ("playouts", playouts, None, "they are for the positions"),
-        ("exact", exact, 0, "proofs are for the leaves"),
-        ("reuse", reuse, False, "it is for the tree"),
-    ):
-        if value != usual and not (simulations or seconds):
-            raise ValueError(f"{name}={shortened(value)}: {what} of a search, which needs simulations or seconds")
-    if not (simulations or seconds):
+    if not settings.is_on:
         return None
     evaluate = network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
-    searches = make_searches(evaluate, game, simulations or 1, temperature, playouts, exact, seconds, reuse)
+    searches = make_searches(evaluate, network.game, settings)
     return searches[0] if len(set(searches)) == 1 else ByStage(searches)
-
-
-def make_searches(
-    evaluate: Evaluate,
-    game: str,
-    simulations: int,
-    temperature: float = 0.0,
-    playouts: int | None = None,
-    exact: int = 0,
-    seconds: float = 0.0,
-    reuse: bool = False,
-) -> list[Search]:
-    """Return the search for each stage of a game; the options are those of `NetAgent`.
-
-    The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
-    slides), one tree that keeps all its playouts does better: twice as many of them, for they are half as long there.
-    With playouts, games that say so, such as Go and Kropki, are searched by one tree of RAVE (`Parts.guided_rave`).
-
-    Raises:
-        ValueError: if an option is out of range, or no stage has a tree that can be kept.
-    """
-    parts, stages = parts_of(game), len(get_definition(game).stages)
-    options = SearchOptions(simulations, gumbel_scale=temperature, exact=exact)
-    options = options if playouts is None else replace(options, playouts=playouts)
-
-    def gumbel(playouts: int) -> Search:
-        chosen = replace(options, playouts=playouts)
-        return GumbelByClock(evaluate, chosen, seconds) if seconds else GumbelSearch(evaluate, chosen)
-
-    def for_board(rave: GuidedRave) -> Search:
-        count = rave.playouts if playouts is None else playouts
-        if count == 0:
-            return gumbel(0)
-        rules = cast(MctsAgent, make_agent(rave.spec, game)).rules._replace(trust=rave.trust)
-        return GuidedRaveSearch(evaluate, simulations, count, temperature, rules, seconds, reuse)
-
-    if parts.guided_rave and playouts != 0:
-        by_size = {points: for_board(rave) for points, rave in parts.guided_rave.items()}
-        searches = [by_size[0] if len(by_size) == 1 else BySize(by_size)] * stages
-    else:
-        searches = [gumbel(options.playouts)] * stages
-        if options.playouts and parts.guided_stages:
-            twice = 2 * options.playouts
-            tree = GuidedSearch(evaluate, simulations, twice, temperature, exact, seconds=seconds, reuse=reuse)
-            searches = [tree if stage in parts.guided_stages else one for stage, one in enumerate(searches)]
-    if reuse and not any(hasattr(search, "start") for search in searches):
-        raise ValueError(
-            "reuse=True: the Gumbel search, which is the only one here, begins each move anew; a tree "
-            "that grows by playouts can be kept, such as that of playouts=128"
-        )
-    return searches
 
 
 def best_device() -> torch.device:

@@ -238,40 +238,42 @@ def test_wrong_options_are_named(options):
 )
 def test_networks_search_go_and_kropki_by_it(spec, rules):
     pytest.importorskip("torch")
-    from ninetka_agents.net_agent import make_searches
+    from ninetka_agents.net_search import SearchSettings, make_searches
 
     game, name = start(spec, 2), load_variant(spec).definition.name
-    for search in make_searches(uniform, name, 4, playouts=8):
+    for search in make_searches(uniform, name, SearchSettings(4, playouts=8)):
         search = search.search_for(game.records) if isinstance(search, BySize) else search
         assert isinstance(search, GuidedRaveSearch)
         used = search.make_tree(game.records).rules
         assert (used.heavy, used.local) == rules
         assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
-    assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, name, 4, playouts=0))
-    assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, "ninetka", 4))
+    assert not any(
+        isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, name, SearchSettings(4, playouts=0))
+    )
+    assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, "ninetka", SearchSettings(4)))
 
 
 def test_a_game_says_how_its_networks_search_unless_told():
     pytest.importorskip("torch")
-    from ninetka_agents.net_agent import make_searches
+    from ninetka_agents.net_search import SearchSettings, make_searches
 
-    kinds = {game: {type(one) for one in make_searches(uniform, game, 4)} for game in ("ninetka", "go")}
+    kinds = {game: {type(one) for one in make_searches(uniform, game, SearchSettings(4))} for game in ("ninetka", "go")}
     assert kinds == {"ninetka": {GumbelSearch, GuidedSearch}, "go": {GuidedRaveSearch}}
 
 
 def test_kropki_is_searched_by_what_suits_the_board():
     pytest.importorskip("torch")
-    from ninetka_agents.net_agent import make_searches
+    from ninetka_agents.net_search import SearchSettings, make_searches
 
     small, large = (start(spec, 2) for spec in ("kropki:width=12,height=12", "kropki:width=13,height=5"))
-    (search,) = make_searches(uniform, "kropki", 4)
+    (search,) = make_searches(uniform, "kropki", SearchSettings(4))
     assert isinstance(search.search_for(small.records), GumbelSearch)
     assert search.search_for(small.records).options.playouts == 0
     assert isinstance(search.search_for(large.records), GuidedRaveSearch)
     for game in (small, large):
         assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
         assert search.run(game.records, np.random.default_rng(0)).visits[0].sum() > 0
-    (search,) = make_searches(uniform, "kropki", 4, seconds=0.01, reuse=True)
+    (search,) = make_searches(uniform, "kropki", SearchSettings(seconds=0.01, reuse=True))
     assert isinstance(search.search_for(small.records), GumbelByClock)
     for game in (small, large):
         player = search.start(game)
@@ -284,7 +286,7 @@ def test_kropki_is_searched_by_what_suits_the_board():
 
 def test_on_boards_much_larger_than_it_learned_on_kropkis_network_is_asked_for_moves_alone():
     pytest.importorskip("torch")
-    from ninetka_agents.net_agent import make_searches
+    from ninetka_agents.net_search import SearchSettings, make_searches
 
     def certain(games):
         logits, values = uniform(games)
@@ -293,7 +295,7 @@ def test_on_boards_much_larger_than_it_learned_on_kropkis_network_is_asked_for_m
     for width, heeded in ((5, True), (20, False)):
         games = start(f"kropki:width={width},height={width},territory=immediate,start=cross", 3).records
         found = [
-            make_searches(evaluate, "kropki", 3, playouts=16)[0].run(games, np.random.default_rng(0))
+            make_searches(evaluate, "kropki", SearchSettings(3, playouts=16))[0].run(games, np.random.default_rng(0))
             for evaluate in (uniform, certain)
         ]
         assert same(*found) is not heeded
