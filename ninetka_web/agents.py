@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ninetka_web.players import Players, choose
 from ninetka_web.protocol import RefusedError
@@ -13,6 +15,16 @@ from ninetka_web.tables import Table
 from ninetka_web.warm import COUNTING, RULES, Job, WarmUp
 
 log = logging.getLogger("ninetka")
+
+
+class Place(NamedTuple):
+    """What an agent thinks about, or whoever counts a finished game."""
+
+    history: int
+    """`Table.history`."""
+    ply: int
+    agent: str
+    """The agent's spec."""
 
 
 class Agents:
@@ -31,20 +43,27 @@ class Agents:
         self._players, self._warm_up = players, warm_up
         self._is_seen, self._changed, self._show, self._announce = is_seen, changed, show, announce
         self._thinking: dict[str, asyncio.Task[None]] = {}
+        self._places: dict[str, Place] = {}
 
     def prompt(self, table: Table) -> None:
-        """Let the agent think whose turn it is, if somebody looks; unless it is the one who asks."""
-        task = self._thinking.get(table.id)
+        """Let the agent think whose turn it is, if somebody looks; unless it is the one who asks.
+
+        One that thinks about the position already thinks on, whatever the pace: a search cannot be broken off, so many
+        changes of the pace would be many searches at once.
+        """
+        task, is_seen = self._thinking.get(table.id), self._is_seen(table.id)
         if task and task is asyncio.current_task():
+            return
+        if task and is_seen and self._places.get(table.id) == _place_of(table):
             return
         self.stop(table.id)
         thinks = table.agent_to_move and not table.paused
-        if self._is_seen(table.id) and (thinks or _waits_for_proposal(table)):
+        if is_seen and (thinks or _waits_for_proposal(table)):
             self._thinking[table.id] = asyncio.create_task(self._think(table))
 
     def stop(self, table_id: str) -> None:
         """Let nobody think at a table any more."""
-        task = self._thinking.pop(table_id, None)
+        task, _ = self._thinking.pop(table_id, None), self._places.pop(table_id, None)
         if task and task is not asyncio.current_task():
             task.cancel()
 
@@ -62,6 +81,7 @@ class Agents:
         """Play the agents' moves until it is a person's turn; whatever else changes the table cancels this task."""
         try:
             while job := _job_of(table):
+                self._places[table.id] = _place_of(table)
                 await self._wait_for(job, table)
                 if not table.agent_to_move:
                     table.propose(await self._players.run(table.adapter.settle, table.game.copy()))
@@ -70,16 +90,25 @@ class Agents:
                 begin = time.monotonic()
                 action = await self._players.run(choose, table.agent_to_move, table.game.copy())
                 await asyncio.sleep(table.wait / 1000 - (time.monotonic() - begin))
+                if table.paused:
+                    return
                 table.play_agent(action)
                 self._changed(table)
         except RefusedError as refusal:  # the move could not be saved
             self._announce(table.id, str(refusal))
         except Exception as error:  # an agent of any kind may fail in any way; its table waits, the others play on
             log.exception("an agent failed at table %s", table.id)
-            self._announce(table.id, f"the agent could not choose a move: {error}")
+            self._announce(table.id, f"the agent could not choose a move: {error}; go on to let it try again")
+            self._pause(table)
         finally:
             if self._thinking.get(table.id) is asyncio.current_task():
-                del self._thinking[table.id]
+                self.stop(table.id)
+
+    def _pause(self, table: Table) -> None:
+        """Let the agents of a table wait for a person."""
+        table.paused = True
+        with contextlib.suppress(RefusedError):  # if that cannot be saved, they try again by themselves
+            self._changed(table)
 
     async def _wait_for(self, job: Job, table: Table) -> None:
         """Wait until the rules and an agent are compiled; then show that it thinks."""
@@ -90,6 +119,10 @@ class Agents:
             await self._warm_up.wait(wanted, table.maker)
         if compiling:
             self._show(table.id)
+
+
+def _place_of(table: Table) -> Place:
+    return Place(table.history, len(table.actions), table.agent_to_move)
 
 
 def _rules_of(table: Table) -> Job:

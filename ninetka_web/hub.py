@@ -39,6 +39,8 @@ MAX_EARLY = 1_000
 """Messages that may wait until the rules are ready."""
 MAX_PATIENT = 4
 """Messages of one guest that may wait for something to be compiled or read."""
+RETRY = 1.0
+"""Seconds until agents try again whose move could not be saved."""
 _LACKING = "networks need torch on the server: pip install 'ninetka-env[train]'"
 
 log = logging.getLogger("ninetka")
@@ -120,6 +122,7 @@ class Hub:
         """Do what a message asks for and answer it, at once or when there are rules to do it by."""
         if not self._is_open and len(self._early) < MAX_EARLY:
             self._early.append((guest, text))
+            guest.is_early = True
             if any(map(self._warm_up.is_compiling, self._needed)):
                 guest.tell(type="compiling", what="the rules, for the tables of before")
             return
@@ -291,7 +294,8 @@ class Hub:
             if saved:
                 self.tables[table.id] = saved
                 self._flags.set(saved)
-                self._agents.prompt(saved)  # whoever thinks there thinks of the table that is not to be
+                # Whoever thinks there thinks of the table that is not to be; it may be the one who asks.
+                asyncio.get_running_loop().call_later(RETRY, self._prompt_again, saved)
             else:
                 self._forget(table.id)
             raise RefusedError(f"the change could not be saved, so it was not made: {error}") from error
@@ -301,6 +305,12 @@ class Hub:
         self._show(table.id)
         self._flags.set(table)
         self._agents.prompt(table)
+
+    def _prompt_again(self, table: Table) -> None:
+        """Let the agents of a table think that could not be saved as it was to be."""
+        if self.tables.get(table.id) is table:
+            self._show(table.id)
+            self._agents.prompt(table)
 
     def _flag(self, table: Table) -> None:
         """End a game in which somebody's time is over."""

@@ -27,8 +27,13 @@ MAX_PLY = MAX_ACTION = 5_000
 ME, OPEN = "me", "open"
 
 
+_JOINERS = dict.fromkeys((0x200C, 0x200D))
+"""Zero-width joiners, which some scripts and emoji need."""
+
+
 def _check_name(text: str) -> str:
-    if not text.isprintable() or text != text.strip():
+    seen = text.translate(_JOINERS)
+    if not seen.isprintable() or text != text.strip() or (text and not seen):
         raise ValueError("a name is printable and has no spaces at its ends")
     return text
 
@@ -263,8 +268,10 @@ def read_message(text: str) -> AnyMessage:
         return _ADAPTER.validate_json(text)
     except ValidationError as error:
         first: Any = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part)[:40] for part in first["loc"])
-        raise RefusedError(f"{where}: {first['msg'][:200]}" if where else str(first["msg"])[:200]) from None
+        where, what = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
+        if first["type"] == "value_error":  # a sentence of ours
+            where, what = "", what.removeprefix("Value error, ")
+        raise RefusedError(f"{where}: {what[:200]}" if where else what[:200]) from None
 
 
 def id_of(text: str) -> int:

@@ -130,7 +130,9 @@ async def _serve(socket: WebSocket, hub: Hub, rate: float, network: str) -> None
     allowed, since = BURST, time.monotonic()
     try:
         while True:
-            async with asyncio.timeout(None if guest.person else PATIENCE):  # a stranger says who it is, and soon
+            async with asyncio.timeout(
+                None if guest.person or guest.is_early else PATIENCE
+            ):  # a stranger says who it is, and soon
                 text = await socket.receive_text()
             now = time.monotonic()
             allowed, since = min(BURST, allowed + (now - since) * rate) - 1, now

@@ -290,6 +290,9 @@ class Table:
         self.wishes.clear()
         if len(self.seats) == 2 and len(mine) == 1:
             self.resigned += mine * (kind == "resigned")
+            if self.seats[1 - mine[0]].kind == "open":  # nobody is there who could win
+                self.ended = True
+                return
             self._end(Event(kind, mine[0]))
             return
         self.resigned += mine

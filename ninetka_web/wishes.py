@@ -30,7 +30,7 @@ class Wishes:
 
     def ask(self, kind: str, person: str, others: set[str], ply: int = -1) -> bool:
         """Ask the others, and tell whether it is granted at once: there are none, or they wish the same."""
-        if self.kind == kind and person in self.asked:
+        if (self.kind, self.ply) == (kind, ply) and person in self.asked:
             return self.answer(person, True)
         if self.kind:
             raise RefusedError("there is a question already that is not answered yet")

@@ -175,7 +175,7 @@ export class Analysis {
     if (!this.isOpen) return { marks: hinted && hinted.ply === view.ply && view.shown === null ? [{ ...hinted, seat: view.state.to_move, label: "" }] : [] };
     if (this.showsLine) return { marks: numbered(this.found.analysis?.expected ?? []) };
     const { moves } = this;
-    return { heat: moves.map((move) => ({ ...move, grade: gradeOf(move.lost) })), lost: moves.filter((move) => move.thrown).map((move) => move.cell) };
+    return { heat: moves.map((move) => ({ ...move, grade: gradeOf(move.lost), chance: move.result === null ? move.chance : move.result / 2 })), lost: moves.filter((move) => move.thrown).map((move) => move.cell) };
   }
 
   /** What the move after `ply` plies lost, in chances to win; null where that is not known. */
@@ -246,7 +246,7 @@ export class Analysis {
   /** Say who wins if nobody errs again, and which moves throw that away. */
   verdict() {
     const { exact } = this.found, { view } = this, { colours } = view.game, { toMove } = view.position;
-    if (!exact || exact.winner === null) return null;
+    if (!exact || exact.winner === null || view.position.over) return null;
     const words = (...text) => h("p", { class: "verdict" }, exact.winner !== DRAWN && seatIcon(view.state.game, exact.winner), ...text);
     const who = exact.winner === DRAWN ? "the game is drawn" : `${colours[exact.winner]} wins`;
     const thrown = this.moves.filter((move) => move.thrown).map((move) => move.name);

@@ -101,13 +101,14 @@ export class Board {
    * @param {object} position cells, the last move, and so on; see `TableView.position`.
    * @param {object} choices what the person may do: hits, ghost, verb, previews; null for nothing.
    * @param {object} more heat: moves with their grade; lost: cells that throw a win away; marks: cells with a seat and a
-   *   label; animate: show the last move.
+   *   label; animate: show the last move; waits: the person plays, and may have to wait for their turn.
    */
-  draw(position, choices, { heat = [], lost = [], marks = [], animate = false } = {}) {
+  draw(position, choices, { heat = [], lost = [], marks = [], animate = false, waits = false } = {}) {
     const { face, layers } = this;
     const focused = this.svg.contains(document.activeElement);
     this.position = position;
     this.choices = choices;
+    this.waits = waits;
     this.hits = new Map((choices?.hits ?? []).map(hitOf).map((hit) => [hit[0], hit]));
     this.chosen = null;
     layers.under.replaceChildren(...face.under(position));
@@ -170,12 +171,13 @@ export class Board {
 
   /** Play a cell; a finger sees first where what it plays would end, or where it is if that is small. */
   click(event) {
+    if (event.detail > 1 && event.pointerType !== "touch") return; // a double click is one
     const cell = event.target.dataset.cell;
     const hit = this.hits.get(Number(cell));
     if (cell === undefined || !hit) {
       const place = this.cellAt(event);
       if (this.choices && place !== null) this.play(place); // which cannot be played: the server says why
-      else if (!this.choices && event.detail < 2) this.idle(place); // a double click is one
+      else if (!this.choices) this.idle(place);
       return;
     }
     const unsure = event.pointerType === "touch" && (hit[2] !== undefined || this.pixels < SMALL);
@@ -219,7 +221,7 @@ export class Board {
   key(event) {
     const from = event.target.dataset?.cell;
     const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
-    if (this.hits.size === 0) return;
+    if (this.hits.size === 0 && !this.waits) return; // else arrows stay on the board, also while somebody else moves
     if (from === undefined) {
       if (!steps[event.key]) return;
       this.focus(this.entry());

@@ -23,7 +23,8 @@ const save = (form) => localStorage.setItem(FORM, JSON.stringify(form));
 function partOf(form, game) {
   const { options = {}, seats = [], players = game.seats[0] } = form.games[game.name] ?? {};
   const known = Object.fromEntries(Object.entries(game.defaults).map(([name, value]) => [name, options[name] ?? value]));
-  const all = Array.from({ length: game.seats.at(-1) }, (_, seat) => seats[seat] ?? (seat ? game.opponent : "me"));
+  const plays = (spec) => game.agents.every(({ name, seats: counts }) => name !== spec.split(":")[0] || !counts.length || counts.includes(players));
+  const all = Array.from({ length: game.seats.at(-1) }, (_, seat) => (seats[seat] && plays(seats[seat]) ? seats[seat] : seat ? game.opponent : "me"));
   return (form.games[game.name] = { options: known, seats: all, players });
 }
 
@@ -59,8 +60,8 @@ function newGame(form, game, app, draw) {
   const seats = part.seats.slice(0, part.players), alone = !seats.includes("me");
   const rows = (hidden) => game.form.map((row, index) => row.hidden === hidden && optionRow(part, row, `${game.name}-${index}`, form, draw));
   const players = game.seats.length > 1 && h("fieldset", { class: "row" }, h("legend", {}, "Players"),
-    game.seats.map((count) => radio("players", `players-${count}`, String(count), part.players === count, () => { part.players = count; draw(); })));
-  return h("form", { class: "card new", submit: (event) => { event.preventDefault(); start(form, game, app); } },
+    game.seats.map((count) => radio("players", `players-${count}`, String(count), () => part.players === count, () => { part.players = count; draw(); })));
+  const card = h("form", { class: "card new", submit: (event) => { event.preventDefault(); start(form, game, app); } },
     h("h2", {}, `New game of ${game.title}`), players,
     h("div", { class: "seats" }, seats.map((_, seat) => seatRow(part, seat, game, draw))), rows(false),
     rows(true).some(Boolean) && h("details", { class: "more", open: form.more === true, toggle: (event) => { form.more = event.target.open; save(form); } }, h("summary", {}, "More"), rows(true)),
@@ -70,19 +71,31 @@ function newGame(form, game, app, draw) {
     !alone && h("label", { class: "agree" }, h("input", { type: "checkbox", id: "keep", checked: form.keep, change: (event) => { form.keep = event.target.checked; save(form); } }),
       h("span", {}, "Keep my finished games against agents on this computer, for the statistics of ", h("code", {}, "ninetka table"))),
     h("button", { class: "primary big", id: "start" }, alone ? (seats.includes("open") ? "Open the table" : "Watch them play") : "Start"));
+  card.addEventListener("invalid", (event) => event.target.closest("details")?.setAttribute("open", ""), true); // to be seen
+  return card;
 }
 
-const radio = (name, id, label, checked, change) => h("label", { class: "choice" }, h("input", { type: "radio", name, id, checked, change }), h("span", {}, label));
+/** A button of several, `fits` tells whether it is the one that is chosen. */
+function radio(name, id, label, fits, change) {
+  const input = Object.assign(h("input", { type: "radio", name, id, checked: fits(), change }), { fits });
+  return h("label", { class: "choice" }, input, h("span", {}, label));
+}
 
 /** A row of the form: one of a few values, each of which may set several options, or a number. */
 function optionRow(part, row, id, form, draw) {
   if (row.name) {
-    const change = (event) => { if (event.target.checkValidity() && event.target.value !== "") { part.options[row.name] = Number(event.target.value); draw(); } };
+    // Nothing is drawn anew: a click on a button ends the change, and would miss it.
+    const change = ({ target }) => {
+      if (!target.checkValidity() || target.value === "") return;
+      part.options[row.name] = Number(target.value);
+      save(form);
+      for (const one of target.form.elements) if (one.fits) one.checked = one.fits();
+    };
     return h("label", { class: "field" }, row.title, h("input", { type: "number", id: `option-${row.name}`, min: row.least, max: row.most, step: row.step, value: part.options[row.name], change }));
   }
   const fits = (sets) => Object.entries(sets).every(([name, value]) => part.options[name] === value);
   return h("fieldset", { class: "row" }, h("legend", {}, row.title), row.values.map(([sets, label], place) =>
-    radio(id, `${id}-${place}`, label, fits(sets), () => { Object.assign(part.options, sets); draw(); })));
+    radio(id, `${id}-${place}`, label, () => fits(sets), () => { Object.assign(part.options, sets); draw(); })));
 }
 
 function seatRow(part, seat, game, draw) {
@@ -95,7 +108,7 @@ function seatRow(part, seat, game, draw) {
   const who = h("select", { id: `seat-${seat}`, "aria-label": `Who plays ${colour}`, change: (event) => set(spec(event.target.value, named(event.target.value)?.usual)) },
     h("option", { value: "me", selected: agent === "me" }, "You"),
     h("option", { value: "open", selected: agent === "open" }, "Someone else, by link"),
-    game.agents.filter(({ name, seats }) => name === agent || !seats.length || seats.includes(part.players)).map(({ name, title }) => h("option", { value: name, selected: agent === name }, title)));
+    game.agents.filter(({ seats }) => !seats.length || seats.includes(part.players)).map(({ name, title }) => h("option", { value: name, selected: agent === name }, title)));
   const strengths = named(agent)?.strengths ?? [];
   const strength = strengths.length > 1 && h("select", { id: `strength-${seat}`, "aria-label": `Strength of ${colour}`, change: (event) => set(spec(agent, Number(event.target.value))) },
     strengths.map(([amount, label]) => h("option", { value: amount, selected: amount === (value || named(agent).usual) }, label)));
@@ -139,6 +152,8 @@ function openRecord(form, app) {
     h("div", { class: "buttons" }, h("button", { type: "button", id: "open-record", click: () => openText(area.value, form, app) }, "Open"), file));
 }
 
+/** How long a game may be as text, so that it is one message to the server. */
+const MOST_BYTES = 60000;
 /** Where a record begins. */
 const HEAD = /^(?=9tka record, format|game record, format)/m;
 /** How a position begins, by game. */
@@ -147,13 +162,18 @@ const POSITIONS = { ninetka: /^\s*9tka\b/, go: /^\s*go\d+ /, kropki: /^\s*Kropki
 /** Open text as a record, or as a position to play on from; of several records a number is asked for. */
 function openText(text, form, app) {
   if (!text.trim()) return toast("paste a record or a position first");
-  if (text.trimStart().startsWith("(")) return app.ask({ type: "upload", text });
+  if (text.trimStart().startsWith("(")) return upload(text, app);
   if (!HEAD.test(text)) return openPosition(text, form, app);
   const games = text.split(HEAD).filter((game) => HEAD.test(game));
   const number = games.length === 1 ? 1 : Number(prompt(`There are ${games.length} games. Which one?`, "1"));
   if (!number) return undefined;
   if (!games[number - 1]) return toast(`there is no game ${number} among ${games.length}`);
-  return app.ask({ type: "upload", text: games[number - 1] });
+  return upload(games[number - 1], app);
+}
+
+function upload(text, app) {
+  const bytes = new TextEncoder().encode(JSON.stringify(text)).length;
+  return bytes > MOST_BYTES ? toast(`This game is too long to be opened here: it has ${bytes.toLocaleString("en")} bytes, ${MOST_BYTES.toLocaleString("en")} are allowed`) : app.ask({ type: "upload", text });
 }
 
 function openPosition(text, form, app) {

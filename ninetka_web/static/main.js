@@ -39,6 +39,7 @@ const app = {
   },
 };
 
+const isTablePath = () => location.pathname.startsWith("/t/");
 const tableInPath = () => location.pathname.match(/^\/t\/([A-Za-z0-9_-]{16})$/)?.[1] ?? "";
 
 /** Show the page that the address names. */
@@ -55,12 +56,9 @@ function route() {
     if (key) history.replaceState(null, "", location.pathname);
     const join = app.link.say({ type: "join", table });
     if (key) app.ask({ type: "reclaim", key });
-    join.catch((error) => {
-      main.replaceChildren(h("section", { class: "card narrow" }, h("h1", {}, "No such table"), h("p", {}, `${error.message}.`),
-        h("a", { class: "button primary", href: "/" }, "New game")));
-      view = null;
-    });
-  } else {
+    join.catch((error) => showMissing(error.message));
+  } else if (isTablePath()) showMissing("The address of a table has 16 letters, digits, - or _ at its end: a part of this one is missing");
+  else {
     view?.close();
     view = null;
     app.link.say({ type: "leave" }).catch(() => {});
@@ -68,11 +66,18 @@ function route() {
   }
 }
 
+/** Say that there is no table at the address. */
+function showMissing(why) {
+  view?.close();
+  view = null;
+  main.replaceChildren(h("section", { class: "card narrow" }, h("h1", {}, "No such table"), h("p", {}, `${why}.`), h("a", { class: "button primary", href: "/" }, "New game")));
+}
+
 function hear(message) {
   document.getElementById("lost").hidden = message.type !== "lost";
   if (message.type === "welcome") {
     welcome = message;
-    if (tableInPath()) route();
+    if (isTablePath()) route();
     else showHome(main, app);
   } else if (message.type === "state") showState(message);
   else if (message.type === "notice") toast(message.text);

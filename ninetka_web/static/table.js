@@ -151,7 +151,8 @@ export class TableView {
     document.title = this.isMyTurn ? `● Your turn – ${this.game.title}` : this.game.title;
     const mine = this.isMyTurn && this.shown === null;
     const choices = this.analysis.line ? this.analysis.trial : mine ? state : null; // what is tried is never played
-    this.board.draw(position, choices, { animate, ...this.marks });
+    const waits = state.you.length > 0 && !state.over && !state.settling && this.shown === null && !this.analysis.line;
+    this.board.draw(position, choices, { animate, waits, ...this.marks });
     this.timeline.draw(state, this.ply, this.analysis.band());
     this.drawStatus(position, names);
     this.drawActs(choices);
@@ -221,7 +222,7 @@ export class TableView {
     const { toMove } = position, colour = this.colour(toMove);
     if (!position.live) return [`After ${position.ply} of ${state.moves.length} plies`, `${position.last ? `${this.mover(position.last)}. ` : ""}${passed}${colour} to move.`];
     if (state.shown) return ["The record ends here", state.told ? `The file says: ${state.told}.` : "The game is not over."];
-    if (state.settling) return ["The game is counted", state.proposal ? "Agree on the dead stones, or play on." : "Looking for dead stones …"];
+    if (state.settling) return ["The game is counted", state.proposal ? "Agree on the dead stones, or play on." : state.compiling ? "Compiling what counts it, once …" : "Looking for dead stones …"];
     const open = state.seats[toMove].kind === "open", mine = this.isMyTurn;
     const whose = mine ? (state.you.length > 1 ? `Your turn, ${this.game.colours[toMove]}` : "Your turn")
       : open ? `Waiting for somebody to play ${this.game.colours[toMove]}`
@@ -338,7 +339,7 @@ export class TableView {
     else if (event.key === "Escape" && this.analysis.line) this.analysis.tryOut(null);
     else if (event.key === "Escape" && this.premove.drop()) { /* what was chosen for later */ }
     else if (event.key.toUpperCase() === "H") document.getElementById("hint-me")?.click();
-    else if (event.key === "u" || event.key === "U") this.app.ask({ type: "undo" });
+    else if (event.key.toUpperCase() === "U") document.getElementById("undo")?.click();
     else if (document.getElementById(`act-${event.key.toUpperCase()}`)) document.getElementById(`act-${event.key.toUpperCase()}`).click();
     else return;
     event.preventDefault();

@@ -587,6 +587,50 @@ def test_a_click_that_plays_nothing_says_why(ann: Person) -> None:
     expect(page.locator(".toast")).to_have_text("You look at an earlier position: go to the newest to play")
 
 
+def test_a_number_that_was_typed_costs_no_click(ann: Person) -> None:
+    page = ann.page
+    page.locator("#game-kropki").check(force=True)
+    page.wait_for_selector(".home[data-game=kropki]")
+    page.locator("details.more summary").click()
+    page.fill("#option-width", "7")
+    page.click("h2:text('New game')")
+    assert not page.is_checked("label.choice:has-text('10 x 10') input")  # what depends on it is told at once
+    page.fill("#option-width", "2")
+    page.locator("details.more summary").click()
+    page.click("#start")
+    expect(page.locator("#option-width")).to_be_visible()  # where what is wrong can be seen
+    page.fill("#option-width", "8")
+    page.click("#start")
+    page.wait_for_selector(".board")
+
+
+def test_a_mangled_address_says_so(ann: Person) -> None:
+    ann.page.goto(ann.page.url + "t/K3h1")
+    expect(ann.page.locator("h1")).to_have_text("No such table")
+    ann.page.click("text=New game")
+    ann.page.wait_for_selector("#start")
+
+
+def test_arrows_on_the_board_stay_there_while_others_move(ann: Person) -> None:
+    page = ann.page
+    ann.start("me", "maxn", fast=False)
+    page.select_option("#speed", "2000")
+    ann.wait_for_turn()
+    ann.tab_to_board()
+    ann.press("Enter")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".count")).to_have_text("2 / 2")
+    ann.wait_for_turn()
+
+
+def test_a_double_click_plays_once(ann: Person) -> None:
+    ann.start_game("go", "5 x 5", "me", "me")
+    with ann.moving():
+        ann.page.mouse.dblclick(*ann.page.evaluate(MIDDLE_OF_HIT, 0))
+    ann.page.wait_for_timeout(100)
+    assert (ann.plies, ann.page.locator(".toast").count()) == (1, 0)
+
+
 def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, server: Server) -> None:
     players = 4
     phone = Person(browser, server, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)

@@ -20,6 +20,7 @@ from test_tables import ANN, BOB, play_on, table_of
 from test_web_hub import Ready, say
 
 from ninetka_env.api.records import format_record
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_web import clocks, hub, people, quotas
 from ninetka_web.adapter import adapter_of
 from ninetka_web.clocks import Clock
@@ -265,6 +266,25 @@ def test_nobody_asks_for_ever_to_take_back() -> None:
     table.undo(BOB)
     again = Table.from_json(table.to_json())
     assert (again.wishes, again.view()["wish"]) == (table.wishes, "undo")
+
+
+def test_a_wish_of_ones_own_agrees_to_no_other() -> None:
+    table = table_of("me", "open")
+    table.sit(BOB, 1, "Bob", False)
+    play_on(table, 5, np.random.default_rng(0))
+    asked, other = (ANN, BOB) if table.moves[-1]["seat"] == 0 else (BOB, ANN)
+    table.undo(asked)
+    with pytest.raises(RefusedError, match="a question already"):  # it would go further back than was asked
+        table.undo(other)
+    assert len(table.actions) == 5
+    table.answer(other, True)
+    assert len(table.actions) == 4
+
+
+def test_nobody_wins_against_an_open_seat() -> None:
+    table = table_of("me", "open")
+    table.resign(ANN)
+    assert (table.is_over, table.event, table.winner) == (True, None, UNFINISHED)
 
 
 def test_an_answer_is_for_the_question_that_was_asked_last(tmp_path: Path) -> None:

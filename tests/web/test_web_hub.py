@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -17,11 +18,14 @@ pytest.importorskip("fastapi")
 from test_web_games import play, table_of
 
 from ninetka_env.api.records import GameRecord, format_record
+from ninetka_env.core.game import Game
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
+from ninetka_web import server
 from ninetka_web.analysts import Analysts, Question
 from ninetka_web.guest import Guest
 from ninetka_web.hub import Hub
+from ninetka_web.players import choose
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
 from ninetka_web.warm import FIRST, Job
@@ -147,10 +151,11 @@ def test_a_name_that_is_cut_off_can_be_written_again() -> None:
     assert f"black: {'a' * 39}\n" in format_record(table.record())
 
 
-def test_agents_play_on_at_the_table_that_was_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(store: Store, table: Table) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+def full(store: Store, table: Table) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
 
+
+def test_agents_play_on_at_the_table_that_was_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def check(hub: Hub, ann: Guest) -> None:
         assert await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"]) == ""
         await say(hub, ann, "pace", wait=200, paused=False)
@@ -158,13 +163,130 @@ def test_agents_play_on_at_the_table_that_was_saved(tmp_path: Path, monkeypatch:
         assert await say(hub, ann, "play", ply=0, action=0) == ""
         await asyncio.sleep(0)  # the agent begins to think
         with monkeypatch.context() as patch:
-            patch.setattr(Store, "save", fail)
+            patch.setattr(Store, "save", full)
             assert "not made" in await say(hub, ann, "pace", wait=100, paused=False)
         async with asyncio.timeout(20):
             while len(hub.tables[table].actions) < 2:
                 await asyncio.sleep(0.05)
         assert hub._store.load(table).actions == hub.tables[table].actions
         assert hub.tables[table].wait == 200
+
+    with_hub(tmp_path, check)
+
+
+async def plies(hub: Hub, count: int) -> Table:
+    """Wait until the only table has so many."""
+    async with asyncio.timeout(20):
+        while len(next(iter(hub.tables.values())).actions) < count:
+            await asyncio.sleep(0.01)
+    return next(iter(hub.tables.values()))
+
+
+def test_an_agent_whose_move_could_not_be_saved_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(hub: Hub, ann: Guest) -> None:
+        await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"])
+        await say(hub, ann, "pace", wait=0, paused=False)
+        assert await say(hub, ann, "play", ply=0, action=0) == ""
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "save", full)
+            async with asyncio.timeout(20):
+                while not any("not made" in message for message in ann._waiting):
+                    await asyncio.sleep(0.01)
+        assert len((await plies(hub, 2)).actions) == 2
+
+    monkeypatch.setattr("ninetka_web.hub.RETRY", 0.05)
+    with_hub(tmp_path, check)
+
+
+def test_a_table_whose_agent_has_failed_waits_for_a_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(spec: str, game: Game) -> int:
+        raise RuntimeError("out of ideas")
+
+    async def check(hub: Hub, ann: Guest) -> None:
+        await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"])
+        (table,) = hub.tables.values()
+        with monkeypatch.context() as patch:
+            patch.setattr("ninetka_web.agents.choose", fail)
+            await say(hub, ann, "play", ply=0, action=0)
+            async with asyncio.timeout(20):
+                while not table.paused:
+                    await asyncio.sleep(0.01)
+        assert any("out of ideas" in message for message in ann._waiting)
+        assert await say(hub, ann, "pace", wait=0, paused=False) == ""
+        assert len((await plies(hub, 2)).actions) == 2
+
+    with_hub(tmp_path, check)
+
+
+def test_a_search_goes_on_whatever_the_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches, go_on = [], Event()
+
+    def slow(spec: str, game: Game) -> int:
+        searches.append(spec)
+        assert go_on.wait(20)
+        return choose(spec, game)
+
+    async def check(hub: Hub, ann: Guest) -> None:
+        await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"])
+        await say(hub, ann, "play", ply=0, action=0)
+        for number in range(20):
+            await asyncio.sleep(0.005)
+            assert await say(hub, ann, "pace", wait=0, paused=bool(number % 2)) == ""
+        go_on.set()
+        async with asyncio.timeout(20):
+            while hub._agents._thinking:
+                await asyncio.sleep(0.01)
+        (table,) = hub.tables.values()
+        assert (len(searches), len(table.actions), table.paused) == (1, 1, True)  # paused since: not played
+        await say(hub, ann, "pace", wait=0, paused=False)
+        await plies(hub, 2)
+        assert len(searches) == 2
+
+    monkeypatch.setattr("ninetka_web.agents.choose", slow)
+    with_hub(tmp_path, check)
+
+
+def test_who_waits_for_the_tables_of_before_is_no_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Line:
+        """A browser's end of a line: what it says, and then nothing more."""
+
+        def __init__(self, *texts: str) -> None:
+            self.texts = list(texts)
+
+        async def receive_text(self) -> str:
+            return self.texts.pop(0) if self.texts else await asyncio.Future()
+
+        async def close(self) -> None:
+            pass
+
+    async def run() -> None:
+        with closing(Store(tmp_path / "table.sqlite3")) as store:
+            hub = Hub(store, Ready())  # type: ignore[arg-type]
+            polite, silent = (
+                asyncio.create_task(server._serve(line, hub, 50.0, ""))  # type: ignore[arg-type]
+                for line in (Line('{"type": "hello"}'), Line())
+            )
+            await asyncio.wait([silent], timeout=20)
+            await asyncio.sleep(0.1)
+            assert (silent.done(), polite.done()) == (True, False)
+            polite.cancel()
+            hub.close()
+
+    monkeypatch.setattr(server, "PATIENCE", 0.05)
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"name": "Ann \U0001f469\u200d\U0001f467"}, ""),
+        ({"name": "\u200d"}, "a name is printable and has no spaces at its ends"),
+        ({"seats": ["me", "solver", "random"]}, "Exact solver plays at 2 seats, not at 3"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(message: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    async def check(hub: Hub, ann: Guest) -> None:
+        assert await say(hub, ann, "create", **{"seats": ["me", "random"], **message}) == reason
 
     with_hub(tmp_path, check)
 
