@@ -30,7 +30,7 @@ def few_agents(monkeypatch):
 
 def test_the_study_counts_what_was_played(few_agents):
     found = module.study(games=3, seed=7)
-    results = play_games([make_agent("random")], 2, 3, seed=7, neutral_placement="random", turn_order="restart")
+    results = play_games([make_agent("random")], 2, 3, seed=7, neutral_placement="random")
     firsts = []
     for start, actions in zip(results.starts, results.actions, strict=True):
         game = Game(start[None].copy())
@@ -40,21 +40,19 @@ def test_the_study_counts_what_was_played(few_agents):
             game.play(int(action))
         firsts.append(game.records)
     winners, _ = solve_batch(np.concatenate(firsts), 20_000, moves=False)
-    assert found.solved["random"]["restart"].count == (winners >= 0).sum()
-    assert found.second_wins["random"]["restart"].count == (winners == 1).sum()
-    other = play_games([make_agent("random")], 2, 3, seed=7, neutral_placement="random", turn_order="continue")
-    decisions = [find_decisions(each, 2000, moves=True) for each in (results, other)]
-    assert found.blunders["random"].count == sum(part.blunders.sum() for part in decisions)
-    assert found.blunders["random"].total == sum(part.won.sum() for part in decisions)
-    assert found.unsolved["random"].total == sum(len(part.games) for part in decisions)
+    assert found.solved["random"].count == (winners >= 0).sum()
+    assert found.second_wins["random"].count == (winners == 1).sum()
+    decisions = find_decisions(results, 2000, moves=True)
+    assert found.blunders["random"].count == decisions.blunders.sum()
+    assert found.blunders["random"].total == decisions.won.sum()
+    assert found.unsolved["random"].total == len(decisions.games)
     for slides in (4, 16):
         told, shares, won = 0, [], 0
-        for part in decisions:
-            for row in np.flatnonzero(part.won & (part.slides == slides)):
-                won += 1
-                if part.complete[row]:
-                    told += 1
-                    shares.append(part.winning[row] / part.legal[row])
+        for row in np.flatnonzero(decisions.won & (decisions.slides == slides)):
+            won += 1
+            if decisions.complete[row]:
+                told += 1
+                shares.append(decisions.winning[row] / decisions.legal[row])
         assert (found.complete["random"][slides].count, found.complete["random"][slides].total) == (told, won)
         assert found.winning["random"][slides] == (pytest.approx(np.mean(shares)) if shares else None)
 

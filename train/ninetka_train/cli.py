@@ -134,7 +134,7 @@ def report(
 @app.command()
 def study(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write, such as docs/perfect-play.")],
-    games: Annotated[int, integer_option("--games", "-g", help="Games per agent and turn order.")] = 50,
+    games: Annotated[int, integer_option("--games", "-g", help="Games per agent.")] = 100,
     seed: Annotated[int, integer_option("--seed", help="Decides every game.")] = 0,
 ) -> None:
     """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json, in some minutes."""

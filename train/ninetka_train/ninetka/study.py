@@ -9,7 +9,7 @@ plays agents against themselves from random neutral stones, solves what it can, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from ninetka_agents.ninetka.solver.solver import solve_batch
 from ninetka_env.core.files import replace_files, with_ending
 from ninetka_env.core.registry import get_definition
 from ninetka_train import package_version
-from ninetka_train.judging.arena import Results, play_games
+from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.intervals import Interval, clustered_interval, wilson
 from ninetka_train.judging.report import markdown_table
 from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slides
@@ -36,7 +36,6 @@ AGENTS = (
     "net:simulations=64",
 )
 """Whose movement decisions are judged."""
-ORDERS = ("restart", "continue")
 SLIDES = (2, 4, 8, 12, 16, 20)
 """Slides made, where winning moves are counted."""
 FIRST_NODES, NODES = 2_000_000, 50_000
@@ -74,38 +73,41 @@ class Study:
     """Everything that the page shows."""
 
     games: int
-    """Games per agent and turn order."""
+    """Games per agent."""
     seed: int
-    second_wins: dict[str, dict[str, Proportion]]
-    """By placer and turn order: first slides that seat 1 wins, of those solved."""
-    solved: dict[str, dict[str, Proportion]]
-    """By placer and turn order: first slides that were solved."""
+    second_wins: dict[str, Proportion]
+    """By placer: first slides that seat 1 wins, of those solved."""
+    solved: dict[str, Proportion]
+    """By placer: first slides that were solved."""
     winning: dict[str, dict[int, float | None]]
     """By placer and slides made: mean share of the moves that win, in won positions whose moves are all solved."""
     complete: dict[str, dict[int, Proportion]]
     """By placer and slides made: won positions whose moves are all solved."""
     blunders: dict[str, Proportion]
-    """By agent: won decisions that gave the win away; both turn orders."""
+    """By agent: won decisions that gave the win away."""
     unsolved: dict[str, Proportion]
     """By agent: decisions that were not solved."""
 
 
-def study(games: int = 50, seed: int = 0, progress: Callable[[str], None] = lambda what: None) -> Study:
+def study(games: int = 100, seed: int = 0, progress: Callable[[str], None] = lambda what: None) -> Study:
     """Play, solve and count.
 
     Args:
-        games: per agent and turn order.
+        games: per agent.
         seed: decides every game.
         progress: told what comes next.
     """
-    decisions: dict[str, list[Decisions]] = {}
+    decisions: dict[str, Decisions] = {}
     second, solved = {}, {}
     for spec in dict.fromkeys((*PLACERS, *AGENTS)):
         progress(spec)
-        played = {order: _play(spec, games, seed, order) for order in ORDERS}
-        decisions[spec] = [find_decisions(results, NODES, moves=spec in PLACERS) for results in played.values()]
+        results = play_games([make_agent(spec)], 2, games, seed=seed, neutral_placement="random")
+        decisions[spec] = find_decisions(results, NODES, moves=spec in PLACERS)
         if spec in PLACERS:
-            second[spec], solved[spec] = _first_slides(played)
+            winners, _ = solve_batch(first_slides(results), FIRST_NODES, moves=False)
+            known = int((winners >= 0).sum())
+            second[spec] = Proportion.of(int((winners == 1).sum()), known)
+            solved[spec] = Proportion.of(known, len(winners))
     return Study(
         games=games,
         seed=seed,
@@ -118,43 +120,20 @@ def study(games: int = 50, seed: int = 0, progress: Callable[[str], None] = lamb
     )
 
 
-def _play(spec: str, games: int, seed: int, order: str) -> Results:
-    """Let an agent play itself."""
-    return play_games([make_agent(spec)], 2, games, seed=seed, neutral_placement="random", turn_order=order)
+def _winning_moves(decisions: Decisions, slides: int) -> float | None:
+    chosen = decisions.won & decisions.complete & (decisions.slides == slides)
+    return float((decisions.winning / decisions.legal)[chosen].mean()) if chosen.any() else None
 
 
-def _first_slides(played: dict[str, Results]) -> tuple[dict[str, Proportion], dict[str, Proportion]]:
-    """Solve the first slides of games, by turn order: how many seat 1 wins, and how many could be solved."""
-    second, solved = {}, {}
-    for order, results in played.items():
-        winners, _ = solve_batch(first_slides(results), FIRST_NODES, moves=False)
-        known = int((winners >= 0).sum())
-        second[order], solved[order] = (
-            Proportion.of(int((winners == 1).sum()), known),
-            Proportion.of(known, len(winners)),
-        )
-    return second, solved
-
-
-def _winning_moves(parts: Sequence[Decisions], slides: int) -> float | None:
-    chosen = [part.won & part.complete & (part.slides == slides) for part in parts]
-    shares = np.concatenate([(part.winning / part.legal)[rows] for part, rows in zip(parts, chosen, strict=True)])
-    return float(shares.mean()) if len(shares) else None
-
-
-def _complete(parts: Sequence[Decisions], slides: int) -> Proportion:
-    chosen = np.concatenate([part.complete[part.won & (part.slides == slides)] for part in parts])
+def _complete(decisions: Decisions, slides: int) -> Proportion:
+    chosen = decisions.complete[decisions.won & (decisions.slides == slides)]
     return Proportion.of(int(chosen.sum()), len(chosen))
 
 
-def _share(parts: Sequence[Decisions], counted: str, of: str) -> Proportion:
-    """Count decisions; games of the same number start from the same stones under either turn order."""
-    rows = [getattr(part, of) > 0 for part in parts]
-    hits, games = (
-        np.concatenate([getattr(part, name)[chosen] for part, chosen in zip(parts, rows, strict=True)])
-        for name in (counted, "games")
-    )
-    return Proportion.among(hits, games)
+def _share(decisions: Decisions, counted: str, of: str) -> Proportion:
+    """Count decisions, those of one game together."""
+    rows = getattr(decisions, of) > 0
+    return Proportion.among(getattr(decisions, counted)[rows], decisions.games[rows])
 
 
 def write_study(found: Study, path: Path) -> None:
@@ -170,25 +149,20 @@ def write_study(found: Study, path: Path) -> None:
 
 def page(found: Study, picture_name: str) -> str:
     """Return the page as Markdown."""
-    first = [
-        (spec, *(str(found.second_wins[spec][order]) for order in ORDERS), _least(found.solved[spec]))
-        for spec in PLACERS
-    ]
+    first = [(spec, str(found.second_wins[spec]), _percent(found.solved[spec])) for spec in PLACERS]
     winning = [
         (spec, *(_winning_cell(found.winning[spec][slides], found.complete[spec][slides]) for slides in SLIDES))
         for spec in PLACERS
     ]
     blunders = [
-        (spec, str(share.total), str(share), f"{100 * found.unsolved[spec].count / found.unsolved[spec].total:.1f}")
-        for spec, share in found.blunders.items()
+        (spec, str(share.total), str(share), _percent(found.unsolved[spec])) for spec, share in found.blunders.items()
     ]
     return "\n".join(
         [
             "# What perfect play says about two-player 9tka",
             "",
-            f"Each agent plays itself in {found.games} games per turn order, from random neutral stones (seed "
-            f"{found.seed}); the exact solver (`ninetka_agents.ninetka.solver`) judges the movement phase, "
-            f"with {NODES:,} nodes a "
+            f"Each agent plays itself in {found.games} games, from random neutral stones (seed {found.seed}); the "
+            f"exact solver (`ninetka_agents.ninetka.solver`) judges the movement phase, with {NODES:,} nodes a "
             f"decision and {FIRST_NODES:,} at the first slide. This page is written by",
             "",
             "```sh",
@@ -199,23 +173,23 @@ def page(found: Study, picture_name: str) -> str:
             "",
             "## Who wins from the first slide",
             "",
-            "Share of placements that seat 1, the second to place, wins under perfect play, % [95 %]. With `restart` "
-            "seat 0 opens the movement phase, with `continue` the turns simply go on.",
+            "How often seat 1, the second to place, wins under perfect play after each agent's placements, % [95 %]; "
+            "seat 0 makes the first slide.",
             "",
-            *markdown_table(("placed by", *ORDERS, "solved %, at least"), first),
+            *markdown_table(("placed by", "seat 1 wins %", "solved %"), first),
             "",
             "## How many moves keep a win",
             "",
-            "Mean share of the legal moves that win, in positions that the mover wins, by slides made before, %; in "
-            "brackets, in how many of these positions every move could be solved: only they count, and early on they "
-            "are the easier ones.",
+            "Mean fraction of legal moves that win, %, in won positions (for the side to move), by the number of "
+            "slides made before. Only positions in which every move could be solved count; brackets give their number "
+            "and the number of won positions. Early in the game these are the easier ones.",
             "",
             *markdown_table(("played by", *map(str, SLIDES)), winning),
             "",
             "## Who gives wins away",
             "",
-            "Decisions in won positions that gave the win away; both turn orders. The intervals allow for decisions "
-            "of one game that hang together.",
+            "Blunder rate: the percentage of decisions in won positions that gave the win away. The intervals account "
+            "for correlated decisions within a game.",
             "",
             *markdown_table(("agent", "won decisions", "blunders % [95 %]", "unsolved %"), blunders),
             "",
@@ -227,8 +201,8 @@ def _winning_cell(share: float | None, complete: Proportion) -> str:
     return "-" if share is None else f"{100 * share:.0f} ({complete.count} of {complete.total})"
 
 
-def _least(solved: dict[str, Proportion]) -> str:
-    return f"{100 * min(share.count / share.total for share in solved.values()):.0f}"
+def _percent(share: Proportion) -> str:
+    return f"{100 * share.count / share.total:.1f}"
 
 
 def picture(found: Study) -> bytes:
