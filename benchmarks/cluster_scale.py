@@ -51,16 +51,16 @@ python -m benchmarks.cluster --out cluster.json
 python -m benchmarks.cluster_scale cluster.json docs/cluster
 ```
 
-Efficiency is the share of the workers' time that is spent playing. *Default settings* are those of
-`ninetka_train.learning.config` for two players, in rounds with the network.
+Efficiency is the fraction of the workers' time that is spent playing games. *Default settings* are those of
+`ninetka_train.learning.config` for two players, in rounds whose games are played by the network.
 
 ![Efficiency by cores]({picture})
 
 ## In short
 
-- Default settings hold 90 % on up to **{default_cores} cores**. {default_games} games a round are {default_tasks}
-  tasks, and the learner, on one core, takes {default_learning:.0f} s for what one core plays in {default_playing:.1f}
-  s. The settings that trained `gen-4`, a shipped network, hold 90 % on up to **{gen_cores}**.
+- With default settings, efficiency {default_cores}: the learner, on one core, takes {default_learning:.0f} s for the
+  games that one core plays in {default_playing:.1f} s, and {default_games} games per round are only {default_tasks}
+  tasks. With the settings that trained `gen-4`, a shipped network, it {gen_cores}.
 - [Settings that hold 90 % on {aim} cores](#settings-that-hold-90-on-{aim}-cores): many more games a round, in small
   tasks, rounds that overlap, a fast learner.
 - Handing out a task costs the driver {call:.1f} ms. A round by two workers took {two:.2f} s, by two threads of one
@@ -125,6 +125,10 @@ def curves_of(told: dict[str, Any]) -> dict[str, Costs]:
         "and rounds that overlap": overlap,
         f"and a learner {FASTER} times as fast": replace(overlap, learn_seconds=small.learn_seconds / FASTER),
     }
+
+
+def _efficient_up_to(cores: int) -> str:
+    return f"is at least 90 % on up to {cores} cores" if cores else "is below 90 % even on one core"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -230,12 +234,12 @@ def page(told: dict[str, Any], picture: str) -> str:
         aim=AIM,
         faster=FASTER,
         node_cores=NODE_CORES,
-        default_cores=held_up_to(costs),
+        default_cores=_efficient_up_to(held_up_to(costs)),
         default_games=default["games"],
         default_tasks=costs.tasks,
         default_learning=costs.learn_seconds,
         default_playing=default["games"] * game_seconds(default),
-        gen_cores=held_up_to(round_of(profiles["gen-4"], told[CALL])),
+        gen_cores=_efficient_up_to(held_up_to(round_of(profiles["gen-4"], told[CALL]))),
         call=1e3 * told[CALL],
         two=told["rounds"]["2 workers"]["seconds"],
         overhead=100 * (told["rounds"]["2 workers"]["seconds"] / told["threads_seconds"] - 1),

@@ -57,10 +57,10 @@ def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) 
         [
             f"# Ratings: {title}, {settings.num_players} players",
             "",
-            f"Everybody at a table with everybody else, seats rotated; {zero}. Intervals are 95 %: of ratings by "
-            "resampling rotations, of wins Wilson's; a draw is shared by its seats. No interval stands where no "
-            "games bound a rating: where two agents are not linked by games that each took from the other, directly or "
-            "by way of others. Games were played in batches, so a move's time is that of a batch, shared out. "
+            f"Round robin with rotated seats; {zero}. Intervals are 95 %: a bootstrap over rotations for ratings, "
+            "Wilson intervals for win rates; a draw counts as 1 / n of a win for each of n seats. A rating has no "
+            "interval where no games bound it: where agents are not linked by games that each took from the other, "
+            "directly or by way of others. Games were played in batches: s/move is a batch's time over its moves. "
             f"Written on {machine()} by `{shlex.join(['ninetka', 'rate', *named, *options])}`.",
             "",
             *markdown_table(("agent", "Elo [95 %]", "wins % [95 %]", "games", "s/move"), rows),
