@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ninetka_env.core.game import EVENTS, Event, result_of
 from ninetka_env.core.outcome import REWARDS
+from ninetka_env.core.registry import load_variant
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 
@@ -184,3 +185,23 @@ def test_an_event_shows_in_text_and_name():
     game = Game.new(2)
     game.resign()
     assert repr(game) == "<Game of 2: NEUTRAL, ply 0, over>"
+
+
+@pytest.mark.parametrize("name", ["ninetka", "go", "kropki"])
+def test_records_that_are_read_only_are_not_played_on(name, tmp_path):
+    variant = load_variant(name)
+    game = variant.game_class.start(variant, 0)
+    file = tmp_path / "games.npy"
+    np.save(file, game.records)
+    frozen = game.copy()
+    frozen.records.flags.writeable = False
+    for records in (frozen.records, np.load(file, mmap_mode="r")):
+        view = type(game)(records)
+        before, action = records.tobytes(), int(view.legal_actions()[0])
+        with pytest.raises(ValueError, match=r"read-only: play on in game.copy\(\)"):
+            view.play(action)
+        if name == "go":
+            with pytest.raises(ValueError, match="read-only"):
+                view.hand_turn(1)
+        assert records.tobytes() == before
+        view.copy().play(action)

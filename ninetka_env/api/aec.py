@@ -112,6 +112,8 @@ class GameAEC(AECEnv[str, Observation, int]):
     def step(self, action: int | None) -> None:
         """Play `action` for `agent_selection`; once the game is over, each agent steps with None and leaves.
 
+        If `game.resign` or `game.forfeit` has ended the game meanwhile, this ends it here too, and nothing is played.
+
         Raises:
             ValueError: if the action is illegal; the game stays as it is.
             TypeError: if it is no integer.
@@ -120,7 +122,8 @@ class GameAEC(AECEnv[str, Observation, int]):
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        self.game.play(action)  # type: ignore[arg-type]
+        if self.game.event is None:
+            self.game.play(action)  # type: ignore[arg-type]
         self._cumulative_rewards[agent] = 0.0
         self.agent_selection = self.possible_agents[self.game.to_move]
         if self.game.is_over:
@@ -188,7 +191,12 @@ class _ShortWay:
 
 
 class _TerminateIllegal(_ShortWay, TerminateIllegalWrapper[str, Observation, int]):
-    pass
+    def step(self, action: int | None) -> None:
+        """Let a game end that somebody has resigned: nothing is legal there, but whoever steps is not to blame."""
+        if self.env.game.event is None:
+            super().step(action)
+        else:
+            self.env.step(action)
 
 
 class _AssertOutOfBounds(_ShortWay, AssertOutOfBoundsWrapper[str, Observation, int]):

@@ -34,7 +34,8 @@ def observe(games: Records, variant: Variant) -> Observed:
             it says how large observations are.
 
     Raises:
-        ValueError: if the records are not those of games of this variant, naming the first option that differs.
+        ValueError: if this is no (N,) array, or the records are not those of games of this variant, naming the first
+            option that differs.
     """
     _check(games, variant)
     observations = np.empty((len(games), *variant.sizes.planes), np.int8)
@@ -45,6 +46,8 @@ def observe(games: Records, variant: Variant) -> Observed:
 
 def _check(games: Records, variant: Variant) -> None:
     """Raise `ValueError` if records are of another game, or differ from the variant in an option that they hold."""
+    if not isinstance(games, np.ndarray) or games.ndim != 1:
+        raise ValueError("games: expected an array of records, (N,); of one game at index i, games[i : i + 1]")
     if games.dtype != variant.dtype:
         raise ValueError(f"records of another game, or of another size of board: expected those of {variant}")
     expected = new_games(variant, make_streams(0))

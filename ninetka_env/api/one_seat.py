@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
 import gymnasium
@@ -20,6 +21,9 @@ from ninetka_env.core.options import as_action, check_actions, check_choice, che
 from ninetka_env.core.outcome import REWARDS, write_rewards
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records, is_over, write_legal_mask, write_observation
+
+MOST_STARTS = 100
+"""Times that a game is started again which ends before the learner's first turn."""
 
 
 class Opponent(Protocol):
@@ -59,8 +63,36 @@ class OneSeatGames:
         self.over = np.zeros(num_envs, np.bool_)
         self.last_actions = np.full(num_envs, -1, np.int64)
 
+    def _check_started(self, which: npt.NDArray[np.int64] | int) -> None:
+        """Raise `gymnasium.error.ResetNeeded` unless the games `which` have been started."""
+        if not self.games["num_players"][which].all():
+            raise gymnasium.error.ResetNeeded("there is no game yet: call reset first")
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Take back what was done to the games if anything fails, an opponent for one, or is interrupted."""
+        before = self.games.copy(), self.seats.copy(), self.last_actions.copy()
+        try:
+            yield
+        except BaseException:
+            self.games[:], self.seats[:], self.last_actions[:] = before
+            self._show(np.flatnonzero(self.games["num_players"]))  # those that have been started
+            raise
+
     def restart(self, which: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Start the games `which` anew and let the opponents move until it is the learner's turn."""
+        """Start the games `which` anew and let the opponents move until it is the learner's turn.
+
+        Raises:
+            ValueError: if a game ends before that again and again.
+        """
+        for _ in range(MOST_STARTS):
+            self._start(which, rng)
+            which = which[self.over[which]]
+            if len(which) == 0:
+                return
+        raise ValueError(f"game {which[0]}: it ended {MOST_STARTS} times before seat {self.seats[which[0]]} could move")
+
+    def _start(self, which: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
         drawn = self._seat == "random"
         self.seats[which] = rng.integers(self.variant.num_players, size=len(which)) if drawn else self._seat
         streams = np.zeros(len(self.games), np.uint64)
@@ -74,7 +106,9 @@ class OneSeatGames:
 
         Raises:
             ValueError: if an action is illegal, naming its game; no game has moved then.
+            gymnasium.error.ResetNeeded: before the first start.
         """
+        self._check_started(which)
         if (illegal := play_all(self.games, which, actions, np.zeros(len(which), np.bool_))) >= 0:
             index = int(which[illegal])
             raise ValueError(f"game {index}: {self.game(index).describe_illegal(int(actions[illegal]))}")
@@ -82,7 +116,8 @@ class OneSeatGames:
         self._let_opponents_move(which, rng)
 
     def game(self, index: int) -> Game:
-        """Return the readable face of a game; a view of it."""
+        """Return the readable face of a game; a view of it; `gymnasium.error.ResetNeeded` before the first start."""
+        self._check_started(index)
         game: Game = self.variant.game_class(self.games[index : index + 1])
         last = int(self.last_actions[index])
         game.last_action = None if last < 0 else last
@@ -189,20 +224,23 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
     ) -> tuple[npt.NDArray[np.int8], dict[str, Any]]:
         """Start a game and play up to the learner's first turn; returns its observation and info."""
         super().reset(seed=seed)
-        self._table.restart(np.arange(1), self.np_random)
+        with self._table.all_or_nothing():
+            self._table.restart(np.arange(1), self.np_random)
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[npt.NDArray[np.int8], float, bool, bool, dict[str, Any]]:
-        """Play the learner's action and the opponents' answers.
+        """Play the learner's action and the opponents' answers. If anything fails, the game stays as it is.
 
         Raises:
-            ValueError: if the action is illegal; the game stays as it is.
+            ValueError: if the action is illegal, or an opponent's.
             TypeError: if it is no integer.
+            Exception: whatever an opponent raises.
         """
         action = as_action(action, self._table.variant.num_actions)
         if not -1 < action < 1 << 31:
             raise ValueError(self.game.describe_illegal(action))
-        self._table.play(np.arange(1), np.array([action], np.int64), self.np_random)
+        with self._table.all_or_nothing():
+            self._table.play(np.arange(1), np.array([action], np.int64), self.np_random)
         return self._observation(), float(self._table.rewards[0]), bool(self._table.over[0]), False, self._info()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
@@ -211,6 +249,7 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
 
     def render(self) -> Any:
         """Return or show the board; see `ninetka_env.api.screen.Screen.draw`."""
+        self._screen.check_mode()
         return self._screen.draw(self.game)
 
     def close(self) -> None:
@@ -304,7 +343,8 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         """
         where = self._everywhere if not options else self._reset_mask(options.get("reset_mask", self._everywhere))
         super().reset(seed=seed)
-        self._table.restart(np.flatnonzero(where), self.np_random)
+        with self._table.all_or_nothing():
+            self._table.restart(np.flatnonzero(where), self.np_random)
         return self._table.observations.copy(), self._infos(where)
 
     def step(
@@ -312,14 +352,22 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
         """Play one action per game, (N,) integers, and return what Gymnasium's vector environments return.
 
-        That is (N, C, H, W) int8 observations, (N,) float64 rewards, (N,) bool terminated and truncated, and infos.
+        That is (N, C, H, W) int8 observations, (N,) float64 rewards, (N,) bool terminated and truncated, and infos. If
+        anything fails, no game has moved. In `NEXT_STEP` the actions of games that start anew are not looked at.
 
         Raises:
-            ValueError: if the shape is wrong or an action is illegal, naming the first such game; no game has moved
-                then. In `NEXT_STEP` the actions of games that start anew are not looked at.
+            ValueError: if the shape is wrong or an action is illegal, naming the first such game; or an opponent's is.
             TypeError: if the actions are no integers.
+            Exception: whatever an opponent raises.
         """
-        table, chosen = self._table, check_actions(actions, self.num_envs)
+        chosen = check_actions(actions, self.num_envs)
+        with self._table.all_or_nothing():
+            return self._step(chosen)
+
+    def _step(
+        self, chosen: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
+        table = self._table
         if self._autoreset is AutoresetMode.NEXT_STEP and table.over.any():
             ended, going = np.flatnonzero(table.over), np.flatnonzero(~table.over)
             table.play(going, chosen[going], self.np_random)
@@ -343,6 +391,7 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
             ValueError: if the environment was made without a render mode, or the game has no pictures.
             ImportError: if pygame is missing, naming the extra to install.
         """
+        self._screen.check_mode()
         return tuple(self._screen.draw(self._table.game(index)) for index in range(self.num_envs))
 
     def action_masks(self) -> npt.NDArray[np.bool_]:

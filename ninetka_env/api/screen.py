@@ -27,6 +27,11 @@ class Screen:
         self.mode = render_mode
         self._window: Window | None = None
 
+    def check_mode(self) -> None:
+        """Raise `ValueError` if nothing is to be drawn."""
+        if self.mode is None:
+            raise ValueError(f"render_mode=None: nothing to render; make the environment with one of {RENDER_MODES}")
+
     def draw(self, game: Game) -> str | npt.NDArray[np.uint8] | None:
         """Return the board as text (`ansi`) or as an (H, W, 3) uint8 picture (`rgb_array`), or show it (`human`).
 
@@ -34,8 +39,7 @@ class Screen:
             ValueError: if the environment was made without a render mode, or the game has no pictures.
             ImportError: if pygame is missing, naming the extra to install.
         """
-        if self.mode is None:
-            raise ValueError(f"render_mode=None: nothing to render; make the environment with one of {RENDER_MODES}")
+        self.check_mode()
         if self._window is not None and self._window.is_closed:
             return None
         if self.mode == "ansi":

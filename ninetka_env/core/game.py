@@ -170,15 +170,22 @@ class Game:
         """Play an action for the seat to move, in place; `passed` then names the seats that were passed over.
 
         Raises:
-            ValueError: if the action is illegal, naming it and what is allowed; nothing is changed.
+            ValueError: if the action is illegal, naming it and what is allowed, or the records are read-only; nothing
+                is changed.
             TypeError: if it is no integer.
         """
+        self.check_writeable()
         action = as_action(action, self.num_actions) if type(action) is not int else action
         passed = _play_if_legal(self.records, 0, action) if self.event is None and -1 < action < 1 << 31 else -1
         if passed < 0:
             raise ValueError(self.describe_illegal(action))
         self.last_action = action
         self.passed = _seats(passed) if passed else ()
+
+    def check_writeable(self) -> None:
+        """Raise `ValueError` if the records must not be written to; compiled code would not notice."""
+        if not self.records.flags.writeable:
+            raise ValueError("these records are read-only: play on in game.copy()")
 
     def resign(self, seat: int | None = None) -> None:
         """End the game by the resignation of a seat, by default the one to move; `ValueError` if it is over."""

@@ -19,7 +19,7 @@ import pytest
 from conftest import Options, games_per_option, observe
 from pettingzoo.test import api_test, render_test, seed_test
 
-from ninetka_env import ninetka_v0
+from ninetka_env import go_v0, ninetka_v0
 from ninetka_env.api import screen
 from ninetka_env.api.aec import GameAEC
 from ninetka_env.games.ninetka.game import Game
@@ -285,6 +285,23 @@ def test_the_wrapped_environment_ends_with_an_illegal_action(plies, num_players)
     assert env.unwrapped.game.is_over
 
 
+@pytest.mark.parametrize("make", [go_v0.env, go_v0.raw_env])
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_game_that_is_given_up_ends_and_its_winner_is_paid(make, seat):
+    env = make(size=5)
+    env.reset(seed=0)
+    env.step(0)
+    env.unwrapped.game.resign(seat)
+    before = str(env.unwrapped.game)
+    env.step(3)  # is not played
+    assert env.rewards == {f"player_{one}": -1.0 if one == seat else 1.0 for one in range(2)}
+    assert (env.terminations, str(env.unwrapped.game)) == ({"player_0": True, "player_1": True}, before)
+    for agent in env.agent_iter():
+        assert env.last()[1] == (-1.0 if agent == f"player_{seat}" else 1.0)
+        env.step(None)
+    assert env.agents == []
+
+
 @pytest.mark.parametrize("action", [-1, 122, 1.5])
 def test_the_wrapped_environment_asserts_the_range_of_actions(action):
     env = make_started(ninetka_v0.env)
@@ -420,7 +437,7 @@ def test_the_drawing_library_is_loaded_when_something_is_drawn():
     pytest.importorskip("pygame")
     script = """if True:
         import sys
-        from ninetka_env import ninetka_v0
+        from ninetka_env import go_v0, ninetka_v0
         env = ninetka_v0.env(render_mode="rgb_array")
         env.reset(seed=0)
         env.step(24)

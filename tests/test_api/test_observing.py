@@ -51,3 +51,10 @@ def test_parts_of_a_batch_and_none():
 def test_records_of_other_games_are_refused(name, variant, message):
     with pytest.raises(ValueError, match=message):
         observe(BATCHES[name]().games, load_variant(variant))
+
+
+@pytest.mark.parametrize("slip", [lambda games: games[0], lambda games: games.reshape(2, 4), lambda games: [1]])
+def test_one_record_is_no_array_of_records(slip):
+    envs = BATCHES["go"]()
+    with pytest.raises(ValueError, match="expected an array of records"):
+        observe(slip(envs.games), envs.variant)

@@ -19,6 +19,7 @@ from ninetka_agents.agent import make_agent
 from ninetka_agents.one_seat import one_seat, one_seat_vector
 from ninetka_agents.random_agent import RandomAgent
 from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
+from ninetka_env.games.go.game import Game as GoGame
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.observation import SHAPE
 
@@ -546,3 +547,92 @@ def test_maskable_ppo_trains():
         model = sb3_contrib.MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu")
         model.learn(128)
     assert model.num_timesteps == 128
+
+
+# Whatever goes wrong, the games stay as they were
+
+
+class Moody:
+    """Plays the lowest legal action; while it is in a mood, it fails, or plays what is illegal."""
+
+    name = "moody"
+
+    def __init__(self):
+        self.mood = None
+
+    def act(self, games, rng):
+        if self.mood is not None and len(games):
+            if isinstance(self.mood, BaseException):
+                raise self.mood
+            return np.full(len(games), self.mood)
+        return np.array([GoGame(games[i : i + 1]).legal_actions()[0] for i in range(len(games))])
+
+
+@pytest.mark.parametrize("mood", [ConnectionError("engine went away"), KeyboardInterrupt(), -1])
+def test_an_opponent_that_fails_costs_no_turn(mood):
+    moody = Moody()
+    env = gymnasium.make("ninetka_env:ninetka_env/Go-v0", opponents=moody, seat=0, size=5).unwrapped
+    env.reset(seed=0)
+    seen, *_, info = env.step(12)
+    before, moody.mood = str(env.game), mood
+    for fail in (lambda: env.step(13), lambda: env.step(13)):
+        with pytest.raises(ValueError if mood == -1 else type(mood)):
+            fail()
+        assert (str(env.game), env.game.last_action, env.game.to_move) == (before, 0, 0)
+    np.testing.assert_array_equal(env.action_masks(), info["action_mask"])
+    moody.mood = None
+    assert (env.step(14)[0] != seen).any()
+    assert env.game.board[14 // 5, 14 % 5] == env.game.board[12 // 5, 12 % 5]  # of the learner's colour
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_an_opponent_that_fails_moves_none_of_many_games(mode):
+    moody, rng = Moody(), np.random.default_rng(0)
+    options = {"opponents": moody, "seat": "random", "size": 3, "komi": 0.5, "autoreset_mode": mode}
+    envs = gymnasium.make_vec("ninetka_env:ninetka_env/Go-v0", num_envs=8, **options)
+    envs.reset(seed=0)
+    failed = 0
+    for _ in range(60):
+        masks = envs.action_masks()
+        actions = np.array([masked(rng, mask) if mask.any() else 0 for mask in masks])
+        if mode is AutoresetMode.DISABLED and not masks.any(1).all():
+            envs.reset(options={"reset_mask": ~masks.any(1)})
+            continue
+        table = envs._table
+        shown = (table.games, table.seats, table.observations, table.masks, table.over)
+        before = [each.copy() for each in shown]
+        moody.mood = RuntimeError("out of ideas")
+        try:
+            envs.step(actions)
+        except RuntimeError:
+            failed += 1
+            assert all((now == then).all() for now, then in zip(shown, before, strict=True))
+            moody.mood = None
+            envs.step(actions)
+        moody.mood = None
+    assert failed > 40
+
+
+def test_a_game_that_ends_before_the_learners_turn_begins_again():
+    options = {"seat": "random", "size": 5, "opponents": "random", "max_plies": 1}
+    envs = gymnasium.make_vec("ninetka_env:ninetka_env/Go-v0", num_envs=16, **options)
+    _, info = envs.reset(seed=0)
+    assert info["action_mask"].any(1).all()
+    for _ in range(5):
+        _, _, over, _, info = envs.step(info["action_mask"].argmax(1))
+        assert over.all()
+        assert info["action_mask"].any(1).all()
+    hopeless = gymnasium.make("ninetka_env:ninetka_env/Go-v0", seat=1, size=5, opponents="random", max_plies=1)
+    with pytest.raises(ValueError, match="ended 100 times before seat 1 could move"):
+        hopeless.reset(seed=0)
+
+
+@pytest.mark.parametrize("game", ["Ninetka", "Go", "Kropki"])
+def test_before_the_first_reset_there_is_no_game(game):
+    envs = gymnasium.make_vec(f"ninetka_env:ninetka_env/{game}-v0", num_envs=2, opponents="random", render_mode="ansi")
+    for use in (envs.render, lambda: envs.step(np.zeros(2, np.int64))):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset first"):
+            use()
+    env = gymnasium.make(f"ninetka_env:ninetka_env/{game}-v0", opponents="random").unwrapped
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        _ = env.game

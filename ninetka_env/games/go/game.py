@@ -173,6 +173,7 @@ class Game(game.Game):
         """
         seat = check_count("seat", seat, 0, 1)
         if seat != self.to_move or self.is_over:
+            self.check_writeable()
             self.event = None
             hand_turn(self.records, 0, seat)
 

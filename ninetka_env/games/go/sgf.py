@@ -3,7 +3,8 @@
 Options that SGF has no name for stand in a property of our own, `NK[ko=positional scoring=document max=100 planes=..]`.
 Games of other programs need not follow our rules to the end: where theirs is not over here, it is read as unfinished.
 What a file says of the result is kept as the tag `told` if our rules say otherwise, and written again: people agree on
-dead stones.
+dead stones. Where resigning is an action, the resignation of the seat to move is read as that action: files do not tell
+it from a resignation by `Game.resign`.
 """
 
 from __future__ import annotations
