@@ -636,6 +636,9 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
     phone = Person(browser, server, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     width = "document.documentElement.scrollWidth"
     assert phone.page.evaluate(width) == 390
+    phone.page.set_viewport_size({"width": 320, "height": 640})
+    assert phone.page.evaluate(width) == 320
+    phone.page.set_viewport_size({"width": 390, "height": 844})
     phone.start("me", *["random"] * (players - 1))
     phone.wait_for_turn()
     assert phone.page.evaluate(width) == 390
