@@ -63,7 +63,8 @@ class Agents:
 
     def stop(self, table_id: str) -> None:
         """Let nobody think at a table any more."""
-        task, _ = self._thinking.pop(table_id, None), self._places.pop(table_id, None)
+        task = self._thinking.pop(table_id, None)
+        self._places.pop(table_id, None)
         if task and task is not asyncio.current_task():
             task.cancel()
 

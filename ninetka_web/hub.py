@@ -294,7 +294,7 @@ class Hub:
             if saved:
                 self.tables[table.id] = saved
                 self._flags.set(saved)
-                # Whoever thinks there thinks of the table that is not to be; it may be the one who asks.
+                self._agents.stop(table.id)  # whoever thinks there thinks of the table that is not to be
                 asyncio.get_running_loop().call_later(RETRY, self._prompt_again, saved)
             else:
                 self._forget(table.id)

@@ -130,9 +130,8 @@ async def _serve(socket: WebSocket, hub: Hub, rate: float, network: str) -> None
     allowed, since = BURST, time.monotonic()
     try:
         while True:
-            async with asyncio.timeout(
-                None if guest.person or guest.is_early else PATIENCE
-            ):  # a stranger says who it is, and soon
+            is_known = guest.person or guest.is_early  # a stranger says who it is, and soon
+            async with asyncio.timeout(None if is_known else PATIENCE):
                 text = await socket.receive_text()
             now = time.monotonic()
             allowed, since = min(BURST, allowed + (now - since) * rate) - 1, now

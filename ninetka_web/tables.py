@@ -288,11 +288,8 @@ class Table:
         """Let a person play no more: who is alone against one other has lost, for one of several an agent plays on."""
         mine, others = self.seats_of(person), self.people - {person}
         self.wishes.clear()
-        if len(self.seats) == 2 and len(mine) == 1:
+        if len(self.seats) == 2 and len(mine) == 1 and self.seats[1 - mine[0]].kind != "open":
             self.resigned += mine * (kind == "resigned")
-            if self.seats[1 - mine[0]].kind == "open":  # nobody is there who could win
-                self.ended = True
-                return
             self._end(Event(kind, mine[0]))
             return
         self.resigned += mine

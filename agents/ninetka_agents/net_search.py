@@ -16,9 +16,6 @@ from ninetka_agents.search.mcts import MctsAgent
 from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import get_definition
 
-PLAYOUTS = 128
-"""Playouts for each position that the network is asked about, unless somebody says otherwise."""
-
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -66,7 +63,7 @@ def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> li
         ValueError: if an option is out of range, or no stage has a tree that can be kept.
     """
     parts, stages = parts_of(game), len(get_definition(game).stages)
-    playouts = PLAYOUTS if settings.playouts is None else settings.playouts
+    playouts = SearchOptions.playouts if settings.playouts is None else settings.playouts
     if parts.guided_rave and settings.playouts != 0:
         by_size = {points: _for_board(evaluate, game, settings, rave) for points, rave in parts.guided_rave.items()}
         searches: list[Search] = [by_size[0] if len(by_size) == 1 else BySize(by_size)] * stages

@@ -198,6 +198,38 @@ def test_an_agent_whose_move_could_not_be_saved_tries_again(tmp_path: Path, monk
     with_hub(tmp_path, check)
 
 
+def test_who_thinks_of_a_table_that_was_not_saved_plays_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, played = Event(), Event()
+
+    def slow(spec: str, game: Game) -> int:
+        assert go_on.wait(20)
+        action = choose(spec, game)
+        played.set()
+        return action
+
+    async def check(hub: Hub, ann: Guest) -> None:
+        await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"])
+        await say(hub, ann, "pace", wait=0, paused=False)
+        (table,) = hub.tables
+        await say(hub, ann, "play", ply=0, action=0)
+        await asyncio.sleep(0.05)  # the agent thinks
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "save", full)
+            assert "not made" in await say(hub, ann, "pace", wait=1, paused=False)
+        go_on.set()
+        await asyncio.to_thread(played.wait, 20)
+        await asyncio.sleep(0.1)
+        saved = hub._store.load(table)
+        assert saved is not None
+        assert (saved.actions, saved.wait, hub.tables[table].actions) == ([0], 0, [0])
+
+    monkeypatch.setattr("ninetka_web.agents.choose", slow)
+    monkeypatch.setattr("ninetka_web.hub.RETRY", 60.0)
+    with_hub(tmp_path, check)
+
+
 def test_a_table_whose_agent_has_failed_waits_for_a_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(spec: str, game: Game) -> int:
         raise RuntimeError("out of ideas")
