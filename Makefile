@@ -71,7 +71,7 @@ ratings: $(INSTALLED)  ## rate everybody who plays 9tka, Go and Kropki, shipped 
 	$(BIN)/ninetka rate --game go --anchor mcts:simulations=200,rave,playouts=heavy --games 20 --table docs/ratings/go.md
 	$(BIN)/ninetka rate --game kropki --anchor mcts:simulations=200 --games 20 --table docs/ratings/kropki.md
 
-bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's in the same run
+bench: $(INSTALLED)  ## measure speed, beside OpenSpiel's and pgx's in the same run
 	$(INSTALL) --editable ".[bench]"
 	$(BIN)/ninetka bench
 
