@@ -94,10 +94,11 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "greedy", "mcts:simulations=200,rave"),
         teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
-        # On boards much larger than those that networks learned on their values mislead, their policies do not.
+        # On boards much larger than those that networks learned on their values mislead, their policies do not;
+        # they are slow there, so they are asked about few positions.
         guided_rave={
             0: GuidedRave("mcts:rave", playouts=0),
-            145: GuidedRave("mcts:rave,local,playouts=heavy", trust=0.0, playouts=512),
+            145: GuidedRave("mcts:rave,local,playouts=heavy", trust=0.0, playouts=2048),
         },
         network="ninetka_agents.kropki.network",
     ),
