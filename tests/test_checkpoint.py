@@ -248,18 +248,19 @@ def test_shipped_networks_of_the_game_asked_for_come_first(tmp_path, network, mo
             find_checkpoint(name, "go")
 
 
-def test_the_best_shipped_network_is_the_newest(tmp_path, network, monkeypatch):
+def test_the_best_shipped_network_is_the_newest_generation(tmp_path, network, monkeypatch):
     monkeypatch.setattr(module, "FOLDER", tmp_path)
     with pytest.raises(ValueError, match="no trained network is shipped"):
         best_shipped()
     with pytest.raises(ValueError, match="the shipped ones are none"):
         find_checkpoint("gen-1")
-    for name in ("ninetka/gen-9", "ninetka/gen-10", "ninetka/gen-2", "go/gen-1"):
+    for name in ("ninetka/gen-9", "ninetka/gen-10", "ninetka/gen-2", "ninetka/an-exploiter", "ninetka/the-exploiter"):
         save_checkpoint(tmp_path / name, network)
-    assert list(shipped()) == ["gen-2", "gen-9", "gen-10"]
+    save_checkpoint(tmp_path / "go" / "gen-1", network)
+    assert list(shipped()) == ["an-exploiter", "gen-2", "gen-9", "gen-10", "the-exploiter"]
     assert best_shipped() == find_checkpoint("gen-10") == tmp_path / "ninetka" / "gen-10.safetensors"
     assert best_shipped("go") == find_checkpoint("go/gen-1") == tmp_path / "go" / "gen-1.safetensors"
-    with pytest.raises(ValueError, match=r"gen-1\.json: .*the shipped ones are gen-2, gen-9, gen-10, go/gen-1"):
+    with pytest.raises(ValueError, match=r"gen-1\.json: .*the shipped ones are an-exploiter, gen-2, .*, go/gen-1"):
         find_checkpoint("gen-1")
 
 
@@ -286,7 +287,8 @@ def test_former_names_follow_the_order_of_making():
     begun_from = [
         json.loads(path.with_suffix(".json").read_text())["config"]["start_from"] for path in shipped().values()
     ]
-    assert [find_checkpoint(name).stem for name in begun_from[1:]] == ["gen-1", "gen-2", "gen-3", "gen-4", "gen-5"]
+    before = [find_checkpoint(name).stem for name in begun_from[1:]]
+    assert before == ["gen-1", "gen-2", "gen-3", "gen-4", "gen-5", "gen-6"]  # of gen-2 to gen-6 and maxn-exploiter
 
 
 def test_a_path_that_exists_comes_before_a_shipped_network(tmp_path, network, monkeypatch):

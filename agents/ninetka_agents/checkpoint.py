@@ -206,17 +206,17 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
 
 
 def shipped(game: str = DEFAULT) -> dict[str, Path]:
-    """Return the shipped networks of a game by name, the oldest first."""
+    """Return the shipped networks of a game by name, generations from the oldest on."""
     return {path.stem: path for path in sorted((FOLDER / game).glob("*.safetensors"), key=_in_order)}
 
 
 def best_shipped(game: str = DEFAULT) -> Path:
-    """Return the best shipped network of a game, which is the newest.
+    """Return the best shipped network of a game: the newest generation, `gen-N`. Those of other names are for one use.
 
     Raises:
         ValueError: if there is none.
     """
-    found = list(shipped(game).values())
+    found = [path for name, path in shipped(game).items() if name.startswith("gen-")]
     if not found:
         raise ValueError(f"no trained network is shipped for {game}: give the path of one, such as 'net:runs/quick'")
     return found[-1]

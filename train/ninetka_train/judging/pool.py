@@ -14,11 +14,11 @@ from ninetka_train.machine import machine
 LEVELS = ("random", "mcts:simulations=200", "mcts:simulations=2000")
 """Yardsticks of every game, beside its own."""
 SEARCH = "net:simulations=64"
-"""How the newest network searches."""
+"""How the best network searches."""
 
 
 def usual_pool(game: str) -> list[str]:
-    """Return the specs of those who play a game: yardsticks, then every shipped network, and the newest with search."""
+    """Return the specs of those who play a game: yardsticks, then every shipped network, and the best with search."""
     parts = parts_of(game)
     specs = [*LEVELS, *parts.opponents, parts.yardstick]
     if parts.network and importlib.util.find_spec("torch"):
