@@ -13,6 +13,7 @@ from ninetka_agents.search.guided_rave import GuidedRaveSearch
 from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
 from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import get_definition
 
@@ -103,7 +104,8 @@ def _guided(evaluate: Evaluate, settings: SearchSettings, playouts: int) -> Sear
 
 def _for_board(evaluate: Evaluate, game: str, settings: SearchSettings, rave: GuidedRave) -> Search:
     """Return the search for boards of one range of sizes."""
-    playouts = rave.playouts if settings.playouts is None else settings.playouts
+    fitting = min(rave.playouts, max(1, MOST_SIMULATIONS // settings.positions))  # all are in one tree
+    playouts = fitting if settings.playouts is None else settings.playouts
     if playouts == 0:
         return _gumbel(evaluate, settings, 0)
     rules = cast(MctsAgent, make_agent(rave.spec, game)).rules._replace(trust=rave.trust)

@@ -35,7 +35,8 @@ class GuidedRave:
     trust: float = 0.5
     """What the network's values count there, in times of the playouts."""
     playouts: int = 128
-    """Playouts for each position that the network is asked about, unless told; 0 searches without RAVE."""
+    """Playouts for each position that the network is asked about, unless told, fewer if they do not fit in one tree; 0
+    searches without RAVE."""
 
 
 @dataclass(frozen=True)

@@ -313,3 +313,11 @@ def test_the_random_agent_draws_each_game_on_its_own():
     legal = game.legal_actions()
     pairs = np.searchsorted(legal, actions[0::2]) * len(legal) + np.searchsorted(legal, actions[1::2])
     assert chisquare(np.bincount(pairs, minlength=len(legal) ** 2)).pvalue > 0.01
+
+
+def test_the_usual_playouts_of_a_network_fit_in_one_tree():
+    pytest.importorskip("torch")
+    for game in ("go", "kropki"):
+        make_agent("net:simulations=200000,threads=1", game)
+        with pytest.raises(ValueError, match=r"simulations=200000: with 2048 playouts each in one tree, expected"):
+            make_agent("net:simulations=200000,playouts=2048,threads=1", game)
