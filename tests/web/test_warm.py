@@ -290,7 +290,8 @@ def test_what_is_said_too_early_is_answered_later(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ninetka_web.hub.MAX_EARLY", 5)
-    monkeypatch.setattr(sys, "executable", python(tmp_path, "exit 1"))
+    blocked = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 1"
+    monkeypatch.setattr(sys, "executable", python(tmp_path, blocked))
     ann, bob, eve = Guest(), Guest(), Guest()
 
     async def check(warm_up: WarmUp) -> None:
@@ -307,6 +308,7 @@ def test_what_is_said_too_early_is_answered_later(
         *early, late = heard(eve)
         assert [told["type"] for told in early] == ["compiling"] * 2
         assert "being opened" in late["reason"]
+        (tmp_path / "go").touch()
         await hub.open()
         assert len(hub.tables) == 2
         hub.close()
