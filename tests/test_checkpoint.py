@@ -285,9 +285,8 @@ def test_every_name_of_a_shipped_network_finds_it(name, tmp_path, monkeypatch):
 
 
 def test_former_names_follow_the_order_of_making():
-    begun_from = [
-        json.loads(path.with_suffix(".json").read_text())["config"]["start_from"] for path in shipped().values()
-    ]
+    configs = [json.loads(path.with_suffix(".json").read_text())["config"] for path in shipped().values()]
+    begun_from = [config["start_from"] for config in configs if config]  # gen-7 is a mean
     before = [find_checkpoint(name).stem for name in begun_from[1:]]
     assert before == ["gen-1", "gen-2", "gen-3", "gen-4", "gen-5", "gen-6"]  # of gen-2 to gen-6 and maxn-exploiter
 

@@ -1,7 +1,11 @@
-"""The mean of several networks.
+"""The mean of several networks, and policies made softer for searches.
 
 Of networks that began from the same weights and learned on by different lessons, the mean of the weights often plays
 better than each of them and takes no longer (Wortsman et al., "Model soups", ICML 2022).
+
+A policy that learned to win without search becomes so sure of itself that a search of few simulations hardly looks at
+anything else. Divided by a temperature, as Leela Chess Zero's `--policy-softmax-temp` does, its logits leave a search
+more to choose from; which action is best stays as it is. Here the weights are divided, so that no search has to know.
 """
 
 from __future__ import annotations
@@ -34,3 +38,17 @@ def mean_network(networks: Sequence[Any]) -> Any:
     mean = copy.deepcopy(first)
     mean.load_state_dict({name: torch.stack([one[name] for one in weights]).mean(0) for name in weights[0]})
     return mean
+
+
+def soften_policy(network: Any, temperature: float) -> None:
+    """Divide a network's policy logits by a temperature, in its weights.
+
+    Raises:
+        ValueError: unless the temperature is from 0.01 to 100.
+    """
+    if not 0.01 <= temperature <= 100:
+        raise ValueError(f"policy temperature {temperature!r}: expected a number from 0.01 to 100")
+    layers = [getattr(network, name) for name in network.policy_layers]
+    with torch.no_grad():
+        for parameter in (parameter for layer in layers for parameter in layer.parameters()):
+            parameter /= temperature

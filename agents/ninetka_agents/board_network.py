@@ -107,6 +107,8 @@ class BoardNetwork(nn.Module):
     """How many actions follow those."""
     symmetries: ClassVar[int] = 8
     """Ways in which `turned` turns examples."""
+    policy_layers: ClassVar[tuple[str, ...]] = ("policy", "policy_others")
+    """The layers that the policy's logits come from."""
     bf16: ClassVar[bool] = True
     """Searches ask it in bfloat16, which takes a third less time where the device has it in hardware."""
 

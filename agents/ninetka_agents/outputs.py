@@ -6,6 +6,7 @@ module with
 
 - `game`, the name of its game; `config`; `device`, where its weights are; `bf16`, whether searches ask it in bfloat16
   where that device has it in hardware;
+- `policy_layers`, the names of the linear layers that the policy's logits come from, with nothing after them;
 - `encode(games)`: all that it reads of (B,) records, a NamedTuple of numpy arrays with B rows each, as the seats to
   move see it; records that cannot share a batch are a `ValueError`;
 - `forward(inputs)`: `Outputs`, from the same as tensors on its device (`as_tensors` makes them);

@@ -158,14 +158,24 @@ def average(
         typer.Argument(metavar="CHECKPOINT...", help="Such as gen-6 runs/a; if named twice, it counts twice."),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="CHECKPOINT", help="Where to write, such as runs/mean.")],
+    policy_temperature: Annotated[
+        float,
+        typer.Option(
+            "--policy-temperature",
+            metavar="T",
+            help="Divide policy logits by T, 0.01 to 100: above 1, searches rely on the policy less.",
+        ),
+    ] = 1.0,
 ) -> None:
-    """Write the mean of the weights of two or more networks; it plays well if they began from the same ones."""
+    """Write the mean of the weights of networks; it plays well if they began from the same ones."""
     with failing("averages"):
-        from ninetka_agents.averaging import mean_network
+        from ninetka_agents.averaging import mean_network, soften_policy
         from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 
         mean = mean_network([load_checkpoint(checkpoint)[0] for checkpoint in checkpoints])
-        path = save_checkpoint(out, mean, Checkpoint(mean.config, notes={"mean_of": checkpoints}))
+        soften_policy(mean, policy_temperature)
+        notes = {"mean_of": checkpoints, "policy_temperature": policy_temperature}
+        path = save_checkpoint(out, mean, Checkpoint(mean.config, notes=notes))
     typer.echo(f"wrote {path} and {path.with_suffix('.json').name}")
 
 

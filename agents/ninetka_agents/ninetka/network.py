@@ -151,6 +151,8 @@ class Network(nn.Module):
     """What it plays, by name."""
     symmetries: ClassVar[int] = 1
     """Ways in which `turned` turns examples."""
+    policy_layers: ClassVar[tuple[str, ...]] = ("policy", "neutral_out")
+    """The layers that the policy's logits come from."""
     bf16: ClassVar[bool] = False
     """Whether searches ask it in bfloat16, where the device has that in hardware."""
 
