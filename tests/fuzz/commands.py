@@ -126,6 +126,7 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         "port": ["0", "9009", "99999"],
         "checkpoint": ["gen-1", "bytes", "folder"],
         "checkpoints": ["gen-1", "gen-6", "go/gen-1", "bytes", "folder"],
+        "policy_temperature": ["2", "0.5", "0", "nan"],
         "out": ["new", "folder", "folder/new", "bytes", "nowhere"],
         "json_file": ["out.json", "out.json", "folder", "nowhere"],
         "games_file": ["out.txt", "out.txt", "games.txt", "folder"],
