@@ -41,14 +41,14 @@ def mean_network(networks: Sequence[Any]) -> Any:
 
 
 def soften_policy(network: Any, temperature: float) -> None:
-    """Divide a network's policy logits by a temperature, in its weights.
+    """Divide a network's policy logits by a temperature, in its own weights.
 
     Raises:
         ValueError: unless the temperature is from 0.01 to 100.
     """
     if not 0.01 <= temperature <= 100:
         raise ValueError(f"policy temperature {temperature!r}: expected a number from 0.01 to 100")
-    layers = [getattr(network, name) for name in network.policy_layers]
     with torch.no_grad():
-        for parameter in (parameter for layer in layers for parameter in layer.parameters()):
-            parameter /= temperature
+        for layer in network.policy_layers:
+            for weights in getattr(network, layer).parameters():
+                weights /= temperature
