@@ -331,6 +331,14 @@ class ForcedIsNotForced:
         return -1
 
 
+class PreparingTakesATurn:
+    check, says = "forced", "to_move of a game prepared for search, where no action is forced: found 1, expected 0"
+
+    @jit
+    def prepare_root(game):
+        game.to_move = 1
+
+
 class RandomIsBiased:
     check, says = "random", "of .* random actions"
 

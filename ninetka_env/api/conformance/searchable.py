@@ -75,6 +75,8 @@ def check_forced(case: Case) -> None:
             case.same(_choices(case, game), [], "choices where the action is forced")
         root = game.copy()
         verbs.prepare_root(root.records[0])
+        if forced < 0:
+            case.same(root.to_move, game.to_move, "to_move of a game prepared for search, where no action is forced")
         if not root.is_over:
             case.same(int(verbs.forced_action(root.records[0])), -1, "forced action of a game prepared for search")
             if not _choices(case, root):

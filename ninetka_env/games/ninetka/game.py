@@ -219,7 +219,7 @@ class Game(game.Game):
 
 @jit
 def _pass_over(games: Records, index: int) -> int:
-    return rules.pass_over(games[index]) if games[index].phase == rules.MOVEMENT else 0
+    return rules.pass_over(games[index])
 
 
 @jit

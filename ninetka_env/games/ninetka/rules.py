@@ -274,9 +274,9 @@ def next_seat(game: Record, seat: int) -> int:
 
 @jit
 def pass_over(game: Record) -> int:
-    """With `auto_pass`, move the turn on to a seat that can slide; return the seats passed over, as bits."""
+    """With `auto_pass`, move the turn of a slide on to a seat that can; return the seats passed over, as bits."""
     passed = 0
-    if game.auto_pass and movable_slots(game):
+    if game.auto_pass and game.phase == MOVEMENT and movable_slots(game):
         while game.movable[game.to_move] == 0:
             passed |= 1 << int(game.to_move)
             game.to_move = next_seat(game, game.to_move)
