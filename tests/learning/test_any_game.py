@@ -15,6 +15,8 @@ torch = pytest.importorskip("torch")
 
 from learning.stand_in import with_stand_ins  # noqa: E402
 
+from ninetka_agents.checkpoint import load_checkpoint  # noqa: E402
+from ninetka_agents.net_agent import network_evaluate  # noqa: E402
 from ninetka_env.core.outcome import DRAWN  # noqa: E402
 from ninetka_env.core.registry import load_variant  # noqa: E402
 from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero  # noqa: E402
@@ -144,6 +146,16 @@ def test_a_teacher_is_the_strongest_of_its_game_and_can_be_told() -> None:
     usual = samples_of("kropki", 0)
     assert same(usual, samples_of("kropki", 0, teacher="mcts:rave"))
     assert not same(usual, samples_of("kropki", 0, teacher="mcts"))
+
+
+def test_a_network_teaches_its_policy_and_values() -> None:
+    samples = samples_of("ninetka", 0, teacher="net:gen-4", teacher_mix=1.0, power=1.0, exact_nodes=0)
+    assert len(samples.games) > 100
+    log_policy, values = network_evaluate(load_checkpoint("gen-4")[0].eval())(samples.games)
+    np.testing.assert_allclose(samples.policy, np.exp(log_policy), atol=2e-3)
+    movers = samples.games["to_move"][:, None].astype(np.int64)
+    np.testing.assert_allclose(np.take_along_axis(samples.values, movers, 1)[:, 0], values[:, 0], atol=1e-5)
+    assert not same(samples, samples_of("ninetka", 0, teacher="net:gen-5", teacher_mix=1.0, power=1.0, exact_nodes=0))
 
 
 def test_a_teachers_values_mix_in() -> None:
@@ -305,6 +317,12 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
         ({"game": "ninetka:num_players=3"}, "numbers of players are told by players"),
         ({"game": GO, "alphazero": {"slide_playouts": 8}}, "slide_playouts=8: is for 9tka alone"),
         ({"game": GO, "alphazero": {"teacher": "greedy"}}, "teacher='greedy': expected mcts"),
+        (
+            {"game": GO, "alphazero": {"teacher": "net:gen-4,simulations=3"}},
+            "teacher='net:gen-4,simulations=3': expected",
+        ),
+        ({"game": GO, "alphazero": {"teacher": "net"}}, "teacher='net': expected mcts"),
+        ({"game": GO, "alphazero": {"teacher": "net:gen-99"}}, "gen-99"),
         ({"game": GO, "alphazero": {"teacher": "mcts:simulations=3"}}, "teacher='mcts:simulations=3': expected mcts"),
         ({"game": GO, "alphazero": {"teacher": "mcts:rav=1"}}, "unknown option 'rav'"),
         ({"game": GO, "network": {"mixing": "pool"}}, "unknown key 'network.mixing'"),

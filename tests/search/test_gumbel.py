@@ -47,7 +47,7 @@ def records_of(games: list[Game]) -> Records:
 @functools.cache
 def mixed_games() -> Records:
     """Positions of all phases and numbers of players, with and without automatic passes, none of them over."""
-    plies = [0, 3, 8, 9, 20, 44, 45, 55, 60]
+    plies = [0, 3, 8, 9, 10, 11, 20, 44, 45, 55, 60]
     games = [
         random_position(Options(players, auto_pass=auto_pass), 7 * ply + players, ply)
         for players in (2, 3, 4)

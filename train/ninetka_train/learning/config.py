@@ -158,7 +158,8 @@ class AlphaZeroSettings(_Settings):
     """Playouts per move of a playout round."""
     teacher: Annotated[str, Field(max_length=200)] = ""
     """That search as an agent's spec, without its simulations; empty for the strongest that the game has, such as
-    mcts:rave,playouts=heavy in Go."""
+    mcts:rave,playouts=heavy in Go. Or net:CHECKPOINT: a network without search, whose policy (power 1) and values
+    (teacher_mix 1) this one learns, such as a smaller one that is to be as good (distillation)."""
     exploration: Finite = 0.7
     """The exploration constant of that search, if it is plain UCT."""
     greedy: Fraction = 0.75

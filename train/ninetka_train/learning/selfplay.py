@@ -15,7 +15,6 @@ import numpy.typing as npt
 from ninetka_agents.agent import Actions, GameRandom
 from ninetka_agents.net_agent import network_evaluate
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
-from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import TreeResult
 from ninetka_env.core.batch import begin, make_endings, play_all, write_endings
 from ninetka_env.core.chance import Streams, draw_each, make_streams
@@ -26,7 +25,7 @@ from ninetka_train.learning.extras import GameExtras, Learned
 from ninetka_train.learning.rollout import codes_for, sample
 from ninetka_train.learning.samples import Floats, Samples, join, outcome_shares, rows_of
 from ninetka_train.learning.setup import one_torch_thread, uses_bf16
-from ninetka_train.learning.teacher import make_teacher
+from ninetka_train.learning.teacher import Teacher, make_teacher
 from ninetka_train.parts import extras_of
 
 SEARCHED = 512
@@ -102,8 +101,8 @@ def _starts(config: TrainConfig, number: int, games: range) -> tuple[Records, St
 def playout_games(
     games: Records,
     streams: Streams,
-    teacher: MctsAgent,
-    quick: MctsAgent,
+    teacher: Teacher,
+    quick: Teacher,
     settings: AlphaZeroSettings,
     extras: GameExtras,
 ) -> Samples:
@@ -141,7 +140,7 @@ def playout_games(
     return _samples(games, _joined(met), np.concatenate(policies), searched, settings.teacher_mix, extras)[0]
 
 
-def _play_on(games: Records, streams: Streams, quick: MctsAgent, playing: npt.NDArray[np.int64]) -> Positions:
+def _play_on(games: Records, streams: Streams, quick: Teacher, playing: npt.NDArray[np.int64]) -> Positions:
     """Play decided games to their ends by a quick search; return a few of their positions, see `DECIDED_SHARE`."""
     met = []
     while True:
@@ -213,11 +212,11 @@ def network_games(
     searched = positions.drawn < settings.share
     policy, values = _nothing_found(positions)
     _search(search, extras, positions, np.flatnonzero(searched), policy, values)
-    samples, _ = _samples(games, positions, policy, values, settings.value_mix, extras)
+    samples, learned = _samples(games, positions, policy, values, settings.value_mix, extras)
     valued = positions.drawn < settings.share + settings.value_share
     branches = extras.branches(positions.games, positions.origins)
     lines = [_lines(search, settings, extras, positions, branches)] if len(branches) else []
-    return join([_kept(samples, valued, np.asarray(samples.policy.any(1))), *lines])
+    return join([_kept(samples, valued, learned.decisive), *lines])
 
 
 def _lines(
