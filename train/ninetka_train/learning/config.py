@@ -195,7 +195,8 @@ class AlphaZeroSettings(_Settings):
     """9tka: nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
     exact_share: Fraction = 0.0
     """9tka: chance that a slide of the network's two-player games is shown to the solver, beside those that are kept
-    anyway, and kept if it knows how to win; above 0, the policy slides in these games, whatever `slide_playouts`."""
+    anyway, and kept if some moves win and others lose; above 0, the policy slides in these games, whatever
+    `slide_playouts`."""
     exact_lines: CountOr0 = 0
     """9tka: so many games go on from the first slide that was kept of each of the network's two-player games, by moves
     drawn from the policy, and are shown to the solver, which remembers what they share: many exact positions at little
