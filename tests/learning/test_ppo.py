@@ -9,7 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from learning.stand_in import with_stand_ins  # noqa: E402
 
 from ninetka_agents import parts  # noqa: E402
 from ninetka_env.core.outcome import DRAWN, UNFINISHED  # noqa: E402
@@ -207,8 +206,7 @@ def test_resuming_skips_a_damaged_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_every_configuration_is_valid(path, monkeypatch):
-    with_stand_ins(monkeypatch)
+def test_every_configuration_is_valid(path):
     assert load_config(path).name == path.stem
 
 
