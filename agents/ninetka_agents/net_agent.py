@@ -118,8 +118,7 @@ def _make_search(network: Any, settings: SearchSettings) -> Agent | None:
     """Return the search before a move, None for none."""
     if not settings.is_on:
         return None
-    evaluate = network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
-    searches = make_searches(evaluate, network.game, settings)
+    searches = make_searches(quick_evaluate(network), network.game, settings)
     return searches[0] if len(set(searches)) == 1 else ByStage(searches)
 
 
@@ -149,6 +148,11 @@ def network_evaluate(network: Any, batch: int = BATCH, bf16: bool = False) -> Ev
             return _judge(network, games, batch, normalised=True)
 
     return evaluate
+
+
+def quick_evaluate(network: Any) -> Evaluate:
+    """Return `network_evaluate` in bfloat16 if the network may be asked so and its device has that in hardware."""
+    return network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
 
 
 def _judge(network: Any, games: Records, batch: int = BATCH, normalised: bool = False) -> tuple[Floats, Floats]:

@@ -9,7 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-
 from ninetka_agents import parts  # noqa: E402
 from ninetka_env.core.outcome import DRAWN, UNFINISHED  # noqa: E402
 from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402

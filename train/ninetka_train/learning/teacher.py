@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ninetka_agents.agent import Actions, make_agent
-from ninetka_agents.net_agent import NetAgent, has_bf16, network_evaluate
+from ninetka_agents.net_agent import NetAgent, quick_evaluate
 from ninetka_agents.parts import parts_of
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import TreeResult
@@ -27,8 +27,7 @@ class NetworkTeacher:
 
     def __init__(self, agent: NetAgent) -> None:
         """Teach what an agent's network says."""
-        network = agent.network
-        self._evaluate = network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
+        self._evaluate = quick_evaluate(agent.network)
 
     def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
         """Tell of (N,) positions; see `ninetka_agents.search.mcts.MctsAgent.run`."""
