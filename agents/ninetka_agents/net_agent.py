@@ -54,8 +54,8 @@ class NetAgent:
                 of several agents in one, the last that is made decides.
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
-                trusts the network alone. None for what is best: 128, in Kropki 0, on boards larger than 12 x 12 2048,
-                fewer where so many simulations would not fit in one tree of RAVE.
+                trusts the network alone. None for what is best: 128, in Go 32, in Kropki 0, on its boards larger than
+                12 x 12 2048, fewer where so many simulations would not fit in one tree of RAVE.
             exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
             seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
                 depends on the machine, whatever the seed.

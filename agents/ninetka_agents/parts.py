@@ -83,7 +83,7 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "mcts:simulations=200,rave,playouts=heavy"),
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
-        guided_rave={0: GuidedRave("mcts:rave,playouts=heavy")},
+        guided_rave={0: GuidedRave("mcts:rave,playouts=heavy", playouts=32)},
         network="ninetka_agents.go.network",
     ),
     "kropki": Parts(

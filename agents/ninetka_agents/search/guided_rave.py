@@ -36,7 +36,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Rows: TypeAlias = npt.NDArray[np.int32]
 """(K, 2) int32: nodes, each with the row of the node above it; row 0 is the root, which has none."""
 
-BATCH = 16
+BATCH = 32
 """Nodes of a tree that the network is asked about at once, at most."""
 USUAL_RULES = Rules(EQUIVALENCE, 0.0, heavy=True, local=False)
 """By the game's own knowledge, if it brings any."""
