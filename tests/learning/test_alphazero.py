@@ -19,6 +19,7 @@ from ninetka_train.learning.alphazero import (  # noqa: E402
     learn,
     losses,
     make_examples,
+    minibatches_of,
     new_state,
     play_round,
     train_alphazero,
@@ -272,6 +273,21 @@ def test_positions_are_taken_from_all_rounds(searched):
     everything = take(window, np.arange(total))
     assert same(everything, join(window))
     assert set(draw(window, 5000, np.random.default_rng(0)).tolist()) == set(range(total))
+
+
+def test_minibatches_that_are_made_ahead_are_the_same(searched):
+    def made(ahead: int) -> tuple[list[list[torch.Tensor]], dict[str, object]]:
+        state = new_state(small())
+        state.window = [searched["playouts"], searched["network"]]
+        pieces = [piece for minibatch, _ in minibatches_of(state, ahead) for piece in minibatch]
+        tensors = [[*piece.inputs, piece.policy, piece.values, piece.owners] for piece in pieces]
+        return tensors, state.rng.bit_generator.state
+
+    (one, rng), (other, other_rng) = made(0), made(4)
+    assert len(one) == 6 * 2
+    assert rng == other_rng
+    for ours, theirs in zip(one, other, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
 def test_the_loss_falls_on_a_fixed_window(searched):

@@ -95,7 +95,7 @@ def test_two_players_slides_that_the_solver_knows_to_win_are_kept_on_demand():
         assert (known.moves == LOST).any()
         assert set(np.flatnonzero(samples.policy[place])) <= set(np.flatnonzero(known.moves == WON))
         assert set(np.unique(samples.policy[place])) == {0, 1}
-    half = with_network(search, players, 5, share=1e-9, exact_nodes=2000, exact_share=0.5, slide_playouts=8)
+    half = with_network(search, players, 5, share=0, exact_nodes=2000, exact_share=0.5, slide_playouts=8)
     assert 0.3 < len(half.games) / len(games) < 0.7
 
 

@@ -13,9 +13,11 @@ import contextlib
 import copy
 import functools
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,9 @@ from ninetka_train.learning.setup import Log, first_network, uses_bf16
 
 Shares = tuple[float, float]
 """Of positions that have a policy to learn, and of those that have values."""
+Numbers = npt.NDArray[np.int64]
+AHEAD = 4
+"""Minibatches that are made at once while a GPU learns, which else would wait for them most of the time."""
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
 """What `losses` returns beside the loss to be lowered; agreement: how often the network's best is the target's."""
 
@@ -79,6 +84,10 @@ class Examples:
     """(N, T) int64 relative seats, P for nobody, `UNKNOWN` where only the policy is to be learned."""
     scores: Tensor
     """(N,) float32 the mover's final score less the best other, nan there."""
+
+
+Minibatch = tuple[list[Examples], Shares]
+"""What a gradient step learns from: this process's pieces, one for each backward pass, and all pieces' shares."""
 
 
 @dataclass
@@ -243,24 +252,18 @@ def learn(state: TrainState) -> Log:
     """Take a round's gradient steps on minibatches drawn from the window; return the mean losses."""
     settings, network = state.config.alphazero, state.network
     bf16 = uses_bf16(state.config, network.device)
-    pieces = -(-settings.minibatch // settings.microbatch)
     sums = torch.zeros(len(LOSSES), device=network.device)
     network.train()
     learner = processes.learner_of(network)
-    symmetries = network.symmetries if settings.turned else 1
-    for step in range(settings.steps):
+    minibatches = minibatches_of(state, AHEAD if network.device.type == "cuda" else 0)
+    for step, (pieces, shares) in enumerate(minibatches):
         _set_learning_rate(state, step)
         state.optimizer.zero_grad(set_to_none=True)
-        chosen = np.array_split(draw(state.window, settings.minibatch, state.rng), pieces)
-        samples = [take(state.window, part) for part in chosen]
-        turns = [state.rng.integers(0, symmetries, len(part)) for part in chosen]
-        shares = _shares(samples, settings.minibatch)
-        for part, turned in processes.own_pieces(learner, list(zip(samples, turns, strict=True))):
-            examples = make_examples(network, part, turned)
+        for examples in processes.each_piece(learner, pieces):
             with torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
                 outputs = learner(examples.inputs)
             total, parts = losses(outputs, examples, settings, shares)
-            weight = len(part.games) / settings.minibatch
+            weight = len(examples.policy) / settings.minibatch
             processes.backward(total * weight)
             sums += parts * weight
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -268,6 +271,43 @@ def learn(state: TrainState) -> Log:
     network.eval()
     check_finite(network)
     return named(LOSSES, processes.total(sums) / settings.steps, outputs)
+
+
+def minibatches_of(state: TrainState, ahead: int) -> Iterator[Minibatch]:
+    """Yield a round's minibatches; so many at once are made before they are needed, on threads of their own.
+
+    They are drawn in order, so what they are does not depend on it.
+    """
+    drawn = (_draw_minibatch(state) for _ in range(state.config.alphazero.steps))
+    make = functools.partial(_make_minibatch, state)
+    if not ahead:
+        yield from map(make, drawn)
+        return
+    pool = ThreadPoolExecutor(ahead)
+    try:
+        coming = deque(pool.submit(make, numbers) for numbers in islice(drawn, ahead))
+        while coming:
+            ready = coming.popleft().result()
+            coming.extend(pool.submit(make, numbers) for numbers in islice(drawn, 1))
+            yield ready
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _draw_minibatch(state: TrainState) -> list[tuple[Numbers, Numbers]]:
+    """Draw the numbers of a minibatch's positions, and of the symmetries that turn them, piece by piece."""
+    settings = state.config.alphazero
+    symmetries = state.network.symmetries if settings.turned else 1
+    chosen = draw(state.window, settings.minibatch, state.rng)
+    pieces = np.array_split(chosen, -(-settings.minibatch // settings.microbatch))
+    return [(piece, state.rng.integers(0, symmetries, len(piece))) for piece in pieces]
+
+
+def _make_minibatch(state: TrainState, numbers: list[tuple[Numbers, Numbers]]) -> Minibatch:
+    """Make the examples of this process's pieces, and the shares of all."""
+    pieces = [(take(state.window, chosen), turns) for chosen, turns in numbers]
+    shares = _shares([samples for samples, _ in pieces], state.config.alphazero.minibatch)
+    return [make_examples(state.network, *piece) for piece in processes.share(pieces)], shares
 
 
 def _set_learning_rate(state: TrainState, step: int) -> None:

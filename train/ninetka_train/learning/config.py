@@ -180,7 +180,7 @@ class AlphaZeroSettings(_Settings):
     drawn_plies: CountOr0 = 60
     """The network's games draw their moves from the policy up to a random ply below this, and below three quarters of
     the longest game; positions are kept from there on."""
-    share: Annotated[float, Field(gt=0, le=1)] = 0.1
+    share: Fraction = 0.1
     """Chance that a position is searched; the network's games go on by its policy alone."""
     value_share: Fraction = 0.2
     """Chance that one is kept without search, to learn from how its game ended, and what the solver knows of it."""

@@ -139,12 +139,11 @@ def learner_of(network: Any) -> Any:
     return DistributedDataParallel(network) if count() > 1 else network
 
 
-def own_pieces(learner: Any, pieces: Sequence[T]) -> Iterator[T]:
-    """Yield this process's share of a minibatch's pieces; gradients are added up with those of the last one."""
-    own = share(pieces)
+def each_piece(learner: Any, pieces: Sequence[T]) -> Iterator[T]:
+    """Yield this process's pieces of a minibatch; with the last one, gradients are added up over all processes."""
     with learner.no_sync() if count() > 1 else contextlib.nullcontext():
-        yield from own[:-1]
-    yield from own[-1:]
+        yield from pieces[:-1]
+    yield from pieces[-1:]
 
 
 def backward(loss: Tensor) -> None:
