@@ -34,7 +34,7 @@ class GuidedRave:
     """Of the `mcts:rave` whose tree the network guides where it is searched with playouts."""
     trust: float = 0.5
     """What the network's values count there, in times of the playouts."""
-    playouts: int = 128
+    playouts: int = 32
     """Playouts for each position that the network is asked about, unless told, fewer if they do not fit in one tree; 0
     searches without RAVE."""
 
@@ -83,7 +83,7 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "mcts:simulations=200,rave,playouts=heavy"),
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
-        guided_rave={0: GuidedRave("mcts:rave,playouts=heavy", playouts=32)},
+        guided_rave={0: GuidedRave("mcts:rave,playouts=heavy")},
         network="ninetka_agents.go.network",
     ),
     "kropki": Parts(

@@ -121,7 +121,7 @@ class GuidedRaveSearch:
         self,
         evaluate: Evaluate,
         simulations: int = 64,
-        playouts: int = 128,
+        playouts: int = 32,
         gumbel_scale: float = 0.0,
         rules: Rules = USUAL_RULES,
         seconds: float = 0.0,
