@@ -64,8 +64,9 @@ from ninetka_train.learning.setup import Log, first_network, uses_bf16
 Shares = tuple[float, float]
 """Of positions that have a policy to learn, and of those that have values."""
 Numbers = npt.NDArray[np.int64]
+"""Of positions, counted through the window, or of the symmetries that turn them."""
 AHEAD = 4
-"""Minibatches that are made at once while a GPU learns, which else would wait for them most of the time."""
+"""Minibatches that are made at once while a GPU learns, which would else wait for them half of the time."""
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
 """What `losses` returns beside the loss to be lowered; agreement: how often the network's best is the target's."""
 
@@ -283,7 +284,7 @@ def minibatches_of(state: TrainState, ahead: int) -> Iterator[Minibatch]:
     if not ahead:
         yield from map(make, drawn)
         return
-    pool = ThreadPoolExecutor(ahead)
+    pool = ThreadPoolExecutor(ahead)  # its own `map` would make all of them at once, and hold them
     try:
         coming = deque(pool.submit(make, numbers) for numbers in islice(drawn, ahead))
         while coming:
