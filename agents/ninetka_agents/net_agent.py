@@ -39,7 +39,7 @@ class NetAgent:
         threads: int = 0,
         simulations: int = 0,
         playouts: int | None = None,
-        exact: int = 0,
+        exact: int | None = None,
         seconds: float = 0.0,
         reuse: bool = False,
         game: str = DEFAULT,
@@ -56,7 +56,8 @@ class NetAgent:
             playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
                 trusts the network alone. None for what is best: 128, in Go 32, in Kropki 0, on its boards larger than
                 12 x 12 2048, fewer where so many simulations would not fit in one tree of RAVE.
-            exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none.
+            exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none. None for
+                what is best: 200, without playouts none.
             seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
                 depends on the machine, whatever the seed.
             reuse: keep the tree from move to move where whole games are played, in stages that are searched by one
@@ -83,7 +84,7 @@ class NetAgent:
         name: str = "net",
         simulations: int = 0,
         playouts: int | None = None,
-        exact: int = 0,
+        exact: int | None = None,
         seconds: float = 0.0,
         reuse: bool = False,
     ) -> NetAgent:

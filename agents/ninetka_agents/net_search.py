@@ -17,6 +17,9 @@ from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import get_definition
 
+EXACT = 200
+"""Usual most nodes to prove who wins after an action that is tried, where the game has a prover."""
+
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -25,7 +28,7 @@ class SearchSettings:
     simulations: int = 0
     temperature: float = 0.0
     playouts: int | None = None
-    exact: int = 0
+    exact: int | None = None
     seconds: float = 0.0
     reuse: bool = False
 
@@ -35,7 +38,7 @@ class SearchSettings:
             raise ValueError(f"simulations={self.simulations}, seconds={self.seconds:g}: expected one of them")
         for name, usual, what in (
             ("playouts", None, "they are for the positions"),
-            ("exact", 0, "proofs are for the leaves"),
+            ("exact", None, "proofs are for the leaves"),
             ("reuse", False, "it is for the tree"),
         ):
             value = getattr(self, name)
@@ -58,6 +61,7 @@ def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> li
 
     The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
     slides), one tree that keeps all its playouts does better: twice as many of them, for they are half as long there.
+    What a prover decides in little time needs none of them; without playouts the network is trusted alone.
     With playouts, games that say so, such as Go and Kropki, are searched by one tree of RAVE (`Parts.guided_rave`).
 
     Raises:
@@ -65,13 +69,18 @@ def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> li
     """
     parts, stages = parts_of(game), len(get_definition(game).stages)
     playouts = SearchOptions.playouts if settings.playouts is None else settings.playouts
+    exact = settings.exact
+    if exact is None:
+        exact = EXACT if playouts and parts.prover else 0
     if parts.guided_rave and settings.playouts != 0:
-        by_size = {points: _for_board(evaluate, game, settings, rave) for points, rave in parts.guided_rave.items()}
+        by_size = {
+            points: _for_board(evaluate, game, settings, rave, exact) for points, rave in parts.guided_rave.items()
+        }
         searches: list[Search] = [by_size[0] if len(by_size) == 1 else BySize(by_size)] * stages
     else:
-        searches = [_gumbel(evaluate, settings, playouts)] * stages
+        searches = [_gumbel(evaluate, settings, playouts, exact)] * stages
         if playouts and parts.guided_stages:
-            tree = _guided(evaluate, settings, 2 * playouts)
+            tree = _guided(evaluate, settings, 2 * playouts, exact)
             searches = [tree if stage in parts.guided_stages else one for stage, one in enumerate(searches)]
     if settings.reuse and not any(hasattr(search, "start") for search in searches):
         raise ValueError(
@@ -81,33 +90,31 @@ def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> li
     return searches
 
 
-def _gumbel(evaluate: Evaluate, settings: SearchSettings, playouts: int) -> Search:
+def _gumbel(evaluate: Evaluate, settings: SearchSettings, playouts: int, exact: int) -> Search:
     """Return the Gumbel search, by simulations or by the clock."""
-    options = SearchOptions(
-        settings.positions, gumbel_scale=settings.temperature, playouts=playouts, exact=settings.exact
-    )
+    options = SearchOptions(settings.positions, gumbel_scale=settings.temperature, playouts=playouts, exact=exact)
     return GumbelByClock(evaluate, options, settings.seconds) if settings.seconds else GumbelSearch(evaluate, options)
 
 
-def _guided(evaluate: Evaluate, settings: SearchSettings, playouts: int) -> Search:
+def _guided(evaluate: Evaluate, settings: SearchSettings, playouts: int, exact: int) -> Search:
     """Return the search by one tree of playouts."""
     return GuidedSearch(
         evaluate,
         settings.positions,
         playouts,
         settings.temperature,
-        settings.exact,
+        exact,
         seconds=settings.seconds,
         reuse=settings.reuse,
     )
 
 
-def _for_board(evaluate: Evaluate, game: str, settings: SearchSettings, rave: GuidedRave) -> Search:
+def _for_board(evaluate: Evaluate, game: str, settings: SearchSettings, rave: GuidedRave, exact: int) -> Search:
     """Return the search for boards of one range of sizes."""
     fitting = min(rave.playouts, max(1, MOST_SIMULATIONS // settings.positions))  # all are in one tree
     playouts = fitting if settings.playouts is None else settings.playouts
     if playouts == 0:
-        return _gumbel(evaluate, settings, 0)
+        return _gumbel(evaluate, settings, 0, exact)
     rules = cast(MctsAgent, make_agent(rave.spec, game)).rules._replace(trust=rave.trust)
     return GuidedRaveSearch(
         evaluate, settings.positions, playouts, settings.temperature, rules, settings.seconds, settings.reuse

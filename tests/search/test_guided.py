@@ -235,5 +235,5 @@ def test_the_agent_slides_by_guided_search():
     games = mixed_games()
     moving = games[games["phase"] == MOVEMENT]
     agent = NetAgent.of(untrained(), simulations=4, playouts=4)
-    expected = make_search(4, 8).run(moving, np.random.default_rng(1)).actions
+    expected = make_search(4, 8, exact=200).run(moving, np.random.default_rng(1)).actions
     assert agent.act(moving, np.random.default_rng(1)).tolist() == expected.tolist()

@@ -437,3 +437,15 @@ def test_the_agent_proves_if_it_searches():
     assert agent.act(games, np.random.default_rng(1)).tolist() == result.actions.tolist()
     with pytest.raises(ValueError, match="needs simulations"):
         NetAgent.of(untrained(), exact=50)
+
+
+@pytest.mark.parametrize(("playouts", "usual"), [(4, 200), (0, 0)])
+def test_the_agent_proves_with_playouts_unless_told(playouts, usual):
+    games = two_player_endings(24)
+
+    def actions(**exact):
+        agent = NetAgent.of(untrained(), simulations=SIMULATIONS, playouts=playouts, **exact)
+        return agent.act(games, np.random.default_rng(1)).tolist()
+
+    assert actions() == actions(exact=usual)
+    assert actions() != actions(exact=200 - usual)

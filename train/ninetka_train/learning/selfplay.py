@@ -75,7 +75,7 @@ def play_task(config: TrainConfig, network: Any, number: int, games: range, thre
     with one_torch_thread():
         if number < settings.playout_rounds:
             teacher, quick = (
-                make_teacher(game, settings.teacher, playouts, settings.exploration, threads)
+                make_teacher(game, settings.teacher, playouts, settings.exploration, threads, network.device)
                 for playouts in (settings.playouts, max(1, settings.playouts // QUICKER))
             )
             return playout_games(starts, streams, teacher, quick, settings, extras)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import torch
 
 from ninetka_agents.agent import Actions, make_agent
 from ninetka_agents.net_agent import NetAgent, quick_evaluate
@@ -25,9 +26,9 @@ class NetworkTeacher:
     knowledge in a neural network", 2015).
     """
 
-    def __init__(self, agent: NetAgent) -> None:
-        """Teach what an agent's network says."""
-        self._evaluate = quick_evaluate(agent.network)
+    def __init__(self, network: Any) -> None:
+        """Teach what a network says."""
+        self._evaluate = quick_evaluate(network)
 
     def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
         """Tell of (N,) positions; see `ninetka_agents.search.mcts.MctsAgent.run`."""
@@ -44,7 +45,14 @@ class NetworkTeacher:
 Teacher: TypeAlias = MctsAgent | NetworkTeacher
 
 
-def make_teacher(game: str, spec: str, simulations: int, exploration: float, threads: int = 1) -> Teacher:
+def make_teacher(
+    game: str,
+    spec: str,
+    simulations: int,
+    exploration: float,
+    threads: int = 1,
+    device: torch.device | str = "cpu",
+) -> Teacher:
     """Make the teacher.
 
     Args:
@@ -54,6 +62,7 @@ def make_teacher(game: str, spec: str, simulations: int, exploration: float, thr
         simulations: per move, of a tree search.
         exploration: its constant, unless it is a search by RAVE or the spec tells.
         threads: at most so many.
+        device: where a network that teaches is asked.
 
     Raises:
         ValueError: if the spec is neither, or wrong.
@@ -64,7 +73,7 @@ def make_teacher(game: str, spec: str, simulations: int, exploration: float, thr
     if kind == "net" and len(options) == 1 and "=" not in text:
         agent = make_agent(spec, game)
         assert isinstance(agent, NetAgent)
-        return NetworkTeacher(agent)
+        return NetworkTeacher(agent.network.to(device))
     if kind != "mcts" or told & {"simulations", "seconds", "threads"}:
         raise ValueError(
             f"alphazero.teacher={spec!r}: expected mcts and its options without simulations, seconds and threads, or "
