@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 
 from ninetka_agents.agent import Actions, make_agent
 from ninetka_agents.net_agent import NetAgent, quick_evaluate
@@ -51,7 +50,7 @@ def make_teacher(
     simulations: int,
     exploration: float,
     threads: int = 1,
-    device: torch.device | str = "cpu",
+    device: Any = "cpu",
 ) -> Teacher:
     """Make the teacher.
 
@@ -62,7 +61,7 @@ def make_teacher(
         simulations: per move, of a tree search.
         exploration: its constant, unless it is a search by RAVE or the spec tells.
         threads: at most so many.
-        device: where a network that teaches is asked.
+        device: torch's, or its name: where a network that teaches is asked.
 
     Raises:
         ValueError: if the spec is neither, or wrong.
