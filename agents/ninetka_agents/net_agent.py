@@ -57,7 +57,7 @@ class NetAgent:
                 trusts the network alone. None for what is best: 128, in Go 32, in Kropki 0, on its boards larger than
                 12 x 12 2048, fewer where so many simulations would not fit in one tree of RAVE.
             exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none. None for
-                what is best: 200, without playouts none.
+                what is best: in 9tka 200, without playouts 0.
             seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
                 depends on the machine, whatever the seed.
             reuse: keep the tree from move to move where whole games are played, in stages that are searched by one
