@@ -17,7 +17,7 @@ from benchmarks.measure import Row
 from ninetka_train.machine import machine
 
 BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "networks", "train", "startup", "web")
-SLOW = ("architecture", "ppo")
+SLOW = ("architecture", "ppo", "values")
 """Only run when named."""
 ROOT = Path(__file__).resolve().parent.parent
 

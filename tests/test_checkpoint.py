@@ -288,7 +288,8 @@ def test_former_names_follow_the_order_of_making():
     configs = [json.loads(path.with_suffix(".json").read_text())["config"] for path in shipped().values()]
     begun_from = [config["start_from"] for config in configs if config]  # gen-7 is a mean
     before = [find_checkpoint(name).stem for name in begun_from[1:]]
-    assert before == ["gen-1", "gen-2", "gen-3", "gen-4", "gen-5", "gen-6"]  # of gen-2 to gen-6 and maxn-exploiter
+    # of gen-2 to gen-6, maxn-exploiter and placements
+    assert before == ["gen-1", "gen-2", "gen-3", "gen-4", "gen-5", "gen-6", "gen-7"]
 
 
 def test_a_path_that_exists_comes_before_a_shipped_network(tmp_path, network, monkeypatch):

@@ -189,7 +189,7 @@ def test_an_unknown_configuration_starts_nothing(place, tmp_path):
     done = place.run("ninetka", "train", "--config", "quik", cwd=tmp_path)
     assert done.returncode == 2
     shipped = "gen-1, gen-1-go, gen-1-kropki, gen-2, gen-2-go, gen-2-kropki, gen-3, gen-3-go, gen-4, gen-4-go, gen-5, "
-    shipped += "gen-5-go, gen-6, gen-6-go, maxn-exploiter, ppo, quick"
+    shipped += "gen-5-go, gen-6, gen-6-go, maxn-exploiter, placements, ppo, quick"
     assert f"the shipped configurations are {shipped}" in done.stderr
     assert not any(tmp_path.iterdir())
 

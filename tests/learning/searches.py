@@ -11,9 +11,10 @@ from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, NetworkConfig
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.tree import TreeResult, empty_result
 from ninetka_env.core.batch import begin
 from ninetka_env.core.chance import Streams, make_streams
-from ninetka_env.core.registry import load_variant
+from ninetka_env.core.registry import limits_of, load_variant
 from ninetka_env.core.verbs import Records
 from ninetka_train.learning.config import AlphaZeroSettings
 from ninetka_train.learning.rollout import codes_for
@@ -40,12 +41,24 @@ class LowestSlide:
         return make_features(games).mask.argmax(1)
 
 
+class StoneJudge:
+    """Says that a seat wins by its share of all stones, each counted by its square's number."""
+
+    def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
+        result = empty_result(len(games), limits_of(games.dtype))
+        for seat in range(4):
+            result.values[:, seat] = ((games["board"] == seat + 1) * np.arange(121)).sum(1)
+        result.values[:] /= result.values.sum(1, keepdims=True)
+        return result
+
+
 class LowestSlides(Extras):
-    """Has slides played by `LowestSlide`, and searched with 8 playouts."""
+    """Has slides played by `LowestSlide`, and searched with 8 playouts; first slides are judged by `StoneJudge`."""
 
     def __init__(self, settings: AlphaZeroSettings, search: GumbelSearch) -> None:
         super().__init__(settings, search.evaluate, 1)
         self.agent, self.guided = LowestSlide(), GuidedSearch(some_search(1).evaluate, 1, 8)
+        self.judge = StoneJudge()
 
 
 def some_games(players: npt.ArrayLike, seed: int) -> tuple[Records, Streams]:

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from learning.searches import LowestSlide, some_search, with_network, with_playouts  # noqa: E402
+from learning.searches import LowestSlide, StoneJudge, some_search, with_network, with_playouts  # noqa: E402
 
 from ninetka_agents.ninetka.features import make_features  # noqa: E402
 from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
@@ -233,6 +233,38 @@ def test_searched_slides_learn_the_guided_searchs_visits_and_placements_the_gumb
     whole = (visits == visits.round()).all(1)
     assert whole[sliding].all()
     assert not whole[~sliding].all()
+
+
+def judged_games(**changes: object) -> Samples:
+    players = np.array([2, 3, 4, 4, 2, 3])
+    return with_network(some_search(2), players, 1, share=0.3, value_share=0.4, slide_playouts=8, **changes)
+
+
+def test_placements_learn_what_the_judge_says_at_the_first_slide():
+    """Slides after it learn who won, and nothing but the values of positions changes."""
+    search, plain, samples = some_search(2), judged_games(), judged_games(first_slide_playouts=1)
+    firsts = 0
+    for row, (values, games) in enumerate(zip(samples.values, samples.games[:, None].copy(), strict=True)):
+        game = Game(games)
+        while game.phase != Phase.MOVEMENT:
+            game.play(int(search.evaluate(game.records)[0].argmax()))
+        slid = game.counts().any()
+        firsts += samples.games[row]["phase"] == MOVEMENT and not slid
+        if not slid:
+            assert values[:4].tolist() == StoneJudge().run(game.records, None).values[0].tolist()
+            assert values[4] == 0
+        else:
+            assert values.tolist() == plain.values[row].tolist()
+    assert firsts > 0
+    assert plain.values.max(1).min() == 1
+    assert same(plain._replace(values=samples.values), samples)
+
+
+def test_two_players_first_slides_are_left_to_the_solver_if_it_may_see_them():
+    plain, samples = judged_games(exact_nodes=2000), judged_games(exact_nodes=2000, first_slide_playouts=1)
+    for_two, placing = samples.games["num_players"] == 2, samples.games["phase"] != MOVEMENT
+    assert samples.values[for_two].tobytes() == plain.values[for_two].tobytes()
+    assert (samples.values[~for_two & placing].max(1) < 1).all()
 
 
 def test_fewer_slides_are_kept_on_demand():

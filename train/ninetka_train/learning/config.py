@@ -189,6 +189,9 @@ class AlphaZeroSettings(_Settings):
     then learn from the guided search's visits. 0: the policy slides, and the Gumbel search searches all."""
     slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Times share and value_share of slides that are played by slide_playouts, whose positions say less that is new."""
+    first_slide_playouts: CountOr0 = 0
+    """9tka: playouts of a tree search that says at a game's first slide what its placements are worth, in place of who
+    wins in the end; 0: who wins. Games of two players are left to the solver, unless `exact_nodes` is 0."""
     value_mix: Fraction = 0.5
     """Share of the search's own values in the value's target; the rest is who won."""
     exact_nodes: CountOr0 = 20_000

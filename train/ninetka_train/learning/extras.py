@@ -13,8 +13,11 @@ import numpy.typing as npt
 from ninetka_agents.agent import Actions
 from ninetka_agents.search.gumbel import Evaluate
 from ninetka_agents.search.tree import TreeResult
+from ninetka_env.core.chance import Streams
+from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Records
 from ninetka_train.learning.config import AlphaZeroSettings
+from ninetka_train.learning.samples import Floats, outcome_shares
 
 Bools = npt.NDArray[np.bool_]
 
@@ -22,9 +25,9 @@ Bools = npt.NDArray[np.bool_]
 class Learned(NamedTuple):
     """What is to be learned of N positions."""
 
-    winners: npt.NDArray[np.int64]
-    """(N,) int64 seats, `DRAWN` for nobody."""
-    policy: npt.NDArray[np.float32]
+    outcomes: Floats
+    """(N, P + 1) float32 shares of the outcomes: each seat wins; drawn."""
+    policy: Floats
     """(N, A) float32, as in `ninetka_train.learning.samples.Samples`."""
     certain: Bools
     """(N,) bool: perfect play says who wins, not how the game happened to end."""
@@ -48,7 +51,7 @@ class GameExtras:
     @classmethod
     def check(cls, settings: AlphaZeroSettings) -> None:
         """Raise `ValueError` for settings that the game has no use for."""
-        for name in ("slide_playouts", "exact_share", "exact_lines"):
+        for name in ("slide_playouts", "first_slide_playouts", "exact_share", "exact_lines"):
             if getattr(settings, name):
                 raise ValueError(f"alphazero.{name}={getattr(settings, name)}: is for 9tka alone, expected 0")
 
@@ -85,8 +88,9 @@ class GameExtras:
         games: Records,
         index: npt.NDArray[np.int64],
         winners: npt.NDArray[np.int64],
-        policy: npt.NDArray[np.float32],
+        policy: Floats,
         families: npt.NDArray[np.int64],
+        streams: Streams,
     ) -> Learned:
         """Return what is to be learned of positions, given what was found out by search and play.
 
@@ -97,6 +101,8 @@ class GameExtras:
             policy: (N, A) float32 what the search would play, all 0 without one.
             families: (N,) int64 the same number for positions that a solver meets together: those of games that went on
                 from one position, or of one game.
+            streams: (N,) their chance, which is left alone.
         """
         unknown = np.zeros(len(games), np.bool_)
-        return Learned(winners[index], policy, unknown, unknown)
+        outcomes = outcome_shares(winners[index], limits_of(games.dtype).players)
+        return Learned(outcomes, policy, unknown, unknown)

@@ -23,7 +23,7 @@ from ninetka_env.core.verbs import Records
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.extras import GameExtras, Learned
 from ninetka_train.learning.rollout import codes_for, sample
-from ninetka_train.learning.samples import Floats, Samples, join, outcome_shares, rows_of
+from ninetka_train.learning.samples import Floats, Samples, join, rows_of
 from ninetka_train.learning.setup import one_torch_thread, uses_bf16
 from ninetka_train.learning.teacher import Teacher, make_teacher
 from ninetka_train.parts import extras_of
@@ -356,8 +356,9 @@ def _samples(
     families = index if families is None else families
     endings = make_endings(games.dtype, len(games))
     write_endings(games, np.arange(len(games)), endings)
-    learned = extras.learned(positions.games, index, endings.winners.astype(np.int64), policy, families)
-    values, mixed = outcome_shares(learned.winners, players), ~learned.certain & ~np.isnan(searched[:, 0])
+    winners = endings.winners.astype(np.int64)
+    learned = extras.learned(positions.games, index, winners, policy, families, positions.streams)
+    values, mixed = learned.outcomes.copy(), ~learned.certain & ~np.isnan(searched[:, 0])
     values[mixed] *= np.float32(1 - mix)
     values[mixed, :players] += np.float32(mix) * searched[mixed]
     scores = endings.scores.astype(np.float32)

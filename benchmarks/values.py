@@ -1,0 +1,119 @@
+"""How well 9tka's networks and tree searches foresee who wins: how much their values explain of the results, as R2.
+
+Not part of `make bench`, as it takes five minutes: `ninetka bench values`. Games of four are opened by moves drawn from
+a network's policy, and go on by its most probable ones. What a position is worth is then told by tree searches that
+play on from the first slide, several times.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.measure import Row, one_core, write_rows
+from ninetka_agents.agent import Agent, GameRandom, make_agent
+from ninetka_agents.net_agent import NetAgent, network_evaluate
+from ninetka_agents.search.mcts import MctsAgent
+from ninetka_env.core.batch import begin, make_endings, play_all, write_endings
+from ninetka_env.core.chance import make_streams
+from ninetka_env.core.registry import load_variant
+from ninetka_env.core.seats import relative_seats
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.geometry import NUM_NEUTRALS, NUM_SLOTS
+
+Values = npt.NDArray[np.float64]
+PLAYERS, GAMES = 4, 400
+OPENING = 20
+"""Plies that are drawn."""
+FIRST_SLIDE = NUM_NEUTRALS + NUM_SLOTS
+STAGES = (OPENING, 28, 36, FIRST_SLIDE)
+"""Numbers of stones on the board when a position is judged."""
+NETWORKS = ("gen-4", "gen-6", "gen-7", "placements")
+PLAYOUTS = (128, 2000, 20_000)
+TRUTH, REPEATS = "mcts:simulations=2000,threads=1", 4
+"""Who plays on from the first slide, and how often: it takes many results to tell what a position is worth."""
+SEED = 12
+
+
+def played_on(games: Records, agent: Agent, plies: int, seed: int) -> Records:
+    """Return games after so many more plies by an agent, or when they are over."""
+    games, playing, rng = games.copy(), np.arange(len(games)), GameRandom(make_streams(seed, len(games)))
+    for _ in range(plies):
+        if not len(playing):
+            break
+        over = np.zeros(len(playing), np.bool_)
+        own = GameRandom(rng.streams[playing])
+        actions = agent.act(games[playing], own)
+        rng.streams[playing] = own.streams
+        play_all(games, playing, actions, over)
+        playing = playing[~over]
+    return games
+
+
+def positions() -> dict[int, Records]:
+    """Return the same games at each stage."""
+    variant = load_variant("ninetka", num_players=PLAYERS)
+    games, numbers = np.zeros(GAMES, variant.dtype), np.arange(GAMES)
+    begin(games, numbers, np.array([variant.codes] * GAMES), make_streams(SEED, GAMES))
+    games = played_on(games, make_agent("net:gen-7,temperature=1,threads=1"), OPENING, SEED)
+    found = {OPENING: games}
+    for stage, following in itertools.pairwise(STAGES):
+        found[following] = played_on(found[stage], make_agent("net:gen-7,threads=1"), following - stage, SEED)
+    return found
+
+
+def shares_won(games: Records) -> Values:
+    """Return (N, 4) how often each seat wins when `TRUTH` plays on."""
+    shares = np.zeros((len(games), PLAYERS))
+    for repeat in range(REPEATS):
+        ends = played_on(games, make_agent(TRUTH), 10**6, SEED + repeat)
+        endings = make_endings(games.dtype, len(games))
+        write_endings(ends, np.arange(len(games)), endings)
+        shares += np.eye(PLAYERS)[endings.winners.astype(np.int64)] / REPEATS
+    return shares
+
+
+def by_network(name: str, games: Records) -> Values:
+    """Return (N, 4) the chances to win that a network gives each seat."""
+    agent = make_agent(f"net:{name},threads=1")
+    assert isinstance(agent, NetAgent)
+    _, values = network_evaluate(agent.network)(games)
+    seats = relative_seats(np.arange(PLAYERS), games["to_move"][:, None], games["num_players"][:, None])
+    return np.take_along_axis(values, seats, 1).astype(np.float64)
+
+
+def by_search(playouts: int, games: Records) -> Values:
+    """Return (N, 4) the chances to win that a tree search gives each seat."""
+    found = MctsAgent(playouts, threads=1).run(games, GameRandom(make_streams(SEED - 1, len(games))))
+    return found.values.astype(np.float64)
+
+
+def explained(values: Values, shares: Values) -> float:
+    """Return R2: 1 for values that equal the shares, 0 for those no better than each seat's mean share."""
+    return float(1 - ((values - shares) ** 2).sum() / ((shares - shares.mean(0)) ** 2).sum())
+
+
+def rows() -> Iterator[Row]:
+    """Judge the positions of all stages."""
+    games = positions()
+    shares = shares_won(games[FIRST_SLIDE])
+    for stage in STAGES:
+        for name in NETWORKS:
+            yield row(stage, f"net:{name}", by_network(name, games[stage]), shares)
+        for playouts in PLAYOUTS:
+            yield row(stage, f"mcts:simulations={playouts}", by_search(playouts, games[stage]), shares)
+
+
+def row(stage: int, judge: str, values: Values, shares: Values) -> Row:
+    """Return what a judge's values explain."""
+    return Row(
+        f"{stage} stones set, {judge}", "R2", explained(values, shares), note=f"{len(shares)} games of {PLAYERS}"
+    )
+
+
+if __name__ == "__main__":
+    one_core()
+    write_rows(rows())
