@@ -1,6 +1,6 @@
 """How well 9tka's networks and tree searches foresee who wins: how much their values explain of the results, as R2.
 
-Not part of `make bench`, as it takes five minutes: `ninetka bench values`. Games of four are opened by moves drawn from
+Not part of `make bench`, as it takes two minutes: `ninetka bench values`. Games of four are opened by moves drawn from
 a network's policy, and go on by its most probable ones. What a position is worth is then told by tree searches that
 play on from the first slide, several times.
 """
