@@ -15,14 +15,13 @@ import numpy.typing as npt
 
 from benchmarks.measure import Row, one_core, write_rows
 from ninetka_agents.agent import Agent, GameRandom, make_agent
-from ninetka_agents.net_agent import NetAgent, network_evaluate
-from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.search.uct import EXPLORATION
 from ninetka_env.core.batch import begin, make_endings, play_all, write_endings
 from ninetka_env.core.chance import make_streams
 from ninetka_env.core.registry import load_variant
-from ninetka_env.core.seats import relative_seats
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import NUM_NEUTRALS, NUM_SLOTS
+from ninetka_train.learning.teacher import Teacher, make_teacher
 
 Values = npt.NDArray[np.float64]
 PLAYERS, GAMES = 4, 400
@@ -76,19 +75,11 @@ def shares_won(games: Records) -> Values:
     return shares
 
 
-def by_network(name: str, games: Records) -> Values:
-    """Return (N, 4) the chances to win that a network gives each seat."""
-    agent = make_agent(f"net:{name},threads=1")
-    assert isinstance(agent, NetAgent)
-    _, values = network_evaluate(agent.network)(games)
-    seats = relative_seats(np.arange(PLAYERS), games["to_move"][:, None], games["num_players"][:, None])
-    return np.take_along_axis(values, seats, 1).astype(np.float64)
-
-
-def by_search(playouts: int, games: Records) -> Values:
-    """Return (N, 4) the chances to win that a tree search gives each seat."""
-    found = MctsAgent(playouts, threads=1).run(games, GameRandom(make_streams(SEED - 1, len(games))))
-    return found.values.astype(np.float64)
+def judges() -> dict[str, Teacher]:
+    """Return whose values are looked at, by the agent's spec."""
+    specs = {f"net:{name}": (f"net:{name}", 1) for name in NETWORKS}
+    specs |= {f"mcts:simulations={playouts}": ("mcts", playouts) for playouts in PLAYOUTS}
+    return {name: make_teacher("ninetka", spec, playouts, EXPLORATION) for name, (spec, playouts) in specs.items()}
 
 
 def explained(values: Values, shares: Values) -> float:
@@ -101,17 +92,10 @@ def rows() -> Iterator[Row]:
     games = positions()
     shares = shares_won(games[FIRST_SLIDE])
     for stage in STAGES:
-        for name in NETWORKS:
-            yield row(stage, f"net:{name}", by_network(name, games[stage]), shares)
-        for playouts in PLAYOUTS:
-            yield row(stage, f"mcts:simulations={playouts}", by_search(playouts, games[stage]), shares)
-
-
-def row(stage: int, judge: str, values: Values, shares: Values) -> Row:
-    """Return what a judge's values explain."""
-    return Row(
-        f"{stage} stones set, {judge}", "R2", explained(values, shares), note=f"{len(shares)} games of {PLAYERS}"
-    )
+        for name, judge in judges().items():
+            values = judge.run(games[stage], GameRandom(make_streams(SEED - 1, GAMES))).values
+            note = f"{GAMES} games of {PLAYERS}"
+            yield Row(f"{stage} stones set, {name}", "R2", explained(values.astype(np.float64), shares), note=note)
 
 
 if __name__ == "__main__":

@@ -73,9 +73,7 @@ def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> li
     if exact is None:
         exact = EXACT if playouts and parts.prover else 0
     if parts.guided_rave and settings.playouts != 0:
-        by_size = {
-            points: _for_board(evaluate, game, settings, rave, exact) for points, rave in parts.guided_rave.items()
-        }
+        by_size = {points: _for_board(evaluate, game, settings, rave) for points, rave in parts.guided_rave.items()}
         searches: list[Search] = [by_size[0] if len(by_size) == 1 else BySize(by_size)] * stages
     else:
         searches = [_gumbel(evaluate, settings, playouts, exact)] * stages
@@ -109,12 +107,12 @@ def _guided(evaluate: Evaluate, settings: SearchSettings, playouts: int, exact: 
     )
 
 
-def _for_board(evaluate: Evaluate, game: str, settings: SearchSettings, rave: GuidedRave, exact: int) -> Search:
+def _for_board(evaluate: Evaluate, game: str, settings: SearchSettings, rave: GuidedRave) -> Search:
     """Return the search for boards of one range of sizes."""
     fitting = min(rave.playouts, max(1, MOST_SIMULATIONS // settings.positions))  # all are in one tree
     playouts = fitting if settings.playouts is None else settings.playouts
     if playouts == 0:
-        return _gumbel(evaluate, settings, 0, exact)
+        return _gumbel(evaluate, settings, 0, settings.exact or 0)
     rules = cast(MctsAgent, make_agent(rave.spec, game)).rules._replace(trust=rave.trust)
     return GuidedRaveSearch(
         evaluate, settings.positions, playouts, settings.temperature, rules, settings.seconds, settings.reuse
