@@ -52,7 +52,7 @@ python -m benchmarks.cluster_scale cluster.json docs/cluster
 ```
 
 Efficiency is the fraction of the workers' time that is spent playing games. *Default settings* are those of
-`ninetka_train.learning.config` for two players, in rounds whose games are played by the network.
+`configs/quick.yaml`, in rounds whose games are all played by the network.
 
 ![Efficiency by cores]({picture})
 
@@ -61,7 +61,7 @@ Efficiency is the fraction of the workers' time that is spent playing games. *De
 - With default settings, efficiency {default_cores}: the learner, on one core, takes {default_learning:.0f} s for the
   games that one core plays in {default_playing:.1f} s, and {default_games} games per round are only {default_tasks}
   tasks. With the settings that trained `gen-4`, a shipped network, it {gen_cores}.
-- [Settings that hold 90 % on {aim} cores](#settings-that-hold-90-on-{aim}-cores): many more games a round, in small
+- [Settings for {aim} cores](#settings-for-{aim}-cores): many more games a round, in small
   tasks, rounds that overlap, a fast learner.
 - Handing out a task costs the driver {call:.1f} ms. A round by two workers took {two:.2f} s, by two threads of one
   process {threads:.2f} s ({overhead:+.0f} %).
@@ -97,10 +97,10 @@ The number of cores at which each thing alone takes as long as the games of a ro
 
 {moves}
 
-## Settings that hold 90 % on {aim} cores
+## Settings for {aim} cores
 
-The fewest games a round, doubled from those above until it holds, with as many steps a round as above; `none`: no
-number of games is enough.
+The fewest games a round that keep the efficiency at 90 %, doubled from those above until it holds, with as many
+steps a round as above; `none`: no number of games is enough.
 
 {aims}
 """

@@ -117,7 +117,7 @@ def search_rows() -> Iterator[Row]:
     def strong() -> int:
         return int(rave.search(game, SIMULATIONS, rng, heavy=True).visits.sum())
 
-    for what, ours_, target in (("UCT", plain, 120e3), ("RAVE with strong playouts", strong, 70e3)):
+    for what, ours_, target in (("UCT", plain, 120e3), ("RAVE with playouts=heavy", strong, 70e3)):
         yield beside(f"Go, {what}, {SIMULATIONS} a move", "simulations/s", ours_, "pyspiel",
                      lambda: spiel_mcts(go_peers.SPIEL, 500), "OpenSpiel C++ MCTS", SPIEL_MISSING, target)  # fmt: skip
 
