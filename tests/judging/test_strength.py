@@ -129,6 +129,8 @@ def test_budgets_are_written_as_options():
         ),
         (["evaluate", "random", "random", "--gate", "0.5"], "gate='0.5': expected two shares of games"),
         (["evaluate", "random", "random", "--gate", "0.5,0.6", "--alpha", "2"], "alpha=2.0: expected a chance above 0"),
+        (["evaluate", "random", "random", "--gate", ""], "gate='': expected two shares of games"),
+        (["evaluate", "random", "random", "--beta", "0.1"], "beta=0.1: it is a chance of a gate"),
         (["evaluate", "random", "--opening-plies", "-1"], "opening_plies=-1: expected an integer of at least 0"),
     ],
 )

@@ -318,6 +318,7 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
         ({"game": GO, "alphazero": {"slide_playouts": 8}}, "slide_playouts=8: is for 9tka alone"),
         ({"game": GO, "alphazero": {"first_slide_playouts": 8}}, "first_slide_playouts=8: is for 9tka alone"),
         ({"alphazero": {"first_slide_playouts": 10**9}}, "alphazero.first_slide_playouts=1000000000: "),
+        ({"alphazero": {"leaf_playouts": 10**9}}, "alphazero.leaf_playouts=1000000000: "),
         ({"game": GO, "alphazero": {"teacher": "greedy"}}, "teacher='greedy': expected mcts"),
         (
             {"game": GO, "alphazero": {"teacher": "net:gen-4,simulations=3"}},

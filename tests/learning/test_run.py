@@ -123,7 +123,9 @@ def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monk
     monkeypatch.setattr(Journal, "log", log)
     with (broken / "ppo" / "log.jsonl").open("a") as file:
         file.write('{"cut sho')
-    (broken / "ppo" / ".step.1.part").write_text("left by a process that was killed")
+    (broken / "ppo" / "games").mkdir()
+    for left in (broken / "ppo" / ".step.1.part", broken / "ppo" / "games" / ".round-000001.npz.1.part"):
+        left.write_text("left by a process that was killed")
     done = train(broken, *PPO, options=("--games", "2", "--resume"))
     assert done.exit_code == 0, done.output
     for name in ("log.jsonl", "curve.jsonl"):
@@ -131,7 +133,7 @@ def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monk
     assert [line["progress"] for line in told(whole / "ppo", "log.jsonl")] == [round(n / 6, 6) for n in range(1, 7)]
     measured = [line["progress"] for line in told(whole / "ppo", "curve.jsonl")]
     assert measured == [round(n / 6, 6) for n in range(1, 6) for _ in range(2)]
-    assert not list((broken / "ppo").glob(".*"))
+    assert not list((broken / "ppo").rglob(".*"))
     events = EventAccumulator(str(broken / "ppo" / "tensorboard")).Reload()
     assert [event.step for event in events.Scalars("training/policy_loss")] == list(range(1, 7))
     assert [event.step for event in events.Scalars("wins/2 players, random")] == list(range(1, 6))

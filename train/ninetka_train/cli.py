@@ -66,7 +66,10 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ppo.epochs=2.")
     ] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
-    games: Annotated[int, integer_option("--games", "-g", help="Games per opponent at the end; 0: none.")] = 200,
+    games: Annotated[
+        int,
+        integer_option("--games", "-g", help="Games per opponent at the end; 0 measures nothing, ever."),
+    ] = 200,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
     cluster: Cluster = None,
 ) -> None:

@@ -51,8 +51,12 @@ def evaluate(
             "--gate", metavar="LOW,HIGH", help="Stop once it is known which share of games the first agent wins."
         ),
     ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", help="Chance that the gate lets LOW pass.")] = 0.05,
-    beta: Annotated[float, typer.Option("--beta", help="Chance that the gate lets HIGH fail.")] = 0.05,
+    alpha: Annotated[
+        float | None, typer.Option("--alpha", help="Chance that the gate lets LOW pass; 0.05 unless told.")
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option("--beta", help="Chance that the gate lets HIGH fail; 0.05 unless told.")
+    ] = None,
     tournament: Annotated[
         bool, typer.Option("--tournament", help="Two players: also score matches of two games, seats swapped.")
     ] = False,
@@ -68,7 +72,9 @@ def evaluate(
     batch: Annotated[
         int | None,
         integer_option(
-            "--batch", help="Games played at once, which changes none of them; 256, with --gate or --cluster 32."
+            "--batch",
+            help="Games played at once, which changes none but by how networks round: 256, with --gate or --cluster 32,"
+            " where an agent keeps a tree or a process for each game 16.",
         ),
     ] = None,
     json_file: JsonFile = None,
@@ -91,7 +97,7 @@ def evaluate(
 
     own = {"neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
     options: dict[str, Any] = {"game": game, "seed": seed, "opening_plies": opening_plies}
-    options |= {"batch": BATCH} if gate or cluster else {}
+    options |= {"batch": BATCH} if gate is not None or cluster else {}
     options |= {key: value for key, value in own.items() if value is not None}
 
     def check(settings: Settings) -> None:
@@ -101,11 +107,11 @@ def evaluate(
             judging.check_tournament(len(settings.agents), settings.num_players)
         if exact:
             exact_of(settings.variant).check(settings.num_players)
-        if gate:
+        if limits:
             check_gate(len(settings.agents))
 
     with failing("matches"):
-        limits = parse_gate(gate, alpha, beta) if gate else None
+        limits = parse_gate(gate, alpha, beta)
     files = {"--json": json_file, "--save-games": games_file}
     settings, chosen = _prepare(tuple(agents or ()), players, games, options, files, check)
     _tell_opening(settings, opening_plies)

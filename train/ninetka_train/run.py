@@ -135,7 +135,7 @@ def _check_resumable(config: TrainConfig, folder: Path) -> None:
 
 
 def _remove_left(folder: Path) -> None:
-    for path in filter(_is_left, folder.iterdir()):
+    for path in filter(_is_left, list(folder.rglob("*.part"))):
         path.unlink()
 
 

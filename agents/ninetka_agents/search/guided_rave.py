@@ -11,6 +11,7 @@ below the actions that were played can be kept, see `GuidedRaveSearch`.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TypeAlias
 
@@ -96,7 +97,7 @@ class GuidedRaveTree(RaveTree):
             place = self._games, self._tree, self.desk, asked, wanted[:count]
             leaves = np.empty(count, self._games.dtype)
             _write_positions(*place, leaves)
-            _take_in(*place, leaves, *self._evaluate(leaves), round(self.rules.trust * self._playouts))
+            _take_in(*place, leaves, *self._evaluate(leaves), math.ceil(self.rules.trust * self._playouts))
             self._asked += count
         self.left -= max(1, count)
         self._granted = max(1, count) * self._playouts

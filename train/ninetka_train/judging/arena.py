@@ -31,7 +31,8 @@ from ninetka_train.judging.schedule import Schedule, count_lineups, make_schedul
 
 NO_ACTION = -1
 """Fills the places after the end of a game in `Results.actions`."""
-DEFAULT_BATCH = 256
+BATCH, REMEMBERED_BATCH = 256, 16
+"""Games played at once unless told; fewer where an agent keeps a tree, or runs a program, for each of them."""
 NOBODY = -1
 """Moves where the opening is drawn."""
 
@@ -194,7 +195,7 @@ def play_games(
     *,
     game: str | Variant = DEFAULT,
     seed: int = 0,
-    batch: int = DEFAULT_BATCH,
+    batch: int | None = None,
     opening_plies: int | None = None,
     progress: Progress | None = None,
     finished: Finished | None = None,
@@ -217,7 +218,7 @@ def play_games(
         game: the spec of the game.
         seed: 0 or more.
         batch: games played in lockstep, so the most positions that an agent is asked about in one call, and the most
-            players with a memory of their game that are kept at once.
+            players with a memory of their game that are kept at once; None for 256, or 16 if there are such players.
         opening_plies: how many plies each rotation group begins with that are drawn at random, the same for all its
             games; None for what `ninetka_train.judging.openings.usual_opening_plies` says.
         progress: told how far the games are.
@@ -239,8 +240,8 @@ def play_games(
         check_plays(agent, name)
     arena, told = _Arena(seated, settings), progress or (lambda done: None)
     results, schedule = arena.results, arena.results.schedule
-    firsts = range(0, len(schedule.seatings), batch)
-    batches = [range(first, min(first + batch, len(schedule.seatings))) for first in firsts]
+    firsts = range(0, len(schedule.seatings), settings.batch)
+    batches = [range(first, min(first + settings.batch, len(schedule.seatings))) for first in firsts]
     parts = elsewhere(settings, batches) if elsewhere else None
     if parts is None:
         warm_up(seated, settings.variant, results.starts[:1])
@@ -270,7 +271,7 @@ def make_settings(
     *,
     game: str | Variant = DEFAULT,
     seed: int = 0,
-    batch: int = DEFAULT_BATCH,
+    batch: int | None = None,
     opening_plies: int | None = None,
     **options: Any,
 ) -> Settings:
@@ -285,6 +286,8 @@ def make_settings(
     if num_players is not None:
         variant = with_players(variant, num_players)
     check_count("num_games", num_games)
+    if batch is None:
+        batch = REMEMBERED_BATCH if any(hasattr(agent, "start") for agent in agents) else BATCH
     check_count("batch", batch)
     check_memory("num_games", num_games, _bytes_per_game(variant) * count_lineups(len(agents), variant.num_players))
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:

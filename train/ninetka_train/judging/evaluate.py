@@ -213,8 +213,8 @@ def distinct_games(results: Results) -> int:
     """Count the games that differ in their start, in who holds which seat, or in their moves."""
     schedule = results.schedule
     starts = np.repeat(results.starts, schedule.rotation).view(np.uint8).reshape(len(schedule.seatings), -1)
-    told = np.concatenate([starts.astype(np.int64), schedule.seatings, results.actions], axis=1)
-    return len(np.unique(told, axis=0))
+    rows = zip(starts, schedule.seatings, results.actions, strict=True)
+    return len({b"".join(part.tobytes() for part in row) for row in rows})
 
 
 def _agent_figures(results: Results, agent: int, elo: float | None, elo_interval: Interval | None) -> AgentFigures:

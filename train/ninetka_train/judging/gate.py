@@ -73,13 +73,18 @@ class GateFigures:
     """Games that might have been played: those asked for, rounded up to whole rotation groups."""
 
 
-def parse_gate(text: str, alpha: float, beta: float) -> Gate:
-    """Return the gate that a text such as `"0.5,0.55"` means; `ValueError` says what is wrong."""
+def parse_gate(text: str | None, alpha: float | None = None, beta: float | None = None) -> Gate | None:
+    """Return the gate that a text such as `"0.5,0.55"` means, None for none; `ValueError` says what is wrong."""
+    told = {name: chance for name, chance in (("alpha", alpha), ("beta", beta)) if chance is not None}
+    if text is None:
+        for name, chance in told.items():
+            raise ValueError(f"{name}={chance}: it is a chance of a gate, which was not asked for")
+        return None
     try:
         low, high = map(float, text.split(","))
     except ValueError:
         raise ValueError(f"gate={shortened(text)}: expected two shares of games, such as 0.5,0.55") from None
-    return Gate(low, high, alpha, beta)
+    return Gate(low, high, **told)
 
 
 def check_gate(num_agents: int) -> None:

@@ -25,6 +25,7 @@ from pydantic import (
 
 from ninetka_agents.checkpoint import FORMER_NAMES
 from ninetka_agents.parts import network_of
+from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_env.core.files import shown
 from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition, load_variant, with_players
@@ -122,7 +123,8 @@ class PPOSettings(_Settings):
     gradient_norm: Positive = 1.0
     """Gradients are scaled down to at most this norm."""
     league_share: Fraction = 0.0
-    """Share of the games in which one seat learns and the others are held by an opponent from the league."""
+    """Share of the games in which one seat learns and the others are held by an opponent from the league; drawn for
+    all games anew with each rollout, also for those that are under way."""
     league_size: Batch = 8
     """Past selves kept; when full, a random older one makes room."""
     league_every: Count = 20
@@ -171,11 +173,11 @@ class AlphaZeroSettings(_Settings):
     decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0
     """A seat whose chance to win is higher has won: a game of a playout round is then played on by a quarter of the
     playouts, and in all rounds a tenth of the positions are kept that there else would be; 1: no game is decided."""
-    simulations: Batch = 64
+    simulations: Annotated[int, Field(ge=1, le=1 << 16)] = 64
     """Simulations of the Gumbel search."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16
     """Root actions that it considers."""
-    leaf_playouts: CountOr0 = 32
+    leaf_playouts: Annotated[int, Field(ge=0, le=MOST_SIMULATIONS)] = 32
     """Playouts of a tree search from each position that it evaluates, which count half in its value."""
     drawn_plies: CountOr0 = 60
     """The network's games draw their moves from the policy up to a random ply below this, and below three quarters of
@@ -246,7 +248,7 @@ class TrainConfig(_Settings):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Decides weights, games and the order of learning."""
     threads: Annotated[int, Field(ge=0, le=1024)] = 0
-    """CPU threads; 0 for one per core."""
+    """CPU threads; 0 for one per core. Agents that are named by specs have options of their own: maxn:threads=1."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the network runs; auto takes a GPU if there is one."""
     bf16: bool | Literal["auto"] = "auto"
