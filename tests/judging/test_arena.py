@@ -31,6 +31,7 @@ from ninetka_train.judging.arena import (
     Clock,
     Results,
     Settings,
+    make_settings,
     play_games,
     unique_names,
 )
@@ -190,6 +191,12 @@ def test_progress_rises_to_the_number_of_games():
     assert told == sorted(told)
     assert told[-1] == 10
     assert len(told) > 100
+
+
+def test_fewer_games_are_played_at_once_where_something_is_kept_for_each():
+    kept = make_agent("mcts:simulations=2,rave,reuse")
+    assert (make_settings([RANDOM]).batch, make_settings([RANDOM, kept]).batch) == (256, 16)
+    assert make_settings([RANDOM, kept], batch=300).batch == 300
 
 
 def test_games_are_handed_out_as_soon_as_their_batch_has_ended():
