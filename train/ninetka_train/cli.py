@@ -67,8 +67,7 @@ def train(
     ] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
     games: Annotated[
-        int,
-        integer_option("--games", "-g", help="Games per opponent at the end; 0 measures nothing, ever."),
+        int, integer_option("--games", "-g", help="Games per opponent at the end; 0: no measurement at all.")
     ] = 200,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
     cluster: Cluster = None,

@@ -173,7 +173,7 @@ class AlphaZeroSettings(_Settings):
     decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0
     """A seat whose chance to win is higher has won: a game of a playout round is then played on by a quarter of the
     playouts, and in all rounds a tenth of the positions are kept that there else would be; 1: no game is decided."""
-    simulations: Annotated[int, Field(ge=1, le=1 << 16)] = 64
+    simulations: Annotated[int, Field(ge=1, le=1 << 16)] = 64  # 9tka's slides get 256 playouts for each, in one tree
     """Simulations of the Gumbel search."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16
     """Root actions that it considers."""
