@@ -122,7 +122,7 @@ class RaveTree:
     def __init__(self, games: Records, simulations: int, rules: Rules, is_advised: bool = False) -> None:
         """Make room for so many simulations in games like these, or for as many as `MEMORY` holds."""
         most = 2 + (1 + simulations // EXPAND_VISITS) * limits_of(games.dtype).choices
-        self._tree = make_tree(min(most, MEMORY // NODE.itemsize), is_advised)
+        self._tree, self._spare = make_tree(min(most, MEMORY // NODE.itemsize), is_advised), make_tree(0, is_advised)
         self.desk, self.rules, self._memory = make_desk(games), rules, make_memory(games[0])
 
     @property
@@ -157,10 +157,11 @@ class RaveTree:
 
     def go_on(self, action: int) -> None:
         """Keep what is below an action that the game, which is at its next position now, went on with."""
-        kept = make_tree(len(self.nodes), len(self._tree.policy) > 0)
-        used = keep_subtree(self._tree, kept, action)
+        if len(self._spare.nodes) == 0:
+            self._spare = make_tree(len(self.nodes), len(self._tree.policy) > 0)
+        used = keep_subtree(self._tree, self._spare, action)
         if used:
-            self._tree, self._used = kept, used  # the old one's memory is given back
+            self._tree, self._spare, self._used = self._spare, self._tree, used
             self.desk.root_wins[:] = 0.0
         else:
             self.begin(self._games)
