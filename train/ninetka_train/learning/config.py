@@ -41,6 +41,8 @@ Count = Annotated[int, Field(ge=1, le=10**12)]
 CountOr0 = Annotated[int, Field(ge=0, le=10**12)]
 Batch = Annotated[int, Field(ge=1, le=10**6)]
 """Of things that are in memory at once."""
+TreePlayouts = Annotated[int, Field(ge=0, le=MOST_SIMULATIONS)]
+"""As many as one tree may have."""
 Size = Annotated[int, Field(ge=0, le=4096)]
 """Of a network; its own configuration says what is too small."""
 
@@ -173,11 +175,11 @@ class AlphaZeroSettings(_Settings):
     decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0
     """A seat whose chance to win is higher has won: a game of a playout round is then played on by a quarter of the
     playouts, and in all rounds a tenth of the positions are kept that there else would be; 1: no game is decided."""
-    simulations: Annotated[int, Field(ge=1, le=1 << 16)] = 64  # 9tka's slides get 256 playouts for each, in one tree
+    simulations: Annotated[int, Field(ge=1, le=MOST_SIMULATIONS // 256)] = 64  # 9tka's slides get 256 playouts for each
     """Simulations of the Gumbel search."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16
     """Root actions that it considers."""
-    leaf_playouts: Annotated[int, Field(ge=0, le=MOST_SIMULATIONS)] = 32
+    leaf_playouts: TreePlayouts = 32
     """Playouts of a tree search from each position that it evaluates, which count half in its value."""
     drawn_plies: CountOr0 = 60
     """The network's games draw their moves from the policy up to a random ply below this, and below three quarters of
@@ -186,12 +188,12 @@ class AlphaZeroSettings(_Settings):
     """Chance that a position is searched; the network's games go on by its policy alone."""
     value_share: Fraction = 0.2
     """Chance that one is kept without search, to learn from how its game ended, and what the solver knows of it."""
-    slide_playouts: CountOr0 = 0
+    slide_playouts: TreePlayouts = 0
     """9tka: playouts of the tree search that slides in the network's games, from the random ply on; searched slides
     then learn from the guided search's visits. 0: the policy slides, and the Gumbel search searches all."""
     slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Times share and value_share of slides that are played by slide_playouts, whose positions say less that is new."""
-    first_slide_playouts: CountOr0 = 0
+    first_slide_playouts: TreePlayouts = 0
     """9tka: playouts of a tree search that says at a game's first slide what its placements are worth, in place of who
     wins in the end; 0: who wins. Games of two players are left to the solver, unless `exact_nodes` is 0."""
     value_mix: Fraction = 0.5

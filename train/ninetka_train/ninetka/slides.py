@@ -16,9 +16,8 @@ from ninetka_agents.ninetka.solver.solver import LOST, WON, solvable
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import Evaluate
 from ninetka_agents.search.mcts import MctsAgent
-from ninetka_agents.search.tree import MOST_SIMULATIONS, TreeResult
+from ninetka_agents.search.tree import TreeResult
 from ninetka_env.core.chance import Streams
-from ninetka_env.core.options import check_count
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import MAX_PLAYERS, SLOT_SQUARE
 from ninetka_env.games.ninetka.rules import MOVEMENT
@@ -41,9 +40,7 @@ class Extras(GameExtras):
 
     @classmethod
     def check(cls, settings: AlphaZeroSettings) -> None:
-        """Refuse more playouts than a tree may have."""
-        for name in ("slide_playouts", "first_slide_playouts"):
-            check_count(f"alphazero.{name}", getattr(settings, name), least=0, most=MOST_SIMULATIONS)
+        """Refuse none: they are made for 9tka."""
 
     def plays(self, games: Records) -> Bools:
         """Slide where the solver is not to see what the policy does."""
