@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tomllib
 import venv
 import zipfile
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train", "ninetka_web")
@@ -100,6 +104,21 @@ def test_the_wheel_holds_what_is_no_source(names):
         assert f"ninetka_agents/checkpoints/ninetka/gen-4.{suffix}" in checkpoints
     static = relative_files(ROOT / "ninetka_web", "static/*.*")
     assert {"ninetka_web/static/index.html", "ninetka_web/static/main.js"} <= static <= names
+
+
+def test_every_pinned_version_runs_on_the_oldest_python():
+    """Debian 12 has Python 3.11.2; a pin that needs 3.11.5 makes pip refuse the whole installation."""
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+    pins = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    refused = {}
+    for name, version in pins:
+        with suppress(metadata.PackageNotFoundError):
+            about = metadata.metadata(name)
+            needed = about.get("Requires-Python") or ""
+            if about["Version"].partition("+")[0] == version and f"{oldest}.0" not in SpecifierSet(needed):
+                refused[name] = needed
+    assert len(pins) > 100
+    assert not refused
 
 
 def test_the_wheel_takes_no_name_that_others_may_have(names):
