@@ -15,7 +15,7 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 train: $(INSTALLED)  ## train a network from scratch, then draw how it does; goes on with a run that was stopped
-	$(BIN)/ninetka train --config configs/quick.yaml --games $(GAMES) $(if $(wildcard runs/quick/config.yaml),--resume)
+	$(BIN)/ninetka train --config configs/quick.yaml --games $(GAMES) --resume
 
 setup: $(INSTALLED)  ## create .venv and install everything for development
 

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import NoReturn
 
-STOPPED = 130
-"""Exit status of what Ctrl-C has ended."""
+STOPPED = (130, 143, 75)
+"""Exit statuses of what Ctrl-C, SIGTERM or SIGUSR1 has ended."""
 
 
 def main() -> None:
@@ -18,17 +18,17 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
-        _leave()
+        _leave(130)
     except SystemExit as end:
-        if end.code == STOPPED:
-            _leave()
+        if end.code in STOPPED:
+            _leave(end.code)
         raise
 
 
-def _leave() -> NoReturn:
-    """End at once: Python's own end would report every further Ctrl-C, and that signal instead of the status."""
+def _leave(status: int) -> NoReturn:
+    """End at once: Python would wait for tasks under way, and report further signals in place of the status."""
     sys.stderr.flush()
-    os._exit(STOPPED)
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,15 @@ import typer
 from ninetka_train import matches
 from ninetka_train.arguments import integer_option
 from ninetka_train.cluster.command import Cluster, OnCluster, on_cluster, round_line
-from ninetka_train.ending import Commands, explain, fail, failing, is_out_of_memory
+from ninetka_train.ending import (
+    Commands,
+    Stopped,
+    explain,
+    fail,
+    failing,
+    is_out_of_memory,
+    stopped_by_signals,
+)
 from ninetka_web import commands
 
 app = typer.Typer(
@@ -69,7 +77,7 @@ def train(
     games: Annotated[
         int, integer_option("--games", "-g", help="Games per opponent at the end; 0: no measurement at all.")
     ] = 200,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Begin, or go on from the newest checkpoint.")] = False,
     cluster: Cluster = None,
 ) -> None:
     """Train a network by self-play, and measure it."""
@@ -107,16 +115,19 @@ def train(
             chosen = load_config(config, settings or ())
             with processes.joined(choose_device(chosen)), on_cluster(cluster if first else None) as player:
                 tell(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
-                run(chosen, runs / chosen.name, games, resume, show, player)
+                with stopped_by_signals():  # last, since Ray handles SIGTERM too
+                    run(chosen, runs / chosen.name, games, resume, show, player)
                 tell(f"{runs / chosen.name}: finished, to be played as net:{runs / chosen.name}")
         except ValueError as error:
             fail(error)
         except OSError as error:
-            fail(f"{explain(error)}; checkpoints written before are whole: go on with --resume", code=1)
+            fail(f"{explain(error)}; what was written before is whole: go on with --resume", code=1)
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
             fail("training does not fit into memory: choose smaller settings", code=1)
+        except Stopped as stopped:
+            fail(f"stopped by {stopped.name}: go on with --resume", code=stopped.status)
         except KeyboardInterrupt:
             fail("stopped: go on with --resume", code=130)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -34,6 +36,10 @@ def _ending_in_a_line() -> Iterator[None]:
         if error.errno == errno.EPIPE:  # the reader has seen enough
             raise typer.Exit(1) from None
         fail(error if error.filename is not None else f"standard output: {error.strerror}", code=1)
+    except BaseException as error:
+        if not is_out_of_memory(error):
+            raise
+        fail("the command does not fit into memory", code=1)
 
 
 def _shortened(line: str) -> str:
@@ -68,6 +74,13 @@ def fail(message: object, code: int = 2) -> NoReturn:
     raise typer.Exit(code)
 
 
+def fail_import(needing: str, error: ImportError, extras: str = "train") -> NoReturn:
+    """End the command because a package cannot be imported: it is not installed, or does not fit into memory."""
+    if is_out_of_memory(error):
+        fail(f"{needing} more memory: {error}", code=1)
+    fail(f"{needing} {error.name}: pip install 'ninetka-env[{extras}]'")
+
+
 def explain(message: object) -> str:
     """Say what is wrong, first the file if it is one."""
     if isinstance(message, OSError) and message.filename is not None:
@@ -77,10 +90,78 @@ def explain(message: object) -> str:
     return str(message)
 
 
+NO_MEMORY = (
+    "allocate memory",  # torch, and the system where it loads a library
+    "not enough memory",  # torch
+    "std::bad_alloc",
+    "failed to map segment",  # the system's loader
+    "could not create a primitive",  # oneDNN, by which torch multiplies, as the next two
+    "could not create a memory",
+    "could not execute a primitive",
+    "can't start new thread",  # a thread needs room for its stack
+    "out of memory",
+    "pyobject pointer is null",  # safetensors
+)
+"""What libraries report when memory runs out, in lower case."""
+
+
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether memory ran out; torch says so by errors of its own."""
-    told = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and told)
+    """Return whether memory ran out; libraries report that by errors of several types."""
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return True
+    text, is_panic = str(error).lower(), type(error).__name__ == "PanicException"  # of a Rust library: a BaseException
+    return (isinstance(error, (RuntimeError, ImportError)) or is_panic) and any(reason in text for reason in NO_MEMORY)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal has stopped the command, as Ctrl-C does, but with an exit status of its own."""
+
+    def __init__(self, number: int) -> None:
+        """Say which signal it was."""
+        super().__init__()
+        self.name = signal.Signals(number).name
+        self.status = _STATUS[number]
+
+
+_STATUS = {signal.SIGTERM.value: 143} | ({signal.SIGUSR1.value: 75} if hasattr(signal, "SIGUSR1") else {})
+"""Exit statuses by signal: shells report SIGTERM as 143; 75 is EX_TEMPFAIL, for schedulers that start jobs again."""
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Raise `Stopped` where SIGTERM or SIGUSR1 arrives meanwhile; only the main thread can handle signals."""
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise Stopped(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in _STATUS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+LEAST_ADDRESS_SPACE = 2 << 30
+"""Bytes of address space that training is not started without: the smallest network takes 1.6 GiB.
+
+With less, LLVM, which compiles the rules, ends the process without an exception, and OpenBLAS tries to get memory
+forever."""
+
+
+def check_address_space() -> None:
+    """End the command if `ulimit -v` leaves training too little."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE:
+        there, least = limit >> 20, LEAST_ADDRESS_SPACE >> 20
+        fail(f"training does not fit into memory: `ulimit -v` allows {there} MiB, expected at least {least}", code=1)
 
 
 @contextmanager
@@ -89,6 +170,6 @@ def failing(what: str, extras: str = "train") -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        fail(f"{what} need {error.name}: pip install 'ninetka-env[{extras}]'")
+        fail_import(f"{what} need", error, extras)
     except (ValueError, OSError) as error:
         fail(error)

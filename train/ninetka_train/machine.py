@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 from pathlib import Path
@@ -13,6 +14,7 @@ def machine() -> str:
     return f"{processor()}, {count} core{'s' * (count > 1)}, Python {platform.python_version()}"
 
 
+@functools.cache
 def processor() -> str:
     """Name the processor."""
     cpuinfo = Path("/proc/cpuinfo")

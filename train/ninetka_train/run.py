@@ -12,8 +12,10 @@ What lies there:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,7 @@ from ninetka_train.judging.report import as_dict, game_records
 from ninetka_train.learning import processes
 from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.learning.config import TrainConfig, load_config
+from ninetka_train.learning.lock import LOCK, locked
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import league_agents, train_ppo
 from ninetka_train.learning.setup import first_network
@@ -48,6 +51,13 @@ CURVE_POINTS = 10
 """Measurements on the way, evenly over the run; the benchmark at the end is one more."""
 CURVE_GAMES = 100
 """Games of each such measurement against each opponent, so that they stay a small part of a run of minutes."""
+
+CHANGEABLE = ("threads", "checkpoint_every", "checkpoint_minutes")
+"""Settings of which a run may be resumed with other values."""
+LENGTHS = {"alphazero": "alphazero.rounds", "ppo": "ppo.moves"}
+"""The setting of each algorithm that says how long a run is; it may grow."""
+SCHEDULES = {"alphazero": "learning_rate falls", "ppo": "learning_rate and entropy fall"}
+"""What changes over the whole run, so also when it grows."""
 
 Progress = Callable[[float, dict[str, float]], None]
 """Told the share of the run that is done, 0..1, and the newest numbers."""
@@ -65,14 +75,15 @@ def run(
 
     Args:
         config: what to do.
-        folder: of the run; must not exist yet, unless the run is resumed.
+        folder: of the run; must not exist yet, unless the run is resumed. One process at a time works in it.
         games: games of the final benchmark per opponent and player count; 0 to measure nothing, on the way neither.
-        resume: go on from the newest good checkpoint; a finished run is only reported.
+        resume: begin, or go on from the newest good checkpoint; a finished run is only reported. More rounds or moves
+            than before, and other values of `CHANGEABLE`, are allowed.
         progress: called after every rollout or round.
         player: who plays AlphaZero's rounds, and the matches that measure it; None for this process.
 
     Raises:
-        ValueError: if PPO is given a player, or several processes; if the folder exists already, is missing or not fit
+        ValueError: if PPO is given a player, or several processes; if the folder exists already, is in use or not fit
             to resume from.
         OSError: naming the file that cannot be written; checkpoints written before stay as they are.
     """
@@ -82,21 +93,33 @@ def run(
     for variant in config.variants if games else ():
         make_settings(("net", "its opponent"), None, games, game=variant)  # what is wrong with them is told now
     first = processes.rank() == 0
-    if first:
-        if not resume:
-            _check_parts(config)
-        _prepare(config, folder, resume)
-    if not (folder / EVALUATION).exists():
-        journal = Journal(folder)
-        try:
-            network = _train(config, folder, resume, journal, games > 0, progress, player)
-            if games and first:
-                _benchmark(network, config, folder, games, player)
-        finally:
-            journal.close()
-    if games and first:
-        write_report(folder)
-        print_run(folder)
+    with _prepared(config, folder, resume) if first else contextlib.nullcontext():
+        if processes.by_first(lambda: not (folder / EVALUATION).exists()):
+            with contextlib.closing(Journal(folder)) as journal:
+                network = _train(config, folder, resume, journal, games > 0, progress, player)
+                if games and first:
+                    _benchmark(network, config, folder, games, player)
+        if games and first:
+            write_report(folder)
+            print_run(folder)
+
+
+@contextlib.contextmanager
+def _prepared(config: TrainConfig, folder: Path, resume: bool) -> Iterator[None]:
+    """Hold a folder in which a run can begin, or go on if it is resumed and has begun there."""
+    begins = not (resume and (folder / CONFIG).exists())
+    if begins:
+        _check_parts(config)
+        _check_empty(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        if begins:
+            _check_empty(folder)  # another process may have begun there meanwhile
+            _write_config(config, folder)
+        else:
+            _take_up(config, folder)
+        _remove_left(folder)
+        yield
 
 
 def _check_parts(config: TrainConfig) -> None:
@@ -106,32 +129,45 @@ def _check_parts(config: TrainConfig) -> None:
         league_agents(config)
 
 
-def _prepare(config: TrainConfig, folder: Path, resume: bool) -> None:
-    if resume:
-        _check_resumable(config, folder)
-        return
+def _check_empty(folder: Path) -> None:
+    """Raise `ValueError` unless a run can begin in the folder."""
     if folder.exists() and (not folder.is_dir() or any(not _is_left(path) for path in folder.iterdir())):
         raise ValueError(f"{folder} exists: resume that run, name this one otherwise (--set name=...), or remove it")
-    folder.mkdir(parents=True, exist_ok=True)
-    _remove_left(folder)
+
+
+def _write_config(config: TrainConfig, folder: Path) -> None:
     values = config.model_dump(mode="json")
     if config.start_from:  # whose shape it is, and not the defaults'
         values["network"] = config.network.model_dump(mode="json", exclude_unset=True)
-    text = yaml.safe_dump(values, sort_keys=False)
-    replace_file(folder / CONFIG, [text.encode()])
+    replace_file(folder / CONFIG, [yaml.safe_dump(values, sort_keys=False).encode()])
 
 
-def _check_resumable(config: TrainConfig, folder: Path) -> None:
-    """Raise `ValueError` unless a run of this configuration lies in the folder and can be gone on with."""
-    if not (folder / CONFIG).exists():
-        raise ValueError(f"{folder}: no run to resume")
-    before, now = (_flat(each.model_dump(mode="json")) for each in (load_config(folder / CONFIG), config))
-    changed = [f"{key}={before.get(key)} (now {now[key]})" for key in now if before.get(key) != now[key]]
-    if changed:
+def _take_up(config: TrainConfig, folder: Path) -> None:
+    """Get the folder of a run ready to resume it with a configuration.
+
+    Raises:
+        ValueError: if settings differ that a run must keep.
+    """
+    was = load_config(folder / CONFIG)
+    length = LENGTHS[config.algorithm]
+    before, now = (_flat(each.model_dump(mode="json")) for each in (was, config))
+    changed = [key for key in now if before.get(key) != now[key]]
+    wrong = [key for key in changed if key not in CHANGEABLE and (key != length or now[key] < before[key])]
+    if wrong:
+        what = ", ".join(f"{key}={before.get(key)} (now {now[key]})" for key in wrong)
         raise ValueError(
-            f"{folder}: cannot be resumed with other settings than it was begun with: {', '.join(changed)}"
+            f"{folder}: cannot be resumed with other settings than it was begun with: {what}; "
+            f"allowed are other values of {', '.join(CHANGEABLE)} and a higher {length}"
         )
-    _remove_left(folder)
+    if changed:
+        _write_config(config, folder)
+    if length in changed:
+        for name in (EVALUATION, GAMES):  # of the shorter run
+            (folder / name).unlink(missing_ok=True)
+        schedule = SCHEDULES[config.algorithm]
+        warnings.warn(
+            f"{folder}: {length}={now[length]} (was {before[length]}): {schedule} until the new end", stacklevel=2
+        )
 
 
 def _remove_left(folder: Path) -> None:
@@ -140,8 +176,8 @@ def _remove_left(folder: Path) -> None:
 
 
 def _is_left(path: Path) -> bool:
-    """Tell whether a file was left by a process that was killed while it wrote."""
-    return path.name.startswith(".") and path.suffix == ".part"
+    """Return whether a file may have been left by a process that was killed."""
+    return path.name == LOCK or (path.name.startswith(".") and path.suffix == ".part")
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -163,7 +199,7 @@ def _train(
     def report(state: Any, numbers: dict[str, float]) -> None:
         if processes.rank() > 0:
             return
-        line = journal.log(state.progress, numbers)
+        line = journal.log(state.step, state.total, numbers)
         if player:
             player.publish(line)
         if measure and _is_due(journal, state.progress):
@@ -196,7 +232,7 @@ def _measure(
         points.append(about | figures | {"evaluation_seconds": round(now - begin, 2)})
         begin = now
     for point in points:  # all together, so that a run that is killed while it plays measures anew
-        journal.point(progress, point)
+        journal.point(point)
 
 
 def _benchmark(network: Any, config: TrainConfig, folder: Path, games: int, player: ClusterPlayer | None) -> None:

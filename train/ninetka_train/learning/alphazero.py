@@ -41,11 +41,15 @@ from ninetka_train.learning.losses import (
     value_losses,
 )
 from ninetka_train.learning.resume import (
-    keep_checkpoint,
+    CheckpointWriter,
     newest_checkpoint,
+    oldest_step,
     optimizer_tensors,
     restore_optimizer,
+    rounding,
     taking_up,
+    unreported,
+    warn_of_rounding,
 )
 from ninetka_train.learning.samples import (
     Samples,
@@ -59,7 +63,7 @@ from ninetka_train.learning.samples import (
     write_samples,
 )
 from ninetka_train.learning.selfplay import play_task, tasks_of
-from ninetka_train.learning.setup import Log, first_network, uses_bf16
+from ninetka_train.learning.setup import Log, first_network, set_torch_threads, single_threaded_pool, uses_bf16
 
 Shares = tuple[float, float]
 """Of positions that have a policy to learn, and of those that have values."""
@@ -104,11 +108,23 @@ class TrainState:
     positions: int = 0
     window: list[Samples] = field(default_factory=list)
     """The newest rounds."""
+    torch_threads: int = field(default_factory=torch.get_num_threads)
+    """Threads that the learner computes with; weights are the same bytes only for the same number."""
+
+    @property
+    def step(self) -> int:
+        """What is done, in rounds: the number in the name of this state's checkpoint."""
+        return self.rounds
+
+    @property
+    def total(self) -> int:
+        """The rounds of the whole run."""
+        return self.config.alphazero.rounds
 
     @property
     def progress(self) -> float:
         """How much of the run is done, 0..1."""
-        return min(1.0, self.rounds / self.config.alphazero.rounds)
+        return min(1.0, self.step / self.total)
 
 
 Play = Callable[[TrainState], tuple[Samples, Log]]
@@ -137,14 +153,16 @@ def train_alphazero(
         The trained network, in evaluation mode.
     """
     if threads := config.threads or processes.own_threads():
-        torch.set_num_threads(threads)
+        set_torch_threads(threads)
     state = new_state(config)
-    if resume and folder:
-        restore(state, folder)
+    numbers = restore(state, folder) if resume and folder else {}
     if len(beginnings := set(processes.of_all([state.rounds]))) > 1:
         raise ValueError(f"processes begin after rounds {beginnings}: all need {folder}, on a disk that they share")
-    with contextlib.closing(_played_rounds(state, _shared(play))) as rounds:
-        _go_through(rounds, state, folder, report)
+    keeper = _Keeper(state, folder if processes.rank() == 0 else None, report)
+    with contextlib.closing(_played_rounds(state, _shared(play))) as rounds, keeper.writer.saving():
+        if numbers:
+            keeper.finish_round(numbers)
+        _go_through(rounds, state, keeper)
     return state.network.eval()
 
 
@@ -155,12 +173,7 @@ def _shared(play: Play | None) -> Play:
     return lambda state: processes.by_first(lambda: play(state))  # type: ignore[misc]  # only the first one's is called
 
 
-def _go_through(
-    rounds: Iterator[tuple[Samples, Log]],
-    state: TrainState,
-    folder: Path | None,
-    report: Callable[[TrainState, Log], None] | None,
-) -> None:
+def _go_through(rounds: Iterator[tuple[Samples, Log]], state: TrainState, keeper: _Keeper) -> None:
     """Learn from each round as its games are there."""
     config = state.config
     while state.rounds < config.alphazero.rounds:
@@ -171,11 +184,8 @@ def _go_through(
         state.positions += len(samples.games)
         log = learn(state)
         state.rounds += 1
-        if report:
-            share = (played - start) / (time.perf_counter() - start)
-            report(state, log | {"positions": state.positions, "share_of_play": share} | playing)
-        if folder and processes.rank() == 0:
-            keep(state, folder)  # last, so that a resumed run has told all that lies before it
+        share = (played - start) / (time.perf_counter() - start)
+        keeper.finish_round(log | {"positions": state.positions, "share_of_play": share} | playing)
 
 
 def new_state(config: TrainConfig) -> TrainState:
@@ -237,21 +247,16 @@ def _play_tasks(state: TrainState) -> list[Samples]:
     at_once = max(1, min(threads, len(tasks)))
     state.network.eval()
     play = functools.partial(play_task, config, state.network, state.rounds, threads=-(-threads // at_once))
-    if at_once == 1:
-        return list(map(play, tasks))
-    pool = ThreadPoolExecutor(at_once)
-    try:
-        return list(pool.map(play, tasks))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return list(single_threaded_pool(threads).map(play, tasks))
 
 
 # --- learning --------------------------------------------------------------------------------------------------------
 
 
 def learn(state: TrainState) -> Log:
-    """Take a round's gradient steps on minibatches drawn from the window; return the mean losses."""
+    """Take a round's gradient steps on minibatches from the window; return the mean losses and the last step size."""
     settings, network = state.config.alphazero, state.network
+    set_torch_threads(state.torch_threads)  # agents that were made meanwhile may have changed it
     bf16 = uses_bf16(state.config, network.device)
     sums = torch.zeros(len(LOSSES), device=network.device)
     network.train()
@@ -270,8 +275,9 @@ def learn(state: TrainState) -> Log:
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         state.optimizer.step()
     network.eval()
-    check_finite(network)
-    return named(LOSSES, processes.total(sums) / settings.steps, outputs)
+    check_finite(network, state.window[-1].games, bf16)
+    rate = {"learning_rate": state.optimizer.param_groups[0]["lr"]}
+    return named(LOSSES, processes.total(sums) / settings.steps, outputs) | rate
 
 
 def minibatches_of(state: TrainState, ahead: int) -> Iterator[Minibatch]:
@@ -361,36 +367,69 @@ def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, sh
 # --- keeping ---------------------------------------------------------------------------------------------------------
 
 
-def keep(state: TrainState, folder: Path) -> None:
-    """Write the newest round's games, and now and then a checkpoint; remove games that the window has left behind."""
-    config = state.config
-    games = folder / "games"
-    write_samples(games / f"round-{state.rounds:06}.npz", state.window[-1])
-    if state.rounds % config.checkpoint_every and state.progress < 1:
-        return
+class _Keeper:
+    """Reports rounds, and keeps what is needed to resume after them."""
+
+    def __init__(
+        self, state: TrainState, folder: Path | None, report: Callable[[TrainState, Log], None] | None
+    ) -> None:
+        self._state, self._folder, self._report = state, folder, report
+        self.writer = CheckpointWriter(folder, state.config.checkpoint_minutes)
+
+    def finish_round(self, numbers: Log) -> None:
+        """Report the newest round, and write what is due.
+
+        The state is held before, so that a run that is stopped while it is measured loses nothing. It is written after,
+        so that a resumed run has reported all that lies before it.
+        """
+        state, folder = self._state, self._folder
+        if folder:
+            write_samples(folder / "games" / f"round-{state.rounds:06}.npz", state.window[-1])
+            self.writer.hold(state.network, _about(state), optimizer_tensors(state.optimizer), numbers)
+        if self._report:
+            self._report(state, numbers)
+        if folder:
+            self.writer.write(state.rounds % state.config.checkpoint_every == 0 or state.progress == 1)
+            _remove_games(folder, state.config.alphazero.window)
+
+
+def _about(state: TrainState) -> Checkpoint:
+    """Return what a checkpoint holds beside tensors."""
     notes = {"positions": state.positions, "rng": state.rng.bit_generator.state}
-    about = Checkpoint(state.network.config, state.rounds, config.model_dump(mode="json"), notes)
-    keep_checkpoint(folder, state.network, about, optimizer_tensors(state.optimizer))
-    for old in sorted(games.glob("round-*.npz"))[: -config.alphazero.window - 2 * config.checkpoint_every]:
-        old.unlink()
+    notes |= rounding(state.network.device, state.torch_threads)
+    return Checkpoint(state.network.config, state.step, state.config.model_dump(mode="json"), notes)
 
 
-def restore(state: TrainState, folder: Path) -> None:
+def _remove_games(folder: Path, window: int) -> None:
+    """Remove the games of rounds that are in the window of no checkpoint."""
+    last = oldest_step(folder) - window
+    for path in (folder / "games").glob("round-*.npz"):
+        if int(path.stem.removeprefix("round-")) <= last:
+            path.unlink()
+
+
+def restore(state: TrainState, folder: Path) -> Log:
     """Take up the newest good checkpoint of a folder and the games of its window, if there is one.
+
+    Returns:
+        The numbers of its round that are still to be reported, if any.
 
     Raises:
         ValueError: if nothing that is there is good, naming the files and what is wrong with them.
     """
     found = newest_checkpoint(folder)
     if found is None:
-        return
+        return {}
     network, about, tensors = found
     with taking_up(folder):
         state.network.load_state_dict(network.state_dict())
         restore_optimizer(state.optimizer, tensors)
         state.rounds, state.positions = about.step, int(about.notes["positions"])
         state.rng.bit_generator.state = about.notes["rng"]
+        numbers = unreported(about)
+    warn_of_rounding(about.notes, state.network.device, state.torch_threads)
     first = max(0, state.rounds - state.config.alphazero.window)
-    numbers = range(first + 1, state.rounds + 1)
+    kept = range(first + 1, state.rounds + 1)
     dtype = state.config.variants[0].dtype
-    state.window = [read_samples(folder / "games" / f"round-{number:06}.npz", dtype) for number in numbers]
+    state.window = [read_samples(folder / "games" / f"round-{number:06}.npz", dtype) for number in kept]
+    return numbers

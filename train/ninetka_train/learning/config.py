@@ -256,7 +256,10 @@ class TrainConfig(_Settings):
     bf16: bool | Literal["auto"] = "auto"
     """Multiply in bfloat16; auto: on a GPU and on processors that have it in hardware."""
     checkpoint_every: Count = 20
-    """Rollouts, or rounds, between two checkpoints."""
+    """Rollouts, or rounds, between two checkpoints that are kept."""
+    checkpoint_minutes: Positive = 5.0
+    """After this time another checkpoint is written at the end of a rollout, or round. It serves resuming only and is
+    replaced by the next one."""
     start_from: str = ""
     """Checkpoint whose weights to start from; empty for fresh ones."""
     network: Any = None

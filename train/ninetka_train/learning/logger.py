@@ -32,6 +32,8 @@ class Journal:
         self._begin = time.perf_counter()
         self._stopped: float | None = None
         self._steps = -1
+        self._place: Line = {}
+        """Step and progress of the newest line."""
         self._writer: SummaryWriter | None = None
 
     @property
@@ -49,27 +51,32 @@ class Journal:
             self._begin += time.perf_counter() - self._stopped
             self._stopped = None
 
-    def log(self, progress: float, numbers: Mapping[str, float]) -> Line:
+    def log(self, step: int, total: int, numbers: Mapping[str, float]) -> Line:
         """Add a line to `log.jsonl`; return it.
 
         Args:
-            progress: share of the run that is done, 0..1.
+            step: rounds or moves that are done.
+            total: those of the whole run.
             numbers: plain ones; the seconds are added.
 
         Raises:
             OSError: naming the file, if it cannot be written.
         """
         if self._steps < 0:
-            self._go_on_from(progress)
+            self._go_on_from(step, total)
         self._steps += 1
-        line = {**numbers, "progress": round(progress, 6), "seconds": self.seconds}
+        self._place = {"step": step, "progress": _progress(step, total)}
+        line = {**numbers, **self._place, "seconds": self.seconds}
         self._add(LOG, line)
         self._scalars({f"training/{name}": value for name, value in numbers.items()})
         return line
 
-    def point(self, progress: float, numbers: Line) -> None:
-        """Add a line to `curve.jsonl`: `game`, `players`, `opponent`, `games`, `wins`, seconds of playing."""
-        line = {"progress": round(progress, 6), "seconds": self.seconds, **numbers}
+    def point(self, numbers: Line) -> None:
+        """Add a line to `curve.jsonl`: `game`, `players`, `opponent`, `games`, `wins`, seconds of playing.
+
+        It belongs to the newest line of `log.jsonl`.
+        """
+        line = {**self._place, "seconds": self.seconds, **numbers}
         self.curve.append(line)
         self._add(CURVE, line)
         where = variant_label(line["game"], line["players"])
@@ -81,10 +88,10 @@ class Journal:
             with naming(self.folder / TENSORBOARD):
                 self._writer.close()
 
-    def _go_on_from(self, progress: float) -> None:
+    def _go_on_from(self, step: int, total: int) -> None:
         """Drop lines that are to be written again."""
-        kept = _keep_before(self.folder / LOG, progress)
-        self.curve = _keep_before(self.folder / CURVE, progress)
+        kept = _keep_before(self.folder / LOG, step, total)
+        self.curve = _keep_before(self.folder / CURVE, step, total)
         self._steps = len(kept)
         self._begin -= kept[-1]["seconds"] if kept else 0.0
 
@@ -126,10 +133,21 @@ def read_lines(path: Path) -> list[Line]:
     return lines
 
 
-def _keep_before(path: Path, progress: float) -> list[Line]:
-    """Keep the lines from before a share of the run; return them."""
+def _progress(step: float, total: int) -> float:
+    return round(min(1.0, step / total), 6)
+
+
+def _keep_before(path: Path, step: int, total: int) -> list[Line]:
+    """Keep the lines from before a step; return them.
+
+    The progress in them is computed anew, since the run may have been made longer.
+    """
     if not path.exists():
         return []
-    kept = [line for line in read_lines(path) if line["progress"] < round(progress, 6)]
+    kept = []
+    for line in read_lines(path):
+        done = line.get("step", line["progress"] * total)  # runs that began earlier have no step in their lines
+        if round(done) < step:
+            kept.append(line | {"progress": _progress(done, total)})
     replace_file(path, [(json.dumps(line) + "\n").encode() for line in kept])
     return kept

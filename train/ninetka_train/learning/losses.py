@@ -10,17 +10,38 @@ from torch import Tensor
 from torch.nn import functional
 
 from ninetka_agents.outputs import MASKED, Outputs
+from ninetka_env.core.verbs import Records
 
 UNKNOWN = -100
 """Class of an owner that is not known."""
 CLOSE = 8.0
 """Points by which a score is told wrong up to where its loss grows with the square, from where on in a line."""
 
+CHECKED = 64
+"""Positions that show whether a network has diverged."""
 
-def check_finite(network: Any) -> None:
-    """Raise `ValueError` if a network's weights are no finite numbers any more: it could neither play nor be kept."""
+
+def check_finite(network: Any, games: Records, bf16: bool) -> None:
+    """Raise `ValueError` if a network has diverged, so that it could neither play nor be kept.
+
+    Its weights may be finite while what it computes with them is not.
+
+    Args:
+        network: in evaluation mode.
+        games: (N,) positions of its game that are not over; the first `CHECKED` are evaluated.
+        bf16: whether self-play multiplies in bfloat16.
+    """
     if not all(bool(weights.isfinite().all()) for weights in network.parameters()):
-        raise ValueError("the network's weights are no finite numbers any more: lower learning_rate")
+        raise ValueError("the network's weights are not finite any more: lower learning_rate")
+    with torch.inference_mode(), torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
+        outputs = network.judge(games[:CHECKED])
+    check_outputs(outputs.logits, outputs.values)
+
+
+def check_outputs(*outputs: Tensor) -> None:
+    """Raise `ValueError` if outputs of a network are not finite."""
+    if not all(bool(output.isfinite().all()) for output in outputs):
+        raise ValueError("the network's outputs are not finite any more: lower learning_rate")
 
 
 def named(names: Sequence[str], numbers: Tensor, outputs: Outputs) -> dict[str, float]:

@@ -28,14 +28,25 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seats
 from ninetka_env.core.verbs import Codes, Records
 from ninetka_train.learning.config import PPOSettings, TrainConfig
-from ninetka_train.learning.losses import UNKNOWN, check_finite, named, owner_losses, score_losses, value_losses
+from ninetka_train.learning.losses import (
+    UNKNOWN,
+    check_finite,
+    check_outputs,
+    named,
+    owner_losses,
+    score_losses,
+    value_losses,
+)
 from ninetka_train.learning.resume import (
-    keep_checkpoint,
+    CheckpointWriter,
     newest_checkpoint,
     numbered_parts,
     optimizer_tensors,
     restore_optimizer,
+    rounding,
     taking_up,
+    unreported,
+    warn_of_rounding,
 )
 from ninetka_train.learning.rollout import (
     Floats,
@@ -48,7 +59,7 @@ from ninetka_train.learning.rollout import (
     start_games,
 )
 from ninetka_train.learning.samples import relative_leads
-from ninetka_train.learning.setup import Log, first_network, uses_bf16
+from ninetka_train.learning.setup import Log, first_network, set_torch_threads, uses_bf16
 
 LEARNER = -1
 """Stands for a game without opponents in `Learner.opponents`, and for any seat in `Learner.seats`."""
@@ -97,10 +108,23 @@ class Learner:
     seats: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     """(B,) the learner's seat in a game with an opponent."""
 
+    torch_threads: int = field(default_factory=torch.get_num_threads)
+    """Threads that the network is computed with; weights are the same bytes only for the same number."""
+
+    @property
+    def step(self) -> int:
+        """What is done, in moves: the number in the name of this state's checkpoint."""
+        return self.moves
+
+    @property
+    def total(self) -> int:
+        """The moves of the whole run."""
+        return self.config.ppo.moves
+
     @property
     def progress(self) -> float:
         """How much of the run is done, 0..1."""
-        return min(1.0, self.moves / self.config.ppo.moves)
+        return min(1.0, self.step / self.total)
 
 
 def train_ppo(
@@ -120,30 +144,49 @@ def train_ppo(
     Returns:
         The trained network, in evaluation mode.
     """
-    settings = config.ppo
     if config.threads:
-        torch.set_num_threads(config.threads)
+        set_torch_threads(config.threads)
     learner = new_learner(config)
-    if resume and folder:
-        restore(learner, folder)
-    while learner.moves < settings.moves:
-        start = time.perf_counter()
-        set_learning_rate(learner)
-        draw_opponents(learner)
-        rollout = play(learner)
-        played = time.perf_counter()
-        batch = make_batch(rollout, settings.discount_lambda, learner.network.device)
-        log = learn(learner, batch)
-        learner.moves += settings.games * settings.plies
-        learner.rollouts += 1
-        grow_league(learner)
-        if report:
-            done = time.perf_counter()
-            log |= {"moves": learner.moves, "moves_per_second": rollout.actions.size / (done - start)}
-            report(learner, log | {"share_of_play": (played - start) / (done - start)})
-        if folder and (learner.rollouts % config.checkpoint_every == 0 or learner.progress == 1):
-            keep(learner, folder)  # last, so that a resumed run has told all that lies before it
+    numbers = restore(learner, folder) if resume and folder else {}
+    writer = CheckpointWriter(folder, config.checkpoint_minutes)
+    with writer.saving():
+        if numbers:
+            _finish_rollout(learner, writer, report, numbers)
+        while learner.progress < 1:
+            _finish_rollout(learner, writer, report, _play_and_learn(learner))
     return learner.network.eval()
+
+
+def _play_and_learn(learner: Learner) -> Log:
+    """Play a rollout and learn from it; return what the log tells of it."""
+    settings, start = learner.config.ppo, time.perf_counter()
+    set_torch_threads(learner.torch_threads)  # agents that were made meanwhile may have changed it
+    set_learning_rate(learner)
+    draw_opponents(learner)
+    rollout = play(learner)
+    played = time.perf_counter()
+    batch = make_batch(rollout, settings.discount_lambda, learner.network.device)
+    log = learn(learner, batch)
+    learner.moves += settings.games * settings.plies
+    learner.rollouts += 1
+    grow_league(learner)
+    done = time.perf_counter()
+    speed = {"moves": learner.moves, "moves_per_second": rollout.actions.size / (done - start)}
+    return log | speed | {"share_of_play": (played - start) / (done - start)}
+
+
+def _finish_rollout(
+    learner: Learner, writer: CheckpointWriter, report: Callable[[Learner, Log], None] | None, numbers: Log
+) -> None:
+    """Report the newest rollout, and write a checkpoint if one is due.
+
+    The state is held before, so that a run that is stopped while it is measured loses nothing. It is written after, so
+    that a resumed run has reported all that lies before it.
+    """
+    writer.hold(learner.network, _about(learner), _state(learner), numbers)
+    if report:
+        report(learner, numbers)
+    writer.write(learner.rollouts % learner.config.checkpoint_every == 0 or learner.progress == 1)
 
 
 def new_learner(config: TrainConfig) -> Learner:
@@ -163,7 +206,10 @@ def new_learner(config: TrainConfig) -> Learner:
 
 def league_agents(config: TrainConfig) -> list[Agent]:
     """Make the league's agents; `ValueError` tells which of their specs is wrong."""
-    return [make_agent(spec, config.definition.name) for spec in config.ppo.league_agents]
+    threads = torch.get_num_threads()
+    agents = [make_agent(spec, config.definition.name) for spec in config.ppo.league_agents]
+    set_torch_threads(threads)  # `net:threads=1` must not decide how many threads the learner has
+    return agents
 
 
 def set_learning_rate(learner: Learner) -> None:
@@ -245,6 +291,7 @@ def _empty_rollout(learner: Learner) -> Rollout:
 def evaluate(learner: Learner, arrays: Any, games: Records) -> tuple[Floats, Floats]:
     """Return (B, A) float32 masked logits and (B, P) float32 chances to win per seat."""
     outputs = _forward(learner, as_tensors(arrays, learner.network.device))
+    check_outputs(outputs.logits, outputs.values)
     values = np.ascontiguousarray(outputs.values.cpu().numpy())
     roll_seats(values, -games["to_move"].astype(np.int8), games["num_players"].astype(np.int8))
     return outputs.logits.cpu().numpy(), values
@@ -317,7 +364,7 @@ def learn(learner: Learner, batch: Batch) -> Log:
     sums, passes = torch.zeros(len(LOSSES), device=device), 0
     for _ in range(settings.epochs):
         order = torch.from_numpy(learner.rng.permutation(len(batch.actions))).to(device)
-        for minibatch in torch.split(order, settings.minibatch):
+        for minibatch in torch.tensor_split(order, -(-len(order) // settings.minibatch)):  # none is left with a few
             learner.optimizer.zero_grad(set_to_none=True)
             advantages = batch.advantages[minibatch]
             mean, deviation = advantages.mean(), advantages.std(correction=0) + 1e-6
@@ -333,8 +380,9 @@ def learn(learner: Learner, batch: Batch) -> Log:
             learner.optimizer.step()
             passes += 1
     learner.network.eval()
-    check_finite(learner.network)
-    return named(LOSSES, sums / passes, outputs)
+    check_finite(learner.network, learner.games, uses_bf16(learner.config, device))
+    schedule = {"learning_rate": learner.optimizer.param_groups[0]["lr"], "entropy_weight": entropy_weight}
+    return named(LOSSES, sums / passes, outputs) | schedule
 
 
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "entropy", "clipped", "kl")
@@ -375,23 +423,31 @@ def take(batch: Batch, index: Tensor) -> Batch:
 # --- keeping ---------------------------------------------------------------------------------------------------------
 
 
-def keep(learner: Learner, folder: Path) -> None:
-    """Write a checkpoint to resume from."""
+def _about(learner: Learner) -> Checkpoint:
+    """Return what a checkpoint holds beside tensors."""
     notes = {"rollouts": learner.rollouts, "rng": learner.rng.bit_generator.state}
-    about = Checkpoint(learner.network.config, learner.moves, learner.config.model_dump(mode="json"), notes)
-    keep_checkpoint(folder, learner.network, about, _state(learner))
+    notes |= rounding(learner.network.device, learner.torch_threads)
+    return Checkpoint(learner.network.config, learner.step, learner.config.model_dump(mode="json"), notes)
 
 
-def restore(learner: Learner, folder: Path) -> None:
-    """Take up the newest good checkpoint of a folder, if there is one; see `newest_checkpoint`."""
+def restore(learner: Learner, folder: Path) -> Log:
+    """Take up the newest good checkpoint of a folder, if there is one; see `newest_checkpoint`.
+
+    Returns:
+        The numbers of its rollout that are still to be reported, if any.
+    """
     found = newest_checkpoint(folder)
-    if found:
-        network, about, state = found
-        with taking_up(folder):
-            learner.network.load_state_dict(network.state_dict())
-            learner.moves, learner.rollouts = about.step, int(about.notes["rollouts"])
-            learner.rng.bit_generator.state = about.notes["rng"]
-            _set_state(learner, state)
+    if found is None:
+        return {}
+    network, about, state = found
+    with taking_up(folder):
+        learner.network.load_state_dict(network.state_dict())
+        learner.moves, learner.rollouts = about.step, int(about.notes["rollouts"])
+        learner.rng.bit_generator.state = about.notes["rng"]
+        _set_state(learner, state)
+        numbers = unreported(about)
+    warn_of_rounding(about.notes, learner.network.device, learner.torch_threads)
+    return numbers
 
 
 def _state(learner: Learner) -> dict[str, Tensor]:

@@ -1,9 +1,17 @@
-"""What training keeps on disk to go on from: checkpoints of everything that a run carries, the newest ones only."""
+"""What training keeps on disk to go on from: checkpoints of everything that a run carries.
+
+Those that stay, `step-<number>`, come by rounds or moves alone, so what is kept does not depend on the clock. Another
+one, `resume-<number>`, is written by the clock and when a run is stopped; it serves resuming only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +20,168 @@ from torch import Tensor
 
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ninetka_env.core.options import shortened
+from ninetka_train.machine import processor
 
 KEPT = 2
 """Checkpoints that stay: the newest, and one more in case it gets damaged."""
+KEEP, RESUME = "step", "resume"
+"""What the names of checkpoints that stay, and of the one that serves resuming only, begin with."""
+UNREPORTED = "unreported"
+"""Note of a checkpoint: the numbers of its round, if the run was stopped before it had reported them."""
 
 
-def keep_checkpoint(folder: Path, network: Any, about: Checkpoint, state: Mapping[str, Tensor]) -> Path:
-    """Write `step-<about.step>` into a run's folder and remove all but the newest checkpoints there."""
-    path = save_checkpoint(folder / f"step-{about.step:012}", network, about, state)
-    for old in sorted(folder.glob("step-*.safetensors"))[:-KEPT]:
-        old.unlink()
-        old.with_suffix(".json").unlink(missing_ok=True)
-    return path
+@dataclass(frozen=True)
+class _State:
+    """A run after a whole round."""
+
+    network: Any
+    about: Checkpoint
+    tensors: dict[str, Tensor]
+
+    def save(self, folder: Path, kind: str) -> Path:
+        return save_checkpoint(folder / f"{kind}-{self.about.step:012}", self.network, self.about, self.tensors)
+
+
+class CheckpointWriter:
+    """Writes the checkpoints of one run: on schedule, by the clock, and when the run is stopped."""
+
+    def __init__(self, folder: Path | None, minutes: float) -> None:
+        """Start the clock.
+
+        Args:
+            folder: of the run; None for a run that keeps nothing.
+            minutes: of the clock: a checkpoint to resume from is written once that much time has passed since the last.
+        """
+        self._folder, self._seconds = folder, 60 * minutes
+        self._written = time.monotonic()
+        self._newest: _State | None = None
+        """The state after the newest whole round, unless it is written."""
+
+    def hold(
+        self, network: Any, about: Checkpoint, tensors: Mapping[str, Tensor], numbers: Mapping[str, float]
+    ) -> None:
+        """Hold a copy of the state after a whole round that is not reported yet.
+
+        Args:
+            network: the learner's.
+            about: its step is the number in the checkpoint's name.
+            tensors: further state.
+            numbers: to be reported, by a resumed run if this one is stopped before; see `unreported`.
+        """
+        if self._folder is None:
+            return
+        about = replace(about, notes=about.notes | {UNREPORTED: dict(numbers)})
+        copies = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+        self._newest = _State(deepcopy(network), about, copies)
+
+    def write(self, scheduled: bool) -> None:
+        """Write the state that is held, and reported now, if it is due.
+
+        Args:
+            scheduled: whether this checkpoint stays; it replaces the one to resume from.
+
+        Raises:
+            OSError: naming the file that cannot be written.
+        """
+        if self._folder is None or self._newest is None:
+            return
+        del self._newest.about.notes[UNREPORTED]
+        if scheduled:
+            _keep(self._folder, self._newest)
+            self._newest, self._written = None, time.monotonic()
+        elif time.monotonic() - self._written >= self._seconds:
+            self._write_to_resume()
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Write the state after the newest whole round if what is done meanwhile ends in any exception."""
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):  # a full disk may be what has ended it
+                self._write_to_resume()
+            raise
+
+    def _write_to_resume(self) -> None:
+        if self._folder and self._newest:
+            path = self._newest.save(self._folder, RESUME)
+            _remove(old for old in self._folder.glob(f"{RESUME}-*.safetensors") if old != path)
+            self._newest, self._written = None, time.monotonic()
+
+
+def _keep(folder: Path, state: _State) -> None:
+    """Write a checkpoint that stays, and remove all but the newest of them."""
+    state.save(folder, KEEP)
+    _remove([*sorted(folder.glob(f"{KEEP}-*.safetensors"))[:-KEPT], *folder.glob(f"{RESUME}-*.safetensors")])
+
+
+def _remove(checkpoints: Iterable[Path]) -> None:
+    for path in checkpoints:
+        path.unlink()
+        path.with_suffix(".json").unlink(missing_ok=True)
+
+
+def oldest_step(folder: Path) -> int:
+    """Return the step of the oldest checkpoint of a run, 0 if there is none."""
+    return min((_step_of(path) for path in _checkpoints(folder)), default=0)
 
 
 def newest_checkpoint(folder: Path) -> tuple[Any, Checkpoint, dict[str, Tensor]] | None:
     """Read the newest good checkpoint of a run's folder; None if there is none at all.
 
+    Warns of each newer one that cannot be read.
+
     Raises:
         ValueError: if there are checkpoints but none is good, with what is wrong with each.
     """
-    problems = []
-    for path in sorted(folder.glob("step-*.safetensors"), reverse=True):
+    problems: list[str] = []
+    for path in reversed(_checkpoints(folder)):
         try:
-            return load_checkpoint(path)
+            found = load_checkpoint(path)
         except ValueError as error:
             problems.append(str(error))
+            continue
+        for problem in problems:
+            warnings.warn(f"{problem}; resuming from the one before it, {path.name}", stacklevel=2)
+        return found
     if problems:
         raise ValueError("; ".join(problems))
     return None
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Return the tensors' files of a run's checkpoints by step; of the same step, those that stay come last."""
+    return sorted([*folder.glob(f"{RESUME}-*.safetensors"), *folder.glob(f"{KEEP}-*.safetensors")], key=_step_of)
+
+
+def _step_of(path: Path) -> int:
+    digits = path.stem.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else -1
+
+
+def unreported(about: Checkpoint) -> dict[str, float]:
+    """Return the numbers of a checkpoint's round that are still to be reported; none if the run has done so."""
+    return {str(name): float(number) for name, number in about.notes.get(UNREPORTED, {}).items()}
+
+
+def rounding(device: torch.device, threads: int) -> dict[str, Any]:
+    """Return what decides how a learner's arithmetic is rounded, as notes of a checkpoint."""
+    on_cpu = {"threads": threads, "processor": processor()} if device.type == "cpu" else {}
+    return {"device": device.type, "torch": torch.__version__, **on_cpu}
+
+
+def warn_of_rounding(notes: Mapping[str, Any], device: torch.device, threads: int) -> None:
+    """Warn if a checkpoint was made by a learner whose arithmetic was rounded in another way."""
+    changed = [
+        f"{name}={shortened(value)} (was {shortened(notes[name])})"
+        for name, value in rounding(device, threads).items()
+        if name in notes and notes[name] != value
+    ]
+    if changed:
+        warnings.warn(
+            f"resuming with {', '.join(changed)}: weights will differ by rounding from those of an unbroken run",
+            stacklevel=2,
+        )
 
 
 @contextmanager

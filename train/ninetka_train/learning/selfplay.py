@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from ninetka_agents.agent import Actions, GameRandom
 from ninetka_agents.net_agent import network_evaluate
@@ -24,7 +25,7 @@ from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.extras import GameExtras, Learned
 from ninetka_train.learning.rollout import codes_for, sample
 from ninetka_train.learning.samples import Floats, Samples, join, rows_of
-from ninetka_train.learning.setup import one_torch_thread, uses_bf16
+from ninetka_train.learning.setup import single_threaded_pool, uses_bf16
 from ninetka_train.learning.teacher import Teacher, make_teacher
 from ninetka_train.parts import extras_of
 
@@ -68,21 +69,22 @@ def play_task(config: TrainConfig, network: Any, number: int, games: range, thre
         games: of the round, one of `tasks_of`.
         threads: at most so many threads search; what is found does not depend on it.
     """
+    if torch.get_num_threads() != 1:  # whose results would be rounded otherwise
+        return single_threaded_pool(1).submit(play_task, config, network, number, games, threads).result()
     settings, game = config.alphazero, config.definition.name
     starts, streams = _starts(config, number, games)
     evaluate = network_evaluate(network, bf16=uses_bf16(config, network.device))
     extras = extras_of(game)(settings, evaluate, threads)
-    with one_torch_thread():
-        if number < settings.playout_rounds:
-            teacher, quick = (
-                make_teacher(game, settings.teacher, playouts, settings.exploration, threads, network.device)
-                for playouts in (settings.playouts, max(1, settings.playouts // QUICKER))
-            )
-            return playout_games(starts, streams, teacher, quick, settings, extras)
-        options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
-        longest = max(variant.sizes.most_plies for variant in config.variants)
-        most_drawn = min(settings.drawn_plies, 3 * longest // 4)
-        return network_games(starts, streams, GumbelSearch(evaluate, options, threads), settings, extras, most_drawn)
+    if number < settings.playout_rounds:
+        teacher, quick = (
+            make_teacher(game, settings.teacher, playouts, settings.exploration, threads, network.device)
+            for playouts in (settings.playouts, max(1, settings.playouts // QUICKER))
+        )
+        return playout_games(starts, streams, teacher, quick, settings, extras)
+    options = SearchOptions(settings.simulations, settings.considered, playouts=settings.leaf_playouts)
+    longest = max(variant.sizes.most_plies for variant in config.variants)
+    most_drawn = min(settings.drawn_plies, 3 * longest // 4)
+    return network_games(starts, streams, GumbelSearch(evaluate, options, threads), settings, extras, most_drawn)
 
 
 def _starts(config: TrainConfig, number: int, games: range) -> tuple[Records, Streams]:

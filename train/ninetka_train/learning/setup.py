@@ -1,9 +1,11 @@
-"""What every way of learning begins with: the first network, and the device that it is on."""
+"""What every way of learning begins with: the first network, its device, and the threads that torch computes with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import functools
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -55,12 +57,39 @@ def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
     return has_bf16(device)
 
 
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Let torch, called from this thread of Python's, work on one thread alone, so that it always rounds alike."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+# torch keeps its number of threads for each thread that calls it, but a thread's first call takes over the number that
+# was set last, by whichever thread. A task that changed it would therefore change it for threads that start meanwhile.
+
+
+def set_torch_threads(count: int) -> None:
+    """Make torch compute with `count` threads when it is called from this thread.
+
+    Threads that have called torch before keep their number.
+    """
+    torch.get_num_threads()  # takes over the process's number now, so that no later call replaces ours
+    torch.set_num_threads(count)
+
+
+@functools.cache
+def single_threaded_pool(workers: int) -> ThreadPoolExecutor:
+    """Return the process's pool of `workers` threads from each of which torch computes with one thread.
+
+    Results of a network are rounded differently for different numbers of threads. All workers are started here, and
+    the number that other threads begin with is restored, so tasks change nothing outside their own thread.
+    """
+    before, started = torch.get_num_threads(), threading.Barrier(workers + 1)
+
+    def start() -> None:
+        set_torch_threads(1)
+        started.wait()
+
+    pool = ThreadPoolExecutor(workers, "ninetka-task", initializer=start)
+    for _ in range(workers):  # each starts a thread, since none is idle before all are started
+        pool.submit(int)
+    started.wait()
+    torch.set_num_threads(before)
+    return pool
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=single_threaded_pool.cache_clear)  # a child process has none of the threads

@@ -1,0 +1,292 @@
+"""Runs that are stopped by signals, resumed, made longer, or begun twice lose nothing and say what happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from learning.test_run import PPO, SMALL, told, train
+
+from ninetka_train import run as module
+from ninetka_train.learning import alphazero, ppo
+from ninetka_train.learning.config import load_config
+from ninetka_train.learning.lock import LOCK, locked
+from ninetka_train.learning.logger import Journal
+from ninetka_train.learning.setup import set_torch_threads, single_threaded_pool
+
+NOTHING = ("--games", "0")
+RESUMED = (*NOTHING, "--resume")
+ALPHAZERO = ("name=run", "threads=1", *SMALL["alphazero"], "alphazero.rounds=4", "checkpoint_every=20")
+"""Four rounds, and one checkpoint that is kept, at their end."""
+
+
+def weights(folder):
+    (newest,) = folder.glob("step-*.safetensors")
+    return newest.read_bytes()
+
+
+def stop_after(monkeypatch, step, number):
+    """Send this process a signal when a run has written a line for so many rounds or moves."""
+    log = Journal.log
+
+    def stopped(journal, done, total, numbers):
+        line = log(journal, done, total, numbers)
+        if done == step:
+            monkeypatch.undo()
+            os.kill(os.getpid(), number)
+        return line
+
+    monkeypatch.setattr(Journal, "log", stopped)
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGUSR1", 75), ("SIGINT", 130)])
+def test_a_signal_ends_a_run_with_a_checkpoint_of_the_last_whole_round(tmp_path, monkeypatch, name, status):
+    handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    whole = train(tmp_path / "whole", *ALPHAZERO, options=NOTHING)
+    assert whole.exit_code == 0, whole.output
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore it
+    try:
+        stop_after(monkeypatch, 2, getattr(signal, name))
+        stopped = train(tmp_path / "broken", *ALPHAZERO, options=NOTHING)
+    finally:
+        signal.signal(signal.SIGINT, handlers[1])
+    assert signal.getsignal(signal.SIGTERM) == handlers[0]
+    assert stopped.exit_code == status
+    by = "" if name == "SIGINT" else f" by {name}"
+    assert stopped.output.splitlines()[-1] == f"error: stopped{by}: go on with --resume"
+    folder = tmp_path / "broken" / "run"
+    assert [path.name for path in folder.glob("*.safetensors")] == ["resume-000000000002.safetensors"]
+    assert not list(folder.rglob(".*"))
+    resumed = train(tmp_path / "broken", *ALPHAZERO, options=RESUMED)
+    assert resumed.exit_code == 0, resumed.output
+    assert weights(folder) == weights(tmp_path / "whole" / "run")
+    assert told(folder, "log.jsonl") == told(tmp_path / "whole" / "run", "log.jsonl")
+    assert not list(folder.glob("resume-*"))
+
+
+def test_the_process_ends_at_once_with_the_status_of_the_signal(tmp_path):
+    """Also while tasks are under way, for which Python would wait."""
+    settings = ("name=run", "alphazero.rounds=2", "alphazero.playouts=60000", "alphazero.games=64")
+    command = [sys.executable, "-m", "ninetka_train", "train", "-c", "quick", "--runs", str(tmp_path), *NOTHING]
+    command += [argument for setting in settings for argument in ("--set", setting)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if "learning 9tka" in line:
+            break
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(5)  # it plays its first round
+    process.terminate()
+    assert process.communicate(timeout=20)[1].splitlines()[-1] == "error: stopped by SIGTERM: go on with --resume"
+    assert process.returncode == 143
+
+
+def test_a_run_that_is_stopped_while_it_is_measured_loses_no_round(tmp_path, monkeypatch):
+    measure, learn, learned = module._measure, ppo.learn, []
+
+    def stopped(network, config, journal, progress, player):
+        if progress == 1 / 2:
+            raise KeyboardInterrupt
+        measure(network, config, journal, progress, player)
+
+    def counted(learner, batch):
+        learned.append(learner.rollouts)
+        return learn(learner, batch)
+
+    monkeypatch.setattr(module, "CURVE_GAMES", 2)
+    monkeypatch.setattr(module, "_measure", stopped)
+    monkeypatch.setattr(ppo, "learn", counted)
+    settings = (*PPO, "checkpoint_every=20")
+    assert train(tmp_path, *settings).exit_code == 130
+    monkeypatch.setattr(module, "_measure", lambda *_: None)
+    assert train(tmp_path, *settings, options=("--games", "1", "--resume")).exit_code == 0
+    assert learned == list(range(6))
+    assert [line["step"] for line in told(tmp_path / "ppo", "log.jsonl")] == [64 * n for n in range(1, 7)]
+
+
+@pytest.mark.parametrize("settings", [ALPHAZERO, PPO], ids=["alphazero", "ppo"])
+def test_what_is_kept_does_not_depend_on_the_clock(tmp_path, settings):
+    kept = []
+    for minutes in ("1.0e-9", "1.0e+9"):
+        done = train(tmp_path, *settings, f"name=m{minutes}", f"checkpoint_minutes={minutes}", options=NOTHING)
+        assert done.exit_code == 0, done.output
+        kept.append({path.name: path.read_bytes() for path in (tmp_path / f"m{minutes}").glob("*.safetensors")})
+    assert kept[0] == kept[1]
+
+
+def test_a_checkpoint_to_resume_from_is_written_by_the_clock(tmp_path, monkeypatch):
+    names = []
+    write = alphazero.CheckpointWriter.write
+
+    def noted(writer, scheduled):
+        write(writer, scheduled)
+        names.append(sorted(path.name for path in (tmp_path / "run").glob("*.safetensors")))
+
+    monkeypatch.setattr(alphazero.CheckpointWriter, "write", noted)
+    assert train(tmp_path, *ALPHAZERO, "checkpoint_minutes=1.0e-9", options=NOTHING).exit_code == 0
+    assert names == [[f"resume-{n:012}.safetensors"] for n in (1, 2, 3)] + [["step-000000000004.safetensors"]]
+
+
+def test_resume_begins_a_run_where_there_is_none(tmp_path):
+    done = train(tmp_path, *ALPHAZERO, options=RESUMED)
+    assert done.exit_code == 0, done.output
+    assert len(told(tmp_path / "run", "log.jsonl")) == 4
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("")
+    refused = train(tmp_path, *ALPHAZERO, "name=other", options=RESUMED)
+    assert refused.exit_code == 2
+    assert "other exists: " in refused.output
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "length", "longer", "schedule"),
+    [
+        (ALPHAZERO, "alphazero.rounds=4", "alphazero.rounds=6", "learning_rate falls"),
+        (PPO, "ppo.moves=384", "ppo.moves=640", "learning_rate and entropy fall"),
+    ],
+)
+def test_a_run_can_be_made_longer(tmp_path, settings, length, longer, schedule):
+    assert train(tmp_path, *settings, options=NOTHING).exit_code == 0
+    (folder,) = tmp_path.iterdir()
+    (folder / "evaluation.json").write_text("[]")
+    key, was = length.split("=")
+    with pytest.warns(UserWarning, match=f"{longer} .was {was}.: {schedule} until the new end"):
+        done = train(tmp_path, *settings, longer, options=RESUMED)
+    assert done.exit_code == 0, done.output
+    assert not (folder / "evaluation.json").exists()
+    lines = told(folder, "log.jsonl")
+    total = int(longer.split("=")[1])
+    assert [line["progress"] for line in lines] == [round(min(1, line["step"] / total), 6) for line in lines]
+    assert lines[-1]["step"] == total
+    rates = [line["learning_rate"] for line in lines]
+    assert rates[3] < rates[-2] or key == "ppo.moves"
+    assert load_config(folder / "config.yaml", [longer]) == load_config(folder / "config.yaml")
+    shorter = train(tmp_path, *settings, options=RESUMED)
+    assert shorter.exit_code == 2
+    assert f"{longer} (now {was})" in shorter.output
+
+
+def test_a_run_may_be_resumed_on_other_numbers_of_threads(tmp_path, monkeypatch):
+    stop_after(monkeypatch, 2, signal.SIGTERM)
+    assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
+    with pytest.warns(UserWarning, match="resuming with threads=2 .was 1.: weights will differ by rounding"):
+        done = train(tmp_path, *ALPHAZERO, "threads=2", "checkpoint_every=3", options=RESUMED)
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in sorted((tmp_path / "run").glob("*.safetensors"))] == [
+        "step-000000000003.safetensors", "step-000000000004.safetensors",
+    ]  # fmt: skip
+
+
+def test_a_second_process_is_refused_by_name(tmp_path):
+    assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 0
+    folder = tmp_path / "run"
+    held = "import sys, time; from pathlib import Path; from ninetka_train.learning.lock import locked\n"
+    held += f"with locked(Path({str(folder)!r})): print('held', flush=True); time.sleep(60)"
+    owner = subprocess.Popen([sys.executable, "-c", held], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout.readline() == "held\n"
+    refused = train(tmp_path, *ALPHAZERO, options=RESUMED)
+    owner.kill()
+    owner.communicate()
+    assert refused.exit_code == 2
+    assert f"{folder}: process {owner.pid} on " in refused.output
+    assert "is training there: wait until it has ended, or stop it" in refused.output
+    assert (folder / LOCK).exists()  # which nobody holds any more
+    assert train(tmp_path, *ALPHAZERO, options=RESUMED).exit_code == 0
+    assert not (folder / LOCK).exists()
+
+
+def test_where_there_are_no_locks_there_is_none(tmp_path, monkeypatch):
+    with locked(tmp_path / "missing"):
+        pass
+    monkeypatch.setattr("fcntl.flock", lambda *_: (_ for _ in ()).throw(OSError(37, "No locks available")))
+    with locked(tmp_path), locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
+@pytest.mark.parametrize("rate", ["1.0e+18", "1.0e+30"])
+def test_a_network_that_diverges_in_its_first_step_is_not_kept(tmp_path, algorithm, rate):
+    """With the smaller rate its weights stay finite, but what it computes with them does not."""
+    one_step = ("alphazero.steps=1", "alphazero.warm_up=1", "ppo.minibatch=64", "ppo.microbatch=64")
+    settings = (f"algorithm={algorithm}", "name=run", "threads=1", *SMALL[algorithm], *one_step)
+    done = train(tmp_path, *settings, f"{algorithm}.learning_rate={rate}", options=NOTHING)
+    assert done.exit_code == 2, done.output
+    assert "not finite any more: lower learning_rate" in done.output
+    assert not list((tmp_path / "run").glob("*.safetensors"))
+
+
+def test_tasks_change_no_other_thread_s_number_of_torch_threads():
+    before = torch.get_num_threads()
+    set_torch_threads(3)
+    try:
+        single_threaded_pool.cache_clear()
+        pool = single_threaded_pool(4)
+        both = threading.Barrier(4)
+
+        def task(_):
+            both.wait()
+            return torch.get_num_threads(), torch.ones(400, 400) @ torch.ones(400, 400)
+
+        assert [one for one, _ in pool.map(task, range(4))] == [1] * 4
+        assert torch.get_num_threads() == 3
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(torch.get_num_threads).result() == 3
+    finally:
+        set_torch_threads(before)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
+def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypatch, algorithm):
+    """Whatever agents and tasks are made meanwhile."""
+    learning, seen = {"ppo": ppo, "alphazero": alphazero}[algorithm], []
+    losses = learning.losses
+
+    def noted(*arguments):
+        seen.append(torch.get_num_threads())
+        return losses(*arguments)
+
+    monkeypatch.setattr(learning, "losses", noted)
+    monkeypatch.setattr(module, "CURVE_GAMES", 2)
+    before = torch.get_num_threads()
+    more = ("ppo.moves=192", "ppo.league_share=0.5", "ppo.league_agents=['net:gen-7,threads=1']")
+    settings = (f"algorithm={algorithm}", "name=run", "threads=3", *SMALL[algorithm], "alphazero.rounds=3", *more)
+    try:
+        assert train(tmp_path, *settings, options=NOTHING).exit_code == 0
+    finally:
+        set_torch_threads(before)
+    assert seen
+    assert set(seen) == {3}
+
+
+def test_ppo_s_minibatches_are_of_about_one_size(monkeypatch):
+    """A last one with a few moves would take a step as large as the others."""
+    config = load_config(None, [*PPO, "ppo.league_share=0.5", "ppo.league_every=1", "ppo.games=9", "ppo.plies=9"])
+    learner = ppo.new_learner(config)
+    sizes, losses = [], ppo.losses
+
+    def noted(outputs, batch, *others):
+        sizes.append(len(batch.actions))
+        return losses(outputs, batch, *others)
+
+    monkeypatch.setattr(ppo, "losses", noted)
+    ppo.grow_league(learner)
+    ppo.draw_opponents(learner)
+    batch = ppo.make_batch(ppo.play(learner), 0.9)
+    ppo.learn(learner, batch)
+    assert sum(sizes) == len(batch.actions) * config.ppo.epochs
+    assert len(sizes) == -(-len(batch.actions) // 32) * config.ppo.epochs
+    assert np.ptp(sizes) <= 1
+
+
+def test_log_lines_tell_the_schedules(tmp_path):
+    assert train(tmp_path, *PPO, options=NOTHING).exit_code == 0
+    rates = [line["learning_rate"] for line in told(tmp_path / "ppo", "log.jsonl")]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == 1e-3
