@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ninetka_agents.agent import Actions, Agent, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
 from ninetka_agents.by_stage import ByStage
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
 from ninetka_agents.net_search import SearchSettings, make_searches
 from ninetka_agents.outputs import MASKED
-from ninetka_agents.search.gumbel import Evaluate
+from ninetka_agents.search.evaluation import Evaluate
 from ninetka_agents.search.mcts import TreeSearch
 from ninetka_env.core.options import check_count, check_scale
 from ninetka_env.core.registry import DEFAULT, limits_of
@@ -107,6 +107,7 @@ class NetAgent:
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
+        games = as_positions(games, self.game)
         if self._search:
             return self._search.act(games, rng)
         scores = policy_logits(self.network, games)
@@ -157,7 +158,11 @@ def quick_evaluate(network: Any) -> Evaluate:
 
 
 def _judge(network: Any, games: Records, batch: int = BATCH, normalised: bool = False) -> tuple[Floats, Floats]:
-    """Return logits, or logarithms of the policy, and chances to win per relative seat, from batches of positions."""
+    """Return logits, or logarithms of the policy, and chances to win per relative seat, from batches of positions.
+
+    Raises:
+        ValueError: if the network's outputs for a position are not finite.
+    """
     limits = limits_of(games.dtype)
     batch = min(batch, max(1, BATCH_TARGETS // max(1, limits.targets)))
     logits = np.empty((len(games), limits.actions), np.float32)
@@ -168,7 +173,20 @@ def _judge(network: Any, games: Records, batch: int = BATCH, normalised: bool = 
             outputs = network.judge(games[part])
             logits[part] = (outputs.logits.log_softmax(-1) if normalised else outputs.logits).cpu().numpy()
             values[part] = outputs.values.cpu().numpy()
+    _check_finite(logits, values)
     return logits, values
+
+
+def _check_finite(logits: Floats, values: Floats) -> None:
+    """Raise `ValueError` for outputs that are not finite: finite weights overflow when they have become too large."""
+    if np.isfinite(logits).all() and np.isfinite(values).all():
+        return
+    row = int((np.isfinite(logits).all(1) & np.isfinite(values).all(1)).argmin())
+    what = "values" if np.isfinite(logits[row]).all() else "logits"
+    raise ValueError(
+        f"the network's {what} for position {row} of {len(logits)} are not finite, since its weights are too large: "
+        "lower learning_rate and train again"
+    )
 
 
 def _heated(scores: Floats, temperature: float) -> npt.NDArray[np.float64]:

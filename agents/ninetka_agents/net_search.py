@@ -8,9 +8,10 @@ from typing import cast
 from ninetka_agents.agent import make_agent
 from ninetka_agents.by_size import BySize, Search
 from ninetka_agents.parts import GuidedRave, parts_of
+from ninetka_agents.search.evaluation import Evaluate
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.guided_rave import GuidedRaveSearch
-from ninetka_agents.search.gumbel import Evaluate, GumbelSearch, SearchOptions
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import MOST_SIMULATIONS

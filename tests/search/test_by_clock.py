@@ -83,10 +83,11 @@ def test_gumbel_search_ends_by_the_clock(spec, playouts, monkeypatch):
 def uneven(games):
     """Judge positions by their bytes: any way that tells one from another."""
     limits = limits_of(games.dtype)
-    logits, values = (np.empty((len(games), size), np.float32) for size in (limits.actions, limits.players))
+    logits, values = (np.zeros((len(games), size), np.float32) for size in (limits.actions, limits.players))
     for row, game in enumerate(games):
         rng = np.random.default_rng(zlib.crc32(game.tobytes()))
-        logits[row], values[row] = rng.normal(size=limits.actions), rng.dirichlet(np.ones(limits.players))
+        players = int(game["num_players"])
+        logits[row], values[row, :players] = rng.normal(size=limits.actions), rng.dirichlet(np.ones(players))
     return logits, values
 
 
@@ -104,7 +105,7 @@ def test_with_one_leaf_at_a_time_it_is_the_search_by_simulations(spec, monkeypat
     by_schedule(monkeypatch, 100)
     monkeypatch.setattr(gumbel_by_clock, "BATCH", 1)
     games, options = start(spec, 2).records, SearchOptions(100, playouts=0, gumbel_scale=0.0)
-    found = GumbelByClock(uneven, options, 1.0).run(games, np.random.default_rng(0))
+    found = GumbelByClock(uneven, options, 1e6).run(games, np.random.default_rng(0))
     expected = GumbelSearch(uneven, options).run(games, np.random.default_rng(0))
     np.testing.assert_array_equal(found.visits, expected.visits)
     np.testing.assert_allclose(found.policy, expected.policy, atol=1e-5)
@@ -123,7 +124,7 @@ def test_leaves_are_evaluated_together_and_each_counts_once(spec, playouts, monk
         return uneven(games)
 
     game = start(spec, 2)
-    search = GumbelByClock(evaluate, SearchOptions(playouts=playouts), 1.0)
+    search = GumbelByClock(evaluate, SearchOptions(playouts=playouts), 1e6)
     search._nodes = np.zeros((1, 401), node_dtype(game.records.dtype))
     result = search.run(game.records, np.random.default_rng(0))
     assert result.visits.sum() == 400
@@ -137,6 +138,60 @@ def test_leaves_are_evaluated_together_and_each_counts_once(spec, playouts, monk
     for index in range(len(nodes) - 1, 0, -1):
         sums[nodes["parent"][index]] += sums[index]
     np.testing.assert_allclose(nodes["sums"], sums, atol=1e-3)
+
+
+def timed_search(monkeypatch, seconds, spec=GAMES[0]):
+    """Search by a clock that an evaluation moves on by 1 second, and 0.1 more per position; return what was asked."""
+    clock, asked = Clock(monkeypatch), []
+
+    def evaluate(games):
+        asked.append((clock.now - 100, len(games)))
+        clock.now += 1 + 0.1 * len(games)
+        return uneven(games)
+
+    search = GumbelByClock(evaluate, SearchOptions(playouts=0, gumbel_scale=0.0), seconds)
+    result = search.run(start(spec, 2).records, np.random.default_rng(0))
+    return result, asked, clock.now - 100
+
+
+@pytest.mark.parametrize("spec", GAMES)
+@pytest.mark.parametrize("seconds", [0.5, 1.15, 3.0, 9.9, 30.0])
+def test_no_evaluation_begins_after_the_time_is_up(seconds, spec, monkeypatch):
+    result, asked, end = timed_search(monkeypatch, seconds, spec)
+    assert all(begun < seconds for begun, _ in asked[1:])
+    assert end <= max(seconds, 1.1) + 1 + 0.1 * gumbel_by_clock.BATCH
+    assert 1 <= result.visits.sum() <= sum(size for _, size in asked[1:]) + gumbel_by_clock.BATCH
+    np.testing.assert_allclose((result.policy.sum(), result.values.sum()), 1, atol=1e-5)
+    assert start(spec, 2).legal_mask()[result.actions[0]]
+
+
+def test_batches_are_smaller_when_little_time_is_left(monkeypatch):
+    _, asked, end = timed_search(monkeypatch, 30.0)
+    assert max(size for _, size in asked) == gumbel_by_clock.BATCH
+    assert asked[-1][1] < gumbel_by_clock.BATCH
+    assert 30 <= end <= 30 + 1.2  # an evaluation of one or two positions longer
+
+
+def test_playouts_of_an_evaluated_batch_stop_when_the_time_is_up(monkeypatch):
+    """Every look at the clock takes a hundredth of a second, so all playouts of a batch would take longer."""
+    looks, batches = [], []
+
+    def look():
+        looks.append(None)
+        return len(looks) / 100
+
+    for module in (gumbel_by_clock, selection):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=look))
+
+    def evaluate(games):
+        batches.append((len(looks), len(games)))
+        return uneven(games)
+
+    search = GumbelByClock(evaluate, SearchOptions(playouts=2), 3.0)
+    game = start(GAMES[0], 2)
+    assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
+    assert all(begun <= 301 for begun, _ in batches)
+    assert len(looks) <= 305
 
 
 @pytest.mark.parametrize("spec", GAMES)

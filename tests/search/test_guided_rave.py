@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -173,6 +174,30 @@ def test_it_ends_by_the_clock(spec, monkeypatch):
     assert result.visits.sum() > 0
 
 
+@pytest.mark.parametrize("spec", BOARDS)
+def test_no_evaluation_begins_after_the_time_is_up(spec, monkeypatch):
+    """Time passes with every evaluation and every look at the clock, so that it is often up between two of them."""
+    clock = SimpleNamespace(now=100.0, asked=[])
+
+    def look():
+        clock.now += 0.01
+        return clock.now
+
+    monkeypatch.setattr(guided_rave, "time", SimpleNamespace(monotonic=look))
+
+    def evaluate(games):
+        clock.asked.append(clock.now)
+        clock.now += 0.1
+        return uniform(games)
+
+    for seconds in (0.05, 0.2, 0.5, 0.95):
+        clock.asked, begun = [], clock.now
+        search = GuidedRaveSearch(evaluate, 1, 8, rules=PLAIN, seconds=seconds)
+        search.run(start(spec, 3).records, np.random.default_rng(0))
+        assert all(asked - begun <= seconds + 0.01 for asked in clock.asked[1:])
+        assert clock.now - begun <= max(seconds, 0.1) + 0.1 + 0.03
+
+
 def held(tree):
     """Return what a tree holds: by the actions that lead there, a node's numbers and what the policy says of it."""
     found, waiting = {}, [(0, ())]
@@ -230,6 +255,14 @@ def test_what_is_kept_is_not_asked_about_again():
 def test_wrong_options_are_named(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         GuidedRaveSearch(uniform, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("trust", 1e308), ("trust", float("nan")), ("advice", -1.0), ("exploration", float("inf"))]
+)
+def test_wrong_numbers_of_the_rules_are_named(name, value):
+    with pytest.raises(ValueError, match=f"{re.escape(f'{name}={value}')}: expected a"):
+        GuidedRaveSearch(uniform, rules=PLAIN._replace(**{name: value}))
 
 
 @pytest.mark.parametrize(

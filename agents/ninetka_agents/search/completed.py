@@ -68,7 +68,7 @@ def softmax(legal: Words, scores: Doubles) -> None:
         choice = next_choice(legal, choice)
     choice = next_choice(legal, -1)
     while choice >= 0:
-        scores[choice] = np.exp(scores[choice] - most)
+        scores[choice] = np.exp(scores[choice] - most) if most > -np.inf else 1.0
         total += scores[choice]
         choice = next_choice(legal, choice)
     choice = next_choice(legal, -1)

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, check_threads, game_streams
+from ninetka_agents.agent import Actions, as_positions, check_threads, game_streams
 from ninetka_agents.search import tree
 from ninetka_agents.search.choices import draw_choice, is_empty, next_choice
-from ninetka_agents.search.gumbel import Evaluate
+from ninetka_agents.search.evaluation import Evaluate, checked
 from ninetka_agents.search.mcts import CHUNK, next_chunk
 from ninetka_agents.search.prover import Prover, clear_prover, make_prover
-from ninetka_agents.search.selection import gumbel_noise
+from ninetka_agents.search.selection import MOST_SCALE, gumbel_noise
 from ninetka_agents.search.uct import EXPLORATION, best_child
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
@@ -92,6 +92,7 @@ class GuidedSearch:
 
         Args:
             evaluate: policy and values of positions; `ninetka_agents.net_agent.network_evaluate(network)` makes one.
+                The search checks what it returns, see `ninetka_agents.search.evaluation.checked`.
             simulations: positions per search that the network evaluates, the root among them.
             playouts: random playouts after each of them.
             gumbel_scale: times the Gumbel noise of the choice at the root: 0 plays the most visited action, 1 draws by
@@ -106,14 +107,14 @@ class GuidedSearch:
         Raises:
             ValueError: if an option is out of range.
         """
-        self._evaluate = evaluate
+        self._evaluate = checked(evaluate)
         self._simulations, self._playouts = check_count("simulations", simulations), check_count("playouts", playouts)
         if self._simulations * self._playouts > tree.MOST_SIMULATIONS:
             raise ValueError(
                 f"simulations={simulations}: with {playouts} playouts each in one tree, expected at most "
                 f"{tree.MOST_SIMULATIONS} playouts in all"
             )
-        self._gumbel_scale = check_scale("gumbel_scale", gumbel_scale)
+        self._gumbel_scale = min(check_scale("gumbel_scale", gumbel_scale), MOST_SCALE)
         self._exact = check_count("exact", exact, least=0)
         self._threads = check_threads(threads)
         self._seconds = check_scale("seconds", seconds)
@@ -137,6 +138,7 @@ class GuidedSearch:
             rng: the source of the playouts; each game draws from a stream of its own (see `game_streams`), so what is
                 found in a game does not depend on the others.
         """
+        games = as_positions(games)
         streams, room = game_streams(games, rng), self.room(games)
         result = tree.empty_result(len(games), limits_of(games.dtype))
         at_once = 1 if self._seconds else max(1, MEMORY // (room.nodes * _node_bytes(games)))
@@ -396,13 +398,14 @@ def _guided_choice(nodes: Records, index: int, mover: int, priors: npt.NDArray[n
     while child:
         one = nodes[child]
         bound = one.wins[mover] / one.visits + weight * priors[one.choice] / (1.0 + one.visits)
-        if bound > highest and one.winner < 0:
+        if one.winner < 0 and (best == 0 or bound > highest):
             best, highest = child, bound
         child = one.sibling
     value, choice = node.wins[mover] / node.visits, next_choice(node.untried, -1)
     while choice >= 0:
-        if value + weight * priors[choice] > highest:
-            best, best_choice, highest = 0, choice, value + weight * priors[choice]
+        bound = value + weight * priors[choice]
+        if bound > highest or (best == 0 and best_choice < 0):
+            best, best_choice, highest = 0, choice, bound
         choice = next_choice(node.untried, choice)
     return best, best_choice
 

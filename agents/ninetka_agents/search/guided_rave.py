@@ -18,12 +18,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, game_streams
-from ninetka_agents.search.gumbel import Evaluate
+from ninetka_agents.agent import Actions, as_positions, game_streams
+from ninetka_agents.search.evaluation import Evaluate, checked
 from ninetka_agents.search.mcts import CHUNK, TreePlayer
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
 from ninetka_agents.search.rave_tree import Desk, Rules, Tree, copy_root, is_asked, most_visited
-from ninetka_agents.search.selection import gumbel_noise
+from ninetka_agents.search.selection import MOST_SCALE, gumbel_noise
 from ninetka_agents.search.tree import MOST_SIMULATIONS, TreeResult, empty_result
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
@@ -41,6 +41,8 @@ BATCH = 32
 """Nodes of a tree that the network is asked about at once, at most."""
 USUAL_RULES = Rules(EQUIVALENCE, 0.0, heavy=True, local=False)
 """By the game's own knowledge, if it brings any."""
+MOST_TRUST = 100
+"""Visits are counted in 32 bits: virtual ones may be this many times those of the largest tree."""
 LEAST_PRIOR = 1e-6
 """No action is less probable."""
 
@@ -55,11 +57,14 @@ class GuidedRaveTree(RaveTree):
             games: (N,) records of one game.
             simulations: of RAVE.
             rules: how RAVE goes about it, and what the network's word counts.
-            evaluate: policy and values of positions.
+            evaluate: policy and values of positions; checked, see `ninetka_agents.search.evaluation.checked`.
             playouts: simulations for each node that the network is asked about.
+
+        Raises:
+            ValueError: if a number of the rules is out of range.
         """
-        super().__init__(games, simulations, rules, is_advised=True)
-        self._evaluate, self._playouts = evaluate, playouts
+        super().__init__(games, simulations, _check_rules(rules), is_advised=True)
+        self._evaluate, self._playouts = checked(evaluate), playouts
         self._asked = self._granted = 0
         self.left = self._most = -(-simulations // playouts)
         """Nodes that the network is still to be asked about in this position's search."""
@@ -73,6 +78,11 @@ class GuidedRaveTree(RaveTree):
         """Keep what is below an action that the game, which is at its next position now, went on with."""
         super().go_on(action)
         self._granted, self.left = 0, self._most
+
+    @property
+    def until_evaluation(self) -> int:
+        """Simulations that can be made without asking the network a second time."""
+        return self._granted or self._playouts
 
     def grow(self, streams: Streams, index: int, simulations: int) -> bool:
         """Search on by so many simulations; tell whether more of them would be of use.
@@ -132,6 +142,7 @@ class GuidedRaveSearch:
 
         Args:
             evaluate: policy and values of positions; `ninetka_agents.net_agent.network_evaluate(network)` makes one.
+                The search checks what it returns, see `ninetka_agents.search.evaluation.checked`.
             simulations: positions per search that the network evaluates, the root among them.
             playouts: simulations of RAVE for each of them.
             gumbel_scale: times the Gumbel noise of the choice at the root: 0 plays the most visited action, 1 draws by
@@ -151,9 +162,9 @@ class GuidedRaveSearch:
                 f"simulations={simulations}: with {playouts} playouts each in one tree, expected at most "
                 f"{MOST_SIMULATIONS} playouts in all"
             )
-        self._gumbel_scale = check_scale("gumbel_scale", gumbel_scale)
+        self._gumbel_scale = min(check_scale("gumbel_scale", gumbel_scale), MOST_SCALE)
         self._seconds = check_scale("seconds", seconds)
-        self._rules = rules
+        self._rules = _check_rules(rules)
         check_choice("reuse", reuse, (False, True))
         if reuse:
             self.start = self._start
@@ -174,6 +185,7 @@ class GuidedRaveSearch:
             rng: the source of the playouts; each game draws from a stream of its own (see `game_streams`), so what is
                 found in a game does not depend on the others.
         """
+        games = as_positions(games)
         result, streams = empty_result(len(games), limits_of(games.dtype)), game_streams(games, rng)
         if len(games):
             tree = self.make_tree(games)
@@ -201,12 +213,21 @@ class GuidedRaveSearch:
             tree.grow(streams, index, self._simulations * self._playouts)
             return
         end = time.monotonic() + self._seconds
-        while tree.grow(streams, index, CHUNK) and time.monotonic() < end:
+        while tree.grow(streams, index, min(CHUNK, tree.until_evaluation)) and time.monotonic() < end:
             pass
 
     def _choose(self, tree: GuidedRaveTree, streams: Streams, index: int = 0) -> int:
         self.think(tree, streams, index)
         return tree.draw(self._gumbel_scale, streams, index)
+
+
+def _check_rules(rules: Rules) -> Rules:
+    """Return rules whose numbers are in range, else raise `ValueError`."""
+    for name in ("equivalence", "exploration", "advice", "trust"):
+        check_scale(name, getattr(rules, name))
+    if rules.trust > MOST_TRUST:
+        raise ValueError(f"trust={rules.trust!r}: expected a number from 0 to {MOST_TRUST}")
+    return rules
 
 
 @jit
@@ -317,7 +338,7 @@ def _draw(games: Records, tree: Tree, scale: float, streams: Streams, index: int
     forced = forced_action(games[0])
     if forced >= 0 or scale == 0:
         return forced if forced >= 0 else most_visited(tree.nodes)
-    root, best, highest = tree.nodes[0], -1, -np.inf
+    root, best, highest = tree.nodes[0], most_visited(tree.nodes), -np.inf
     for child in range(root.first, root.first + root.count):
         one = tree.nodes[child]
         score = np.log(float(one.visits)) + scale * gumbel_noise(streams, index)

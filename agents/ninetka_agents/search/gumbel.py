@@ -25,10 +25,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, check_threads, game_streams
+from ninetka_agents.agent import Actions, as_positions, check_threads, game_streams
 from ninetka_agents.search import tree, uct
 from ninetka_agents.search.choices import count_choices, is_empty, next_choice
 from ninetka_agents.search.completed import Doubles, Scales, mixed_value, score_choices, softmax
+from ninetka_agents.search.evaluation import Evaluate as Evaluate
+from ninetka_agents.search.evaluation import checked
 from ninetka_agents.search.gumbel_tree import (
     Floats,
     back_up,
@@ -41,6 +43,7 @@ from ninetka_agents.search.gumbel_tree import (
 )
 from ninetka_agents.search.prover import Prover, clear_prover, make_prover, proven_winner
 from ninetka_agents.search.selection import (
+    MOST_SCALE,
     gumbel_noise,
     halving_schedule,
     interior_choice,
@@ -64,10 +67,6 @@ from ninetka_env.core.verbs import (
 )
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-
-Evaluate: TypeAlias = Callable[[Records], tuple[Floats, Floats]]
-"""What a search asks of (N,) positions that are not over: (N, num_actions) float32 logarithms of the policy, any where
-illegal, and (N, P) float32 chances to win per relative seat, `(seat - to_move) % n`, draws shared."""
 
 Wanted: TypeAlias = npt.NDArray[np.int32]
 """By the number of actions considered at the root, the last entry for all others: a column of `halving_schedule`."""
@@ -162,12 +161,13 @@ class GumbelSearch:
         """Set the search up.
 
         Args:
-            evaluate: policy and values of leaves; `ninetka_agents.net_agent.network_evaluate(network)` makes one.
+            evaluate: policy and values of leaves; `ninetka_agents.net_agent.network_evaluate(network)` makes one. The
+                search checks what it returns, see `ninetka_agents.search.evaluation.checked`.
             options: how to search.
             threads: at most this many threads grow trees; 0 for all that numba may use. Results do not depend on it.
         """
         self.options = options or SearchOptions()
-        self.evaluate = evaluate
+        self.evaluate = checked(evaluate)
         self.threads = check_threads(threads)
         self._schedule = halving_schedule(self.options.considered, self.options.simulations).T.copy()
         self._nodes: npt.NDArray[Any] = np.empty((0, 0))
@@ -185,6 +185,7 @@ class GumbelSearch:
                 `game_streams`), so what is found in a game does not depend on the others. Not touched if there is
                 neither noise nor playout.
         """
+        games = as_positions(games)
         games, streams, result = games.copy(), np.zeros(len(games), np.uint64), _empty_result(games)
         if len(games) and (self.options.gumbel_scale or self.options.playouts):
             streams[:] = game_streams(games, rng)
@@ -196,11 +197,11 @@ class GumbelSearch:
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
         """Search positions together and fill the result in."""
-        scales = float(self.options.visit_offset), float(self.options.value_scale)
+        scales = min(float(self.options.visit_offset), MOST_SCALE), min(float(self.options.value_scale), MOST_SCALE)
         trees = self._make_trees(games, streams)
         _init_roots(games, trees)
         if self.options.gumbel_scale or self.options.playouts:
-            _draw_gumbel(trees, float(self.options.gumbel_scale))
+            _draw_gumbel(trees, min(float(self.options.gumbel_scale), MOST_SCALE))
         self._expand_and_back_up(trees)
         self._grow(trees, scales)
         _report_all(games, trees, scales, result)

@@ -5,6 +5,10 @@ games to wait with. So a leaf that waits counts as visited already, worth what t
 when its evaluation comes, the difference is added. Visits keep the search from the same leaf, as they do in "virtual
 loss", but nothing is made out to be worse than it seems. Where it comes to a waiting leaf all the same, those that wait
 are evaluated first.
+
+No evaluation begins after the time is up. Leaves that still wait then keep the value of the position above them: they
+neither raise nor lower the mean of any action, so the choice rests on what has been evaluated. To leave few of them,
+those that wait are evaluated early once they would take longer than the time that is left.
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ import numpy as np
 from ninetka_agents.search import tree
 from ninetka_agents.search.choices import count_choices
 from ninetka_agents.search.completed import Scales, score_choices
+from ninetka_agents.search.evaluation import Evaluate
 from ninetka_agents.search.gumbel import (
-    Evaluate,
     GumbelSearch,
     Ints,
     Rollouts,
@@ -69,6 +73,8 @@ class GumbelByClock(GumbelSearch):
         """
         super().__init__(evaluate, options)
         self._seconds, self._start = check_scale("seconds", seconds), 0.0
+        self._pace = 0.0
+        """Seconds per leaf that the latest evaluation took, playouts included."""
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
         for index in range(len(games)):
@@ -83,23 +89,40 @@ class GumbelByClock(GumbelSearch):
         considered = min(self.options.considered, int(count_choices(trees.nodes[0, 0].legal)))
         waiting = _Waiting(np.empty(BATCH, trees.roots.dtype), np.zeros(BATCH, np.int64))
         new, count, exact = 1, 0, self.options.exact
+        self._pace = time.monotonic() - self._start  # that was the root's evaluation
         for visits in islice(halving_by_clock(considered, self._start, self._seconds), trees.nodes.shape[1] - 1):
             at = _go_to_leaf(trees, visits, waiting, count, new, scales, exact)
             if at == COLLISION:
-                count = self._take_in(trees, waiting, count)
+                if not self._take_in(trees, waiting, count):
+                    return
+                count = 0
                 at = _go_to_leaf(trees, visits, waiting, count, new, scales, exact)
             new, count = new + (at == new), count + (trees.nodes[0, at].decided == 0)
-            if count == BATCH:
-                count = self._take_in(trees, waiting, count)
-        self._take_in(trees, waiting, count)
-
-    def _take_in(self, trees: Trees, waiting: _Waiting, count: int) -> int:
-        """Have the leaves evaluated that wait; return how many wait then."""
+            if count and (count == BATCH or self._time_left() < count * self._pace):
+                if not self._take_in(trees, waiting, count):
+                    return
+                count = 0
         if count:
-            rollouts = (self.options.playouts, self.options.playout_share)
-            like = np.empty(0, tree.node_dtype(trees.roots.dtype))
-            _expand_waiting(trees, waiting, *self.evaluate(waiting.leaves[:count]), rollouts, like)
-        return 0
+            self._take_in(trees, waiting, count)
+
+    def _time_left(self) -> float:
+        return self._start + self._seconds - time.monotonic()
+
+    def _take_in(self, trees: Trees, waiting: _Waiting, count: int) -> bool:
+        """Have the waiting leaves evaluated while there is time; return whether there is time left after that."""
+        left = self._time_left()
+        if left <= 0:
+            return False
+        answer = self.evaluate(waiting.leaves[:count])
+        rollouts = (self.options.playouts, self.options.playout_share)
+        like = np.empty(0, tree.node_dtype(trees.roots.dtype))
+        step = 1 if self.options.playouts else count  # playouts take long enough to look at the clock in between
+        for first in range(0, count, step):
+            if first and self._time_left() <= 0:
+                return False
+            _expand_waiting(trees, waiting, first, first + step, *answer, rollouts, like)
+        self._pace = (left - self._time_left()) / count
+        return self._time_left() > 0
 
 
 @jit
@@ -127,12 +150,19 @@ def _go_to_leaf(trees: Trees, visits: int, waiting: _Waiting, count: int, new: i
 
 @jit
 def _expand_waiting(
-    trees: Trees, waiting: _Waiting, logits: Floats, values: Floats, rollouts: Rollouts, like: Records
+    trees: Trees,
+    waiting: _Waiting,
+    first: int,
+    stop: int,
+    logits: Floats,
+    values: Floats,
+    rollouts: Rollouts,
+    like: Records,
 ) -> None:
-    """Expand the leaves that the network has judged; put its values, and those of playouts, in place of what seemed."""
+    """Expand waiting leaves that the network has judged, and replace their values by its own and those of playouts."""
     nodes = trees.nodes[0]
     desk = np.zeros(rollouts[0] + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
-    for row in range(len(logits)):
+    for row in range(first, stop):
         game, at = waiting.leaves[row], waiting.at[row]
         node = nodes[at]
         seemed = node.values.copy()

@@ -19,6 +19,9 @@ from ninetka_env.core.chance import Streams, draw
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records
 
+MOST_SCALE = 1e100
+"""What a scale of noise or values is limited to, so that no product with it overflows; nothing outweighs it anyway."""
+
 
 def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]:
     """Return (considered + 1, simulations) int32: sequential halving at the root (Karnin, Koren and Somekh 2013).
@@ -70,8 +73,9 @@ def root_choice(tree: Records, noise: Doubles, scores: Doubles, visits: int) -> 
     best, highest, legal = -1, -np.inf, tree[0].legal
     choice = next_choice(legal, -1)
     while choice >= 0:
-        if visits_of(tree, 0, choice) == visits and noise[choice] + scores[choice] > highest:
-            best, highest = choice, noise[choice] + scores[choice]
+        score = noise[choice] + scores[choice]
+        if visits_of(tree, 0, choice) == visits and (best < 0 or score > highest):
+            best, highest = choice, score
         choice = next_choice(legal, choice)
     return best
 
@@ -86,7 +90,7 @@ def interior_choice(tree: Records, index: int, scores: Doubles) -> int:
     choice = next_choice(legal, -1)
     while choice >= 0:
         lag = scores[choice] - visits_of(tree, index, choice) * weight
-        if lag > highest:
+        if best < 0 or lag > highest:
             best, highest = choice, lag
         choice = next_choice(legal, choice)
     return best

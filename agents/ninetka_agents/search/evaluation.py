@@ -1,0 +1,226 @@
+"""What searches accept from a function that evaluates positions; `checked` makes every answer safe to search with.
+
+Compiled searches compare and index with what they are given and check nothing. So a search never uses an answer as it
+is returned: `checked` refuses what has no meaning, and repairs what has one but would break a comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.search.choices import next_choice, words_for
+from ninetka_env.core.jit import jit
+from ninetka_env.core.options import shortened
+from ninetka_env.core.registry import Limits, definition_of, limits_of
+from ninetka_env.core.verbs import (
+    Record,
+    Records,
+    Words,
+    choice_action,
+    forced_action,
+    is_legal,
+    is_over,
+    num_actions,
+    write_choices,
+)
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+Evaluate: TypeAlias = Callable[[Records], tuple[Floats, Floats]]
+"""What a search asks of (N,) positions that are not over: (N, num_actions) float32 logarithms of the policy, anything
+where illegal, and (N, P) float32 chances to win per relative seat, `(seat - to_move) % n`, draws shared, anything for
+seats that are not in play. See `checked` for what else is accepted."""
+
+TOLERANCE = 1e-2
+"""How far policy and values may sum from 1, and a value be from 0..1; float16 rounds to less than that."""
+ROUNDING = 1e-4
+"""Values that are off by less than this are float32 numbers that sum to 1, and stay as they are."""
+LOWEST = -1e9
+"""The least logit, compared with the best legal action's: no value outweighs it, and it is finite."""
+
+FINE, REPAIRABLE, BAD_LOGIT, BAD_VALUE, BAD_SUM = range(5)
+"""What `_inspect` finds."""
+
+
+def checked(evaluate: Evaluate) -> Evaluate:
+    """Return a function that calls `evaluate` and checks what it returns; answers that are fine are not changed.
+
+    Accepted are all arrays, lists and tensors of real numbers. What stands at illegal actions and at seats that are not
+    in play is ignored. Raw logits are normalised over the actions that a search can play, -inf becomes a very low
+    logit, and values that are off by rounding are scaled to sum to 1.
+
+    The function raises `ValueError`, naming position and entry, if a legal action's logit is nan or +inf, if a value is
+    not within 0..1 or the values do not sum to 1, or if the answer is no pair of arrays of the right shapes. It calls
+    `evaluate` with a copy of the positions, and never writes to arrays of the caller.
+    """
+    known: tuple[Any, Limits] | None = None  # finding the limits of a type takes as long as checking a position
+
+    def call(games: Records) -> tuple[Floats, Floats]:
+        nonlocal known
+        found = known  # another thread may replace it
+        if found is None or found[0] is not games.dtype:
+            known = found = games.dtype, limits_of(games.dtype)
+        count, limits = len(games), found[1]
+        answer = evaluate(_copied(games))
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+            expected = f"logits ({count}, {limits.actions}) and values ({count}, {limits.players})"
+            raise ValueError(f"evaluate: returned {shortened(answer)}: expected a pair of arrays, {expected}")
+        logits = _as_floats("logits", answer[0], (count, limits.actions))
+        values = _as_floats("values", answer[1], (count, limits.players))
+        choices, actions = np.zeros(words_for(limits.choices), np.int64), np.zeros(limits.actions, np.int64)
+        state, row, place = _inspect(games, logits, values, choices, actions)
+        if state > REPAIRABLE:
+            raise ValueError(f"evaluate: {_fault(games, logits, values, state, row, place)}")
+        if state == REPAIRABLE:
+            logits, values = logits.copy(), values.copy()
+            _repair(games, logits, values, choices, actions)
+        return logits, values
+
+    return call
+
+
+def _copied(games: Records) -> Records:
+    """Return a copy, byte by byte: numpy copies records field by field, which takes several times as long."""
+    return np.ndarray(games.shape, games.dtype, bytearray(games.tobytes()))
+
+
+def _as_floats(name: str, array: Any, shape: tuple[int, int]) -> Floats:
+    """Return real numbers as a C-contiguous float32 array, which compiled functions take."""
+    if type(array) is np.ndarray and array.dtype == np.float32 and array.shape == shape and array.flags.carray:
+        return array
+    try:
+        found = np.asarray(array)
+    except Exception as error:  # of rows of different lengths, or of a tensor that is not numpy's to read
+        raise ValueError(f"evaluate: the {name} cannot be read as an array: {shortened(str(error))}") from error
+    if found.dtype.kind not in "fiu":
+        raise ValueError(f"evaluate: the {name} are of type {shortened(found.dtype)}: expected real numbers")
+    if found.shape != shape:
+        raise ValueError(f"evaluate: the {name} are of shape {found.shape}: expected {shape}")
+    with np.errstate(over="ignore"):
+        return np.require(found, np.float32, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
+
+
+def _fault(games: Records, logits: Floats, values: Floats, state: int, row: int, place: int) -> str:
+    """Return the sentence about what `_inspect` found."""
+    game = definition_of(games.dtype).game_class(games[row : row + 1])
+    if state == BAD_LOGIT:
+        return (
+            f"log policy of position {row} is {logits[row, place]} at action {place} ({game.action_name(place)}), "
+            "which is legal: expected the logarithm of its probability, -inf for 0"
+        )
+    given = ", ".join(f"{value:.6g}" for value in values[row, : game.num_players])
+    seat = f", {values[row, place]:.6g} for relative seat {place}" if state == BAD_VALUE else ""
+    return (
+        f"values of position {row} are [{given}]{seat}: expected chances to win of its {game.num_players} seats, "
+        "each from 0 to 1, which sum to 1"
+    )
+
+
+@jit
+def _inspect(games: Records, logits: Floats, values: Floats, choices: Words, actions: Ints) -> tuple[int, int, int]:
+    """Return whether the answer is fine, or what is wrong with it, in which row and at which action or seat."""
+    state = FINE
+    for row in range(len(games)):
+        game = games[row]
+        for action in range(num_actions(game)):
+            if not logits[row, action] < np.inf and is_legal(game, action):
+                return BAD_LOGIT, row, action
+        total = 0.0
+        for seat in range(game.num_players):
+            if not -TOLERANCE <= values[row, seat] <= 1.0 + TOLERANCE:
+                return BAD_VALUE, row, seat
+            total += values[row, seat]
+        if abs(total - 1.0) > TOLERANCE:
+            return BAD_SUM, row, 0
+        legal = actions[: _write_playable(game, choices, actions)]
+        if not (_is_policy(logits[row], legal) and _are_chances(values[row], game.num_players)):
+            state = REPAIRABLE
+    return state, 0, 0
+
+
+@jit
+def _repair(games: Records, logits: Floats, values: Floats, choices: Words, actions: Ints) -> None:
+    """Normalise the rows that need it, and leave all others alone."""
+    for row in range(len(games)):
+        game = games[row]
+        legal = actions[: _write_playable(game, choices, actions)]
+        if not _is_policy(logits[row], legal):
+            _normalise(logits[row], legal)
+        if not _are_chances(values[row], game.num_players):
+            _rescale(values[row], game.num_players)
+
+
+@jit
+def _write_playable(game: Record, choices: Words, actions: Ints) -> int:
+    """Write the actions that a search can play to `actions` and return their number: the choices, or a forced action.
+
+    A legal action that is no choice, such as resigning, is never searched, so the policy is that of the others.
+    """
+    if is_over(game):
+        return 0
+    forced = forced_action(game)
+    if forced >= 0:
+        actions[0] = forced
+        return 1
+    write_choices(game, choices)
+    count, choice = 0, next_choice(choices, -1)
+    while choice >= 0:
+        actions[count] = choice_action(game, choice)
+        count, choice = count + 1, next_choice(choices, choice)
+    return count
+
+
+@jit
+def _is_policy(logits: Floats, legal: Ints) -> bool:
+    """Return whether logits, none of them nan, are finite and those of a policy that sums to 1."""
+    if len(legal) == 0:
+        return True
+    best, least = -np.inf, np.inf
+    for action in legal:
+        best, least = max(best, float(logits[action])), min(least, float(logits[action]))
+    if not least >= best + LOWEST or best == -np.inf:
+        return False
+    total = 0.0
+    for action in legal:
+        total += np.exp(logits[action] - best)
+    return abs(best + np.log(total)) <= TOLERANCE
+
+
+@jit
+def _normalise(logits: Floats, legal: Ints) -> None:
+    """Make the policy of the legal actions sum to 1; where all their probabilities are 0, they become equal."""
+    best, total = -np.inf, 0.0
+    for action in legal:
+        best = max(best, float(logits[action]))
+    for action in legal:
+        logits[action] = max(logits[action] - best, LOWEST) if best > -np.inf else 0.0
+        total += np.exp(float(logits[action]))
+    for action in legal:
+        logits[action] -= np.log(total)
+
+
+@jit
+def _are_chances(values: Floats, players: int) -> bool:
+    """Return whether each value is from 0 to 1 and they sum to 1, but for rounding of float32."""
+    total = 0.0
+    for seat in range(players):
+        if not -ROUNDING <= values[seat] <= 1.0 + ROUNDING:
+            return False
+        total += values[seat]
+    return abs(total - 1.0) <= ROUNDING
+
+
+@jit
+def _rescale(values: Floats, players: int) -> None:
+    """Limit values to 0..1 and make them sum to 1, from which they are not far."""
+    total = 0.0
+    for seat in range(players):
+        values[seat] = min(max(values[seat], 0.0), 1.0)
+        total += values[seat]
+    for seat in range(players):
+        values[seat] /= total
