@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.parts import GENERIC, agents_of, games_with, load, parts_of
+from ninetka_env.core.batch import as_records, first_without_turn
 from ninetka_env.core.chance import Streams, draw_each, draw_many
 from ninetka_env.core.options import check_count, shortened
-from ninetka_env.core.registry import DEFAULT, load_variant
+from ninetka_env.core.registry import DEFAULT, definition_of, load_variant
 from ninetka_env.core.text import did_you_mean
 from ninetka_env.core.verbs import Records
 
@@ -37,7 +38,7 @@ class Agent(Protocol):
         """Choose an action for the seat to move in each game.
 
         Args:
-            games: (N,) records of one game, none of them over; not changed.
+            games: (N,) records of one game, none of them over (else `ValueError`, see `as_positions`); not changed.
             rng: the only source of chance; the same generator state gives the same actions on any number of threads.
 
         Returns:
@@ -191,6 +192,24 @@ class GameRandom(np.random.Generator):
         """Use, and move on, `streams`: (N,) uint64, one per game of the call."""
         super().__init__(np.random.PCG64(int(streams[0])))
         self.streams = streams
+
+
+def as_positions(games: Any, game: str = "") -> Records:
+    """Return games as the compiled code of agents takes them; see `ninetka_env.core.batch.as_records`.
+
+    Args:
+        games: (N,) records.
+        game: the name of the only game that the agent plays; empty if it plays any.
+
+    Raises:
+        ValueError: if this is no (N,) array of the records of this game, or one of the games is over.
+    """
+    games = as_records(games)
+    if game and (name := definition_of(games.dtype).name) != game:
+        raise ValueError(f"games: records of {name}, which this agent does not play: expected those of {game}")
+    if (index := first_without_turn(games)) >= 0:
+        raise ValueError(f"games: the game at index {index} is over, or was never started: no seat is to move")
+    return games
 
 
 def game_streams(games: Records, rng: np.random.Generator) -> Streams:

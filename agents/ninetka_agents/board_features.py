@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.batch import as_records
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.tables import frozen
@@ -43,10 +44,11 @@ def make_inputs(games: Records, shape: tuple[int, int, int], more: Floats) -> In
         shape: (C, height, width) of an observation.
         more: (B, G - 1), what the game tells besides the lead.
     """
+    games = as_records(games)
     count, (_, height, width) = len(games), shape
     planes, leads = np.empty((count, *shape), np.int8), np.empty((count, 1), np.float32)
     mask = np.zeros((count, limits_of(games.dtype).actions), np.int8)
-    _write(np.ascontiguousarray(games), planes.reshape(count, -1), leads[:, 0], mask)
+    _write(games, planes.reshape(count, -1), leads[:, 0], mask)
     return Inputs(planes, np.hstack([leads / np.float32(np.sqrt(height * width)), more]), mask)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, GameRandom, Player
+from ninetka_agents.agent import Actions, Agent, GameRandom, Player, as_positions
 from ninetka_env.core.batch import write_stages
 from ninetka_env.core.game import Game
 from ninetka_env.core.verbs import Records
@@ -30,6 +30,7 @@ class ByStage:
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
+        games = as_positions(games)
         actions, stages = np.empty(len(games), np.int64), np.zeros(len(games), np.int8)
         write_stages(games, stages)
         for agent in dict.fromkeys(self.agents):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, game_streams
+from ninetka_agents.agent import Actions, as_positions, game_streams
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records, random_action
@@ -17,6 +17,7 @@ class RandomAgent:
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
+        games = as_positions(games)
         actions = np.empty(len(games), np.int64)
         _act(games, game_streams(games, rng), actions)
         return actions

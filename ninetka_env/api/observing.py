@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.batch import new_games
+from ninetka_env.core.batch import as_records, new_games
 from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import Variant
@@ -37,23 +37,23 @@ def observe(games: Records, variant: Variant) -> Observed:
         ValueError: if this is no (N,) array, or the records are not those of games of this variant, naming the first
             option that differs.
     """
-    _check(games, variant)
+    games = _checked(games, variant)
     observations = np.empty((len(games), *variant.sizes.planes), np.int8)
     action_mask = np.zeros((len(games), variant.num_actions), np.int8)
     _observe_all(games, observations.reshape(len(games), int(np.prod(variant.sizes.planes))), action_mask)
     return Observed(observations, action_mask)
 
 
-def _check(games: Records, variant: Variant) -> None:
-    """Raise `ValueError` if records are of another game, or differ from the variant in an option that they hold."""
-    if not isinstance(games, np.ndarray) or games.ndim != 1:
-        raise ValueError("games: expected an array of records, (N,); of one game at index i, games[i : i + 1]")
+def _checked(games: Records, variant: Variant) -> Records:
+    """Return records for compiled code; `ValueError` if they differ from the variant in an option that they hold."""
+    games = as_records(games)
     if games.dtype != variant.dtype:
         raise ValueError(f"records of another game, or of another size of board: expected those of {variant}")
     expected = new_games(variant, make_streams(0))
     for name in sorted({"num_players", *variant.options}.intersection(games.dtype.names or ())):
         if (games[name] != expected[name]).any():
             raise ValueError(f"records of games of another {name}: expected those of {variant}")
+    return games
 
 
 @jit

@@ -41,6 +41,29 @@ class Endings(NamedTuple):
     """(N, T) int8: see `ninetka_env.core.verbs.write_targets`; -1 where a game goes on."""
 
 
+def as_records(games: Any, name: str = "games") -> Records:
+    """Return games in the form that compiled code is made for: contiguous, aligned, writeable, of a game's own dtype.
+
+    An array of that form is returned itself, anything else as a view or a copy.
+
+    Args:
+        games: (N,) records of one game.
+        name: how errors name the argument.
+
+    Raises:
+        ValueError: if this is no (N,) array, or its records are those of no game.
+    """
+    if not isinstance(games, np.ndarray) or games.ndim != 1:
+        got = f"shape {games.shape}" if isinstance(games, np.ndarray) else type(games).__name__
+        raise ValueError(f"{name}: expected an array of records, (N,), got {got}; of one game, games[i : i + 1]")
+    definition = definition_of(games.dtype)
+    if type(games) is np.ndarray and games.flags.carray and games.dtype.isalignedstruct:
+        return games
+    # Equal dtypes may differ in their alignment, such as after `np.save` and `np.load`; numba tells them apart.
+    own = next(dtype for dtype in definition.dtypes if dtype == games.dtype)
+    return np.require(games.view(own, np.ndarray), requirements=["C", "A", "W"])
+
+
 def make_endings(dtype: np.dtype[Any], count: int, num_players: int = 0) -> Endings:
     """Return room for how `count` games with records of this type end, for so many players, 0 for the most."""
     limits = limits_of(dtype)
@@ -98,6 +121,16 @@ def play_all(games: Records, which: Indices, actions: Indices, over: npt.NDArray
     for place in range(len(which)):
         play(games[which[place]], actions[place])
         over[place] = is_over(games[which[place]])
+    return -1
+
+
+@jit
+def first_without_turn(games: Records) -> int:
+    """Return the first of all games that is over or has no seat to move, such as one of zeros; -1 if there is none."""
+    for index in range(len(games)):
+        game = games[index]
+        if not 0 <= game.to_move < game.num_players or is_over(game):
+            return index
     return -1
 
 

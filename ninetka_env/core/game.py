@@ -12,7 +12,7 @@ from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import as_action, check_choice, check_count, shortened
 from ninetka_env.core.outcome import DRAWN, REWARDS, write_rewards_of
-from ninetka_env.core.registry import Definition, Variant, get_definition
+from ninetka_env.core.registry import Definition, Variant, definition_of, get_definition
 from ninetka_env.core.text import quote
 from ninetka_env.core.verbs import (
     Mask,
@@ -66,8 +66,12 @@ class Game:
     """What ended the game before the rules did, None unless something has."""
 
     def __init__(self, records: Records) -> None:
-        """Wrap a (1,) array of the game's records without copying it; `new` makes games."""
-        self.records = records
+        """Wrap a (1,) array of the game's records without copying it; `new` makes games.
+
+        Raises:
+            ValueError: if this is no such array.
+        """
+        self.records = records if _is_plain(records, self.name) else _checked(records, self.name)
         self.last_action = None
         self.passed = ()
         self.event = None
@@ -289,10 +293,35 @@ class Game:
         self.records, self.last_action, self.passed, self.event = state
 
 
+def check_game(game: Any, kind: type[Game]) -> None:
+    """Raise `TypeError` unless `game` is a game of this class."""
+    if not isinstance(game, kind):
+        raise TypeError(f"expected a game of {kind.definition().title}, got {shortened(game)}")
+
+
 def result_of(game: Game) -> str:
     """Say who has won, such as `"yellow wins"` or `"drawn"`, by the names of the seats."""
     winner = game.winner()
     return "drawn" if winner == DRAWN else f"{game.definition().seats[winner]} wins"
+
+
+def _is_plain(records: Any, name: str) -> bool:
+    """Return whether records are a (1,) array of a game in the form that compiled code is made for."""
+    if type(records) is not np.ndarray or records.shape != (1,) or not records.dtype.isalignedstruct:
+        return False
+    return definition_of(records.dtype).name == name
+
+
+def _checked(records: Any, name: str) -> Records:
+    """Return a view of a (1,) array of the records of a game in that form; `ValueError` if it is none."""
+    if not isinstance(records, np.ndarray) or records.shape != (1,):
+        got = f"shape {records.shape}" if isinstance(records, np.ndarray) else shortened(records)
+        raise ValueError(f"records: expected an array of one record, (1,), such as games[i : i + 1], got {got}")
+    definition = definition_of(records.dtype)
+    if definition.name != name:
+        raise ValueError(f"records of {definition.name}: expected those of {name}")
+    own = next(dtype for dtype in definition.dtypes if dtype == records.dtype)
+    return records.view(own, np.ndarray)
 
 
 def _seats(bits: int) -> tuple[int, ...]:

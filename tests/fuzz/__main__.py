@@ -13,8 +13,10 @@ import random
 import resource
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 
+from fuzz.arrays import array_shares
 from fuzz.commands import fuzz_commands
 from fuzz.inputs import shares
 from fuzz.trials import Findings
@@ -28,7 +30,7 @@ MEMORY = 8 << 30
 def fuzz_inputs(findings: Findings, count: int, seed: int, games: list[str], folder: Path) -> None:
     """Try about so many inputs of all kinds, in turn."""
     rng = random.Random(seed)
-    for share, tries in shares(findings, games, folder, rng):
+    for share, tries in chain(shares(findings, games, folder, rng), array_shares(findings, games, rng)):
         before = findings.tried.total()
         while tries and findings.tried.total() - before < share * count:
             rng.choice(tries)(rng)

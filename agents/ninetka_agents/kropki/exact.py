@@ -21,11 +21,12 @@ import numpy.typing as npt
 
 from ninetka_agents.agent import Actions
 from ninetka_agents.kropki.greedy import GreedyAgent
+from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count
 from ninetka_env.core.verbs import Record, Records, is_over, play
 from ninetka_env.games.kropki.game import Game
-from ninetka_env.games.kropki.geometry import LIVE, POINT, REGION, node_symmetries
+from ninetka_env.games.kropki.geometry import LEAST_SIDE, LIVE, MOST_HEIGHT, MOST_WIDTH, POINT, REGION, node_symmetries
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node
 from ninetka_env.games.kropki.rules import TERRITORIES, num_nodes
 from ninetka_env.games.kropki.start import STARTS
@@ -55,6 +56,8 @@ class Solver:
 
     def __init__(self, width: int, height: int, table_bits: int = 20) -> None:
         """Keep a table of `2 ** table_bits` positions, 16 bytes each."""
+        check_count("width", width, LEAST_SIDE, MOST_WIDTH)
+        check_count("height", height, LEAST_SIDE, MOST_HEIGHT)
         self.sides = width, height
         self.table = np.zeros(1 << check_count("table_bits", table_bits, 8, 28), ENTRY)
         self._images = node_symmetries(width, height)
@@ -72,6 +75,7 @@ class Solver:
         Raises:
             ValueError: if its board has another size.
         """
+        check_game(game, Game)
         if (game.width, game.height) != self.sides:
             raise ValueError(f"board of {game.width} x {game.height}: expected {self.sides[0]} x {self.sides[1]}")
         depth = 3 * game.width * game.height + 2  # places, drawings, ends: as long as a game can be

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, game_streams
+from ninetka_agents.agent import Actions, as_positions, game_streams
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_scale
 from ninetka_env.core.verbs import Record, Records
+from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LIVE, NUM_SECTORS
 from ninetka_env.games.kropki.regions import drawable_node, ring_of
 from ninetka_env.games.kropki.rules import draw_all, mover, num_nodes, play
@@ -25,6 +26,7 @@ class GreedyAgent:
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions, equal ones at random; see `ninetka_agents.agent.Agent.act`."""
+        games = as_positions(games, Game.name)
         actions, room = np.empty(len(games), np.int64), np.empty(2, games.dtype)
         _act(games, room, self.caution, game_streams(games, rng), actions)
         return actions

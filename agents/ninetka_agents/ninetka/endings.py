@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.ninetka.force import ENTRIES, YES, Table, look_up, static_answer, store, write_key
+from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.options import check_count
 from ninetka_env.core.outcome import UNFINISHED
@@ -46,6 +47,7 @@ def solve_max_n(game: Game, nodes: int = 10_000_000) -> MaxN:
     Raises:
         ValueError: if the movement phase has not begun or nodes is below 1.
     """
+    check_game(game, Game)
     if game.phase != MOVEMENT:
         raise ValueError(f"max^n plays the movement phase; this game is in phase {game.phase.name}")
     left, table = check_count("nodes", nodes), np.zeros((ENTRIES, 2), np.uint64)

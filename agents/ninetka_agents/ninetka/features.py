@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.batch import as_records
 from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.options import shortened
 from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record, Records
@@ -36,7 +38,7 @@ from ninetka_env.games.ninetka.geometry import (
     SQUARE_SLOT,
     SYMMETRIES,
 )
-from ninetka_env.games.ninetka.rules import NEUTRAL, PLACEMENT, movable_slots, plies, winner_of, write_legal_mask
+from ninetka_env.games.ninetka.rules import GAME, NEUTRAL, PLACEMENT, movable_slots, plies, winner_of, write_legal_mask
 
 Int8 = npt.NDArray[np.int8]
 
@@ -202,8 +204,16 @@ def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -
     Args:
         games: records of dtype `ninetka_env.games.ninetka.rules.GAME`.
         viewers: (N,) seats.
+
+    Raises:
+        ValueError: if games or viewers are something else.
     """
-    count = len(games)
+    games = as_records(games)
+    if games.dtype != GAME:
+        raise ValueError("games: expected records of 9tka")
+    count, seats = len(games), games["to_move"].astype(np.int8)
+    if viewers is not None:
+        seats = _checked_viewers(games, viewers)
     features = Features(
         np.zeros((count, NUM_SLOTS, NUM_SLOT_FEATURES), np.int8),
         np.zeros((count, NUM_SECTIONS, NUM_SECTION_FEATURES), np.int8),
@@ -211,9 +221,20 @@ def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -
         np.zeros((count, NUM_SLOTS, NUM_RELATIONS, NUM_SLOTS), np.int8),
         np.zeros((count, NUM_ACTIONS), np.int8),
     )
-    seats = games["to_move"].astype(np.int8) if viewers is None else np.ascontiguousarray(viewers, np.int8)
-    _write(np.ascontiguousarray(games), seats, *features)
+    _write(games, seats, *features)
     return features
+
+
+def _checked_viewers(games: Records, viewers: npt.NDArray[np.int8]) -> Int8:
+    """Return viewers for compiled code; `ValueError` unless there is a seat for each game."""
+    seats = np.asarray(viewers)
+    if (
+        seats.shape != games.shape
+        or seats.dtype.kind not in "iu"
+        or ((seats < 0) | (seats >= games["num_players"])).any()
+    ):
+        raise ValueError(f"viewers: expected a seat for each of {len(games)} games, got {shortened(viewers)}")
+    return np.ascontiguousarray(seats, np.int8)
 
 
 def permute(features: Features, symmetry: int) -> Features:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit, lowest, popcount
 from ninetka_env.core.options import check_count
 from ninetka_env.core.verbs import Record, Records
@@ -43,11 +44,11 @@ def can_force_win(game: Game, seat: int, nodes: int = 10_000_000) -> bool | None
     Raises:
         ValueError: if the movement phase has not begun, or there is no such seat.
     """
+    check_game(game, Game)
     if game.phase != MOVEMENT:
         raise ValueError(f"the search plays the movement phase; this game is in phase {game.phase.name}")
-    if isinstance(seat, bool) or not 0 <= seat < game.num_players:
-        raise ValueError(f"seat={seat!r}: expected 0..{game.num_players - 1}")
-    answer = int(_force(game.records, int(seat), check_count("nodes", nodes), np.zeros((ENTRIES, 2), np.uint64)))
+    seat = check_count("seat", seat, 0, game.num_players - 1)
+    answer = int(_force(game.records, seat, check_count("nodes", nodes), np.zeros((ENTRIES, 2), np.uint64)))
     return None if answer == UNDECIDED else answer == YES
 
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, check_threads, game_streams
+from ninetka_agents.agent import Actions, as_positions, check_threads, game_streams
 from ninetka_env.core.chance import Streams, draw_below, draw_bit
+from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit, lowest, popcount
 from ninetka_env.core.options import check_count
 from ninetka_env.core.tables import frozen
@@ -83,6 +84,7 @@ class MaxNAgent:
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
+        games = as_positions(games, Game.name)
         actions = np.empty(len(games), np.int64)
         threads = min(self._threads, len(games))
         run_shared(_act, threads, games, game_streams(games, rng), self._depth, self._random_ties, actions)
@@ -95,6 +97,7 @@ def evaluate(game: Game) -> Values:
     eva(m) = sum over sections k of 100 c(m, k) + y(v(m, k)), plus 90 (r(m) - q(m)): c tells whether m owns k, v counts
     its stones there, r and q count opponents' and own edge stones blocked by a stone of m.
     """
+    check_game(game, Game)
     values = np.zeros((1, MAX_PLAYERS), np.int64)
     _evaluate_first(game.records, values)
     return values[0, : game.num_players]
@@ -109,6 +112,7 @@ def search(game: Game, depth: int | None = None) -> tuple[int, Values]:
     Raises:
         ValueError: if the game is over or not in its movement phase, or the depth is below 1.
     """
+    check_game(game, Game)
     if game.phase != MOVEMENT or game.is_over:
         state = "over" if game.is_over else f"in phase {game.phase.name}"
         raise ValueError(f"max^n searches the movement phase; this game is {state}")

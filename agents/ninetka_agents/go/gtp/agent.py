@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, Forfeit
+from ninetka_agents.agent import Actions, Forfeit, as_positions
 from ninetka_agents.go.gtp.process import EngineError, EngineProcess, find_engine
 from ninetka_agents.go.gtp.protocol import LARGEST, SMALLEST, GtpError, read_move, write_colour, write_move
 from ninetka_env.core.game import Game as AnyGame
@@ -59,7 +59,9 @@ class GtpAgent:
         Raises:
             RuntimeError: if an engine fails or resigns.
         """
-        return np.array([self._act_once(Game(games[index : index + 1].copy()), rng) for index in range(len(games))])
+        games = as_positions(games, Game.name)
+        chosen = [self._act_once(Game(games[index : index + 1].copy()), rng) for index in range(len(games))]
+        return np.array(chosen, np.int64)
 
     def _act_once(self, game: Game, rng: np.random.Generator) -> int:
         try:

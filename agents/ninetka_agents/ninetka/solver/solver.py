@@ -18,10 +18,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, GameRandom, check_threads, game_streams
+from ninetka_agents.agent import Actions, GameRandom, as_positions, check_threads, game_streams
 from ninetka_agents.ninetka.solver.proof import LEAST_BUCKETS, WAYS, Memory, Table, find_winner, make_memory, make_table
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.uct import EXPLORATION
+from ninetka_env.core.batch import as_records
+from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit, lowest
 from ninetka_env.core.options import check_count
 from ninetka_env.core.outcome import UNFINISHED
@@ -159,6 +161,7 @@ def is_solvable(game: Game) -> bool:
 
 def check_solvable(game: Game) -> None:
     """Raise `ValueError` unless `is_solvable`, saying why."""
+    check_game(game, Game)
     if game.num_players != 2:
         raise ValueError(f"the solver plays two-player games; this one has {game.num_players} players")
     if game.phase != MOVEMENT:
@@ -209,8 +212,11 @@ def solve_batch(
     Raises:
         ValueError: if a game has more than two players, or an option is out of range.
     """
-    if (games["num_players"] != 2).any():
-        raise ValueError("the solver plays two-player games")
+    games = as_records(games)
+    if games.dtype != GAME or (games["num_players"] != 2).any():
+        raise ValueError("the solver plays two-player games of 9tka")
+    if families is not None and np.shape(families) != (len(games),):
+        raise ValueError(f"families: expected shape ({len(games)},), got {np.shape(families)}")
     check_count("nodes", nodes)
     check_count("memory_mb", memory_mb)
     wanted = ALL_MOVES if moves else ONLY_WINNER
@@ -355,6 +361,7 @@ class SolverAgent:
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
+        games = as_positions(games, Game.name)
         streams, actions = game_streams(games, rng), np.full(len(games), -1, np.int64)
         known = np.flatnonzero(solvable(games))
         _, values = _solve_many(games[known], self._nodes, self._threads, A_WINNING_MOVE)

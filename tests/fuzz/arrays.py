@@ -1,0 +1,165 @@
+"""Arrays of records that programs give to agents and environments: views, copies and files of them, and wrong ones."""
+
+from __future__ import annotations
+
+import functools
+import io
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from fuzz.inputs import REFUSED, Try, random_game, random_variant
+from fuzz.trials import Findings, tried
+from fuzz.values import odd
+
+from ninetka_agents.agent import Agent, make_agent
+from ninetka_env.api.observing import observe
+from ninetka_env.core.game import Game
+from ninetka_env.core.registry import Variant, definition_of, get_definition
+from ninetka_env.core.verbs import Records
+
+ANY_GAME = (
+    "random",
+    "mcts:simulations=4",
+    "mcts:simulations=4,rave",
+    "mcts:simulations=4,reuse",
+    "mcts:simulations=4,rave,local,playouts=heavy",
+    "mcts:seconds=0.001",
+)
+OWN = {
+    "ninetka": ("maxn:depth=1", "solver:nodes=50,simulations=4", "mcts:simulations=4,exact=9", "phases", "net"),
+    "go": ("net",),
+    "kropki": ("greedy", "exact:free=3", "net"),
+}
+"""Agents of each game, quick ones."""
+
+agent_of = functools.cache(make_agent)
+
+
+def same_records(games: Records, rng: random.Random) -> Records:
+    """Return the same records in an array of another form, which must be taken or refused in a sentence."""
+    wide = np.zeros((len(games), 2), games.dtype)
+    wide[:, 0] = games
+    shifted = np.frombuffer(b"x" + games.tobytes(), games.dtype, offset=1)
+    frozen = games.copy()
+    frozen.flags.writeable = False
+    file = io.BytesIO()
+    np.save(file, games)
+    file.seek(0)
+    forms = [games, wide[:, 0], games[::-1].copy()[::-1], shifted, frozen, np.load(file), games.view(np.recarray)]
+    return rng.choice([*forms, np.ma.masked_array(games)])
+
+
+def wrong_records(games: Records, others: list[Records], over: Records, rng: random.Random) -> Any:
+    """Return what is no array of games that go on, of this game."""
+    wrong = [
+        *(games[0], games[:, None], games.reshape(1, 1, -1), games.view(np.uint8), games.tobytes(), games.tolist()),
+        *(list(games), games.astype(object), games.byteswap().view(games.dtype.newbyteorder()), np.array(games[0])),
+        *(
+            np.concatenate([games, over]),
+            over,
+            np.zeros_like(games),
+            games[list(games.dtype.names or ())[:2]],
+            *others,
+            odd(rng),
+        ),
+    ]
+    return wrong[rng.randrange(len(wrong))]
+
+
+def array_shares(findings: Findings, games: list[str], rng: random.Random) -> Iterator[tuple[float, list[Try]]]:
+    """Yield what can be tried on the arrays of each game, with its share of the inputs."""
+    variants = {name: get_definition(name).variant() for name in games}
+    going = {name: records_going_on(variant, rng) for name, variant in variants.items()}
+    for name, variant in variants.items():
+        others = [*(records for other, records in going.items() if other != name)]
+        others.append(records_going_on(random_variant(name, rng), rng))
+        over = random_game(variant, rng).records
+        agents = [*ANY_GAME, *OWN.get(name, ())]
+        yield 0.02 / len(games), arrays(findings, variant, going[name], others, over, agents)
+
+
+def records_going_on(variant: Variant, rng: random.Random) -> Records:
+    """Return (N,) records of games that are not over."""
+    games = [random_game(variant, rng, plies) for plies in (0, 3, 12, 30, 50)]
+    return np.concatenate([game.records for game in games if not game.is_over])
+
+
+def arrays(
+    findings: Findings, variant: Variant, games: Records, others: list[Records], over: Records, agents: list[str]
+) -> list[Try]:
+    """Try arrays on every agent, on `observe` and on `Game`.
+
+    Args:
+        findings: what was found.
+        variant: the variant of the games.
+        games: (N,) records of games that go on.
+        others: records of other games and of other variants.
+        over: (M,) records of games that are over.
+        agents: specs.
+    """
+    name = variant.definition.name
+
+    def acting(rng: random.Random) -> None:
+        spec = rng.choice(agents)
+        agent = agent_of(spec, name)
+        given = same_records(games[: rng.randrange(len(games) + 1)], rng)
+        target = f"{name}: {spec.partition(':')[0]}.act"
+        if not tried(findings, target, lambda: check_acts(agent, given), (), (spec, type(given), given.flags)):
+            findings.add(target, "did not take records of its game", (spec, type(given), given.dtype))
+        wrong = wrong_records(games, others, over, rng)
+        tried(findings, target, lambda: check_acts(agent, wrong), REFUSED, (spec, type(wrong), wrong))
+
+    def observing(rng: random.Random) -> None:
+        given = same_records(games, rng)
+        tried(findings, f"{name}: observe", lambda: check_observed(given, games, variant), (), given.flags)
+        wrong = wrong_records(games, others, over, rng)
+        tried(findings, f"{name}: observe", lambda: observe(wrong, variant), REFUSED, (type(wrong), wrong))
+
+    def wrapping(rng: random.Random) -> None:
+        given = same_records(games[:1], rng)
+        tried(findings, f"{name}: Game", lambda: check_wrapped(variant, given), (), given.flags)
+        wrong = rng.choice([wrong_records(games[:1], others, over, rng), games[:0], games])
+        tried(findings, f"{name}: Game", lambda: check_wrapped(variant, wrong), REFUSED, (type(wrong), wrong))
+
+    return [acting, acting, observing, wrapping]
+
+
+def check_acts(agent: Agent, games: Any) -> None:
+    """Let an agent act; what it chooses must be legal, and the games must stay as they are."""
+    before = games.tobytes() if isinstance(games, np.ndarray) else None
+    actions = agent.act(games, np.random.default_rng(0))
+    assert before == (games.tobytes() if isinstance(games, np.ndarray) else None), "changed the games"
+    assert actions.shape == (len(games),), f"actions of shape {actions.shape}"
+    assert actions.dtype == np.int64, f"actions of type {actions.dtype}"
+    for index, action in enumerate(actions.tolist()):
+        game = game_at(games, index)
+        assert not game.is_over, "acted in a game that is over"
+        assert game.legal_mask()[action], f"illegal action {action}"
+
+
+def game_at(games: Records, index: int) -> Game:
+    """Return one of the games."""
+    made: Game = definition_of(games.dtype).game_class(np.array(games[index : index + 1]))
+    return made
+
+
+def check_observed(given: Records, games: Records, variant: Variant) -> None:
+    """Observe; the form of the array must not matter."""
+    for one, other in zip(observe(given, variant), observe(games, variant), strict=True):
+        assert (one == other).all(), "observes something else"
+
+
+def check_wrapped(variant: Variant, records: Any) -> None:
+    """Make a game of records, ask it everything, and play."""
+    game: Game = variant.game_class(records)
+    assert game.legal_mask().shape == (game.num_actions,)
+    assert len(game.scores()) == game.num_players
+    assert str(game)
+    assert repr(game)
+    assert game.returns().sum() == 0
+    twin = game.copy()
+    if not game.is_over:
+        twin.play(int(game.legal_actions()[0]))
+        assert twin != game
