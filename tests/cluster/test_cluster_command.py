@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import sys
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 
 import pytest
 from typer.testing import CliRunner
 
-from ninetka_train import matches
+from ninetka_train import cli, matches
 from ninetka_train.cli import app
 
 
@@ -28,7 +29,14 @@ def ninetka(*arguments):
         (("random", "random", "--cluster", "--games", "2"), "local"),
         (("random", "random", "--cluster", "auto"), "auto"),
         (("random", "random", "--cluster", "head.example.org:6379"), "head.example.org:6379"),
+        (("random", "random", "--cluster", "[::1]:6379"), "[::1]:6379"),
         (("random", "random", "--cluster=elsewhere"), "elsewhere"),
+        (("random", "random", "--cluster=maxn"), "maxn"),
+        (("random", "--cluster", "myhead", "random"), "myhead"),
+        (("random", "random", "--cluster", "10.0.0.1"), "10.0.0.1"),
+        (("random", "random", "--cluster", "[::1]"), "[::1]"),
+        (("random", "--cluster", "mcts:8"), "local"),
+        (("random", "--cluster", "greedy", "--game", "kropki"), "local"),
     ],
 )
 def test_the_option_may_stand_alone(arguments, address, monkeypatch):
@@ -47,6 +55,58 @@ def test_the_option_may_stand_alone(arguments, address, monkeypatch):
     else:
         assert ninetka("evaluate", *arguments) == (2, "error: enough\n")
     assert asked == [address]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address"),
+    [
+        (("--cluster",), "local"),
+        (("--cluster", "--games", "0"), "local"),
+        (("--cluster", "myhead", "--games", "0"), "myhead"),
+        (("--cluster", "random"), "random"),
+        (("--cluster", "::1"), "::1"),
+    ],
+)
+def test_what_follows_the_option_of_train_is_an_address(arguments, address, monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    asked = []
+
+    @contextmanager
+    def stop(told):
+        asked.append(told)
+        raise ValueError("enough")
+        yield
+
+    monkeypatch.setattr(cli, "on_cluster", stop)
+    assert ninetka("train", "--config", "quick", "--runs", str(tmp_path), *arguments) == (2, "error: enough\n")
+    assert asked == [address]
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("auto", "auto"),
+        ("myhead", "myhead:6379"),
+        ("10.0.0.1", "10.0.0.1:6379"),
+        ("[::1]", "[::1]:6379"),
+        ("[fe80::1]:1234", "[fe80::1]:1234"),
+        ("head:1", "head:1"),
+    ],
+)
+def test_an_address_without_a_port_gets_the_default_port(address, expected):
+    pytest.importorskip("ray")
+    from ninetka_train.cluster.connect import with_port
+
+    assert with_port(address) == expected
+
+
+@pytest.mark.parametrize("address", ["", "::1", "head:", "head:0", "head:65536", "head:x", "a b", "http://head:8265"])
+def test_what_is_no_address_is_refused(address):
+    pytest.importorskip("ray")
+    from ninetka_train.cluster.connect import with_port
+
+    with pytest.raises(ValueError, match=r"^--cluster .*: expected HOST:PORT, such as head:6379 or \[::1\]:6379"):
+        with_port(address)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +133,48 @@ def test_an_address_where_nobody_answers_is_told_at_once():
         status, output = ninetka("evaluate", "random", "random", "--games", "2", "--cluster", address)
     assert status == 2
     assert f"error: --cluster {address}: no Ray cluster answers there" in output
+    status, output = ninetka("evaluate", "random", "random", "--games", "2", "--cluster", "no-such-host.invalid")
+    assert status == 2
+    assert "error: --cluster no-such-host.invalid:6379: no Ray cluster answers there" in output
     assert "ray job submit" in ninetka("evaluate", "random", "random", "--cluster", "ray://head:10001")[1]
+
+
+def listening(answer):
+    """Listen at a free port as a program that is no Ray head: None for no answer."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        kept = []  # a connection without an answer stays open
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                kept.append(connection)
+                if answer is not None:
+                    connection.recv(1024)
+                    connection.sendall(answer)
+                    kept.pop().close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return server
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "it accepts connections, but has sent no answer for 0.5 seconds"),
+        (b"", "it closes connections at once"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another program listens at this port"),
+    ],
+)
+def test_what_listens_but_is_no_head_is_refused(answer, why, monkeypatch):
+    pytest.importorskip("ray")
+    from ninetka_train.cluster import head
+
+    monkeypatch.setattr(head, "SECONDS", 0.5)
+    with listening(answer) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        status, output = ninetka("evaluate", "random", "random", "--games", "2", "--cluster", address)
+    assert (status, output) == (2, f"error: --cluster {address}: no Ray cluster answers there: {why}\n")
 
 
 def test_without_ray_the_option_names_what_to_install(monkeypatch, tmp_path):

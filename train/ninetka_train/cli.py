@@ -17,8 +17,10 @@ from ninetka_train.cluster.command import Cluster, OnCluster, on_cluster, round_
 from ninetka_train.ending import (
     Commands,
     Stopped,
+    check_address_space,
     explain,
     fail,
+    fail_import,
     failing,
     is_out_of_memory,
     stopped_by_signals,
@@ -84,13 +86,14 @@ def train(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    check_address_space()
     try:
         from ninetka_train.learning import processes
         from ninetka_train.learning.config import load_config
         from ninetka_train.learning.setup import choose_device
         from ninetka_train.run import run
     except ImportError as error:
-        fail(f"training needs {error.name}: pip install 'ninetka-env[train]'")
+        fail_import("training needs", error)
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     console, first, told = Console(stderr=True), processes.rank() == 0, -1
@@ -121,15 +124,17 @@ def train(
         except ValueError as error:
             fail(error)
         except OSError as error:
-            fail(f"{explain(error)}; what was written before is whole: go on with --resume", code=1)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            fail("training does not fit into memory: choose smaller settings", code=1)
+            begun = (runs / chosen.name / "config.yaml").exists()
+            advice = "; what was written before is whole: go on with --resume" if begun else ""
+            fail(f"{explain(error)}{advice}", code=1)
         except Stopped as stopped:
             fail(f"stopped by {stopped.name}: go on with --resume", code=stopped.status)
         except KeyboardInterrupt:
             fail("stopped: go on with --resume", code=130)
+        except BaseException as error:  # libraries in Rust raise those
+            if not is_out_of_memory(error):
+                raise
+            fail("training does not fit into memory: choose smaller settings", code=1)
 
 
 @app.command()

@@ -114,7 +114,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal has stopped the command, as Ctrl-C does, but with an exit status of its own."""
+    """A signal asks the command to end, with an exit status of its own; what handles Ctrl-C handles this as well."""
 
     def __init__(self, number: int) -> None:
         """Say which signal it was."""
@@ -129,9 +129,11 @@ _STATUS = {signal.SIGTERM.value: 143} | ({signal.SIGUSR1.value: 75} if hasattr(s
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Raise `Stopped` where SIGTERM or SIGUSR1 arrives meanwhile; only the main thread can handle signals."""
+    """Raise `Stopped` when SIGTERM or SIGUSR1 arrives; only the main thread can handle signals."""
 
     def stop(number: int, frame: object) -> NoReturn:
+        for known in _STATUS:
+            signal.signal(known, signal.SIG_IGN)  # schedulers repeat signals, but a checkpoint is being written now
         raise Stopped(number)
 
     if threading.current_thread() is not threading.main_thread():

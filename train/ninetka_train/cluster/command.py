@@ -11,36 +11,51 @@ import typer
 from typer.core import TyperCommand
 
 from ninetka_train.cluster import LOCAL
-from ninetka_train.ending import fail
+from ninetka_train.ending import fail_import
 
 if TYPE_CHECKING:
     from ninetka_train.cluster.tasks import ClusterPlayer
 
-_ADDRESS = r"auto|local|ray://.*|[\w.-]+:\d+|\[[0-9a-fA-F:]+\]:\d+"
+_ADDRESS = r"auto|local|ray://.*|([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?"
+"""A host may stand without its port."""
 
 Cluster = Annotated[
     str | None,
     typer.Option(
         "--cluster",
         metavar="[ADDRESS]",
-        help="Play on the Ray cluster at HOST:PORT, or auto; without an address on all cores, by one that starts here.",
+        help="Play on the Ray cluster at HOST[:PORT], or auto; without an address, on all cores of this machine.",
     ),
 ]
 
 
 class OnCluster(TyperCommand):
-    """A command whose option `--cluster` may stand alone: what follows is its value only if it looks like an address.
+    """A command whose option `--cluster` may stand alone; Typer has no such options.
 
-    Typer has no such options.
+    What follows it is its value if it looks like an address and is no agent, or if the command takes nothing but
+    options.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put in what the option means where it stands alone."""
+        only_options = all(parameter.param_type_name == "option" for parameter in self.params)
         told = list(args)
         for place, (one, following) in enumerate(zip(args, [*args, ""][1:], strict=True)):
-            if one == "--cluster" and not re.fullmatch(_ADDRESS, following):
+            if one == "--cluster" and not (_is_word(following) if only_options else _is_address(following)):
                 told[place] = f"--cluster={LOCAL}"
         return super().parse_args(ctx, told)
+
+
+def _is_word(text: str) -> bool:
+    return bool(text) and not text.startswith("-")
+
+
+def _is_address(text: str) -> bool:
+    """Return whether a text looks like an address and does not begin as the spec of an agent of any game."""
+    from ninetka_agents.parts import GENERIC, games_with
+
+    name = text.partition(":")[0]
+    return _is_word(text) and bool(re.fullmatch(_ADDRESS, text)) and name not in GENERIC and not games_with(name)
 
 
 @contextmanager
@@ -52,7 +67,7 @@ def on_cluster(address: str | None) -> Iterator[ClusterPlayer | None]:
     try:
         from ninetka_train.cluster.connect import cluster
     except ImportError as error:
-        fail(f"--cluster needs {error.name}: pip install 'ninetka-env[cluster]'")
+        fail_import("--cluster needs", error, "cluster")
     with cluster(address, lambda what: typer.echo(f"warning: {what}", err=True)) as player:
         yield player
 

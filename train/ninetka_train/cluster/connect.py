@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import ray
 from ray.exceptions import RayError
 
+from ninetka_env.core.options import shortened
 from ninetka_train.cluster import LOCAL
 from ninetka_train.cluster.head import check_answers
 from ninetka_train.cluster.queue import ClusterError
@@ -18,6 +20,8 @@ from ninetka_train.machine import cores
 
 OBJECT_STORE = 256 * 2**20
 """Bytes for weights and samples under way on a local cluster; more go to disk."""
+DEFAULT_PORT = 6379
+"""Where the head of a cluster listens by default."""
 
 
 @contextmanager
@@ -25,9 +29,9 @@ def cluster(address: str, warn: Callable[[str], None]) -> Iterator[ClusterPlayer
     """Connect to a Ray cluster, and leave it in the end.
 
     Args:
-        address: `HOST:PORT` of its head, `auto` for the one that this machine belongs to, or `LOCAL` for one on this
-            machine, with a worker per core, that ends with the command; or the one that `RAY_ADDRESS` names, as it does
-            in a job that Ray runs.
+        address: `HOST:PORT` of its head, or `HOST` if the port is Ray's default; `auto` for the one that this machine
+            belongs to; or `LOCAL` for one on this machine, with a worker per core, that ends with the command; or the
+            one that `RAY_ADDRESS` names, as it does in a job that Ray runs.
         warn: told what users should know.
 
     Raises:
@@ -54,9 +58,23 @@ def _connect(address: str) -> None:
         return
     if told.startswith("ray://"):
         raise ValueError(f"--cluster {told}: run the command on a node of the cluster, by `ray job submit`")
+    told = with_port(told)
     try:
         check_answers(told)
         ray.init(told, logging_level="ERROR")
     except (OSError, RuntimeError, ValueError) as error:
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"--cluster {told}: no Ray cluster answers there: {why}") from None
+
+
+def with_port(address: str) -> str:
+    """Return an address as `HOST:PORT`, with Ray's default port if it has none; `auto` as it is.
+
+    Raises:
+        ValueError: if it is no such address.
+    """
+    found = re.fullmatch(r"([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,5}))?", address)
+    if not found or not 0 < int(found[2] or DEFAULT_PORT) < 1 << 16:
+        expected = "expected HOST:PORT, such as head:6379 or [::1]:6379, or auto"
+        raise ValueError(f"--cluster {shortened(address)}: {expected}")
+    return address if found[2] or address == "auto" else f"{address}:{DEFAULT_PORT}"
