@@ -340,7 +340,8 @@ def test_the_loss_falls_on_a_fixed_window(searched):
     assert after[4] > before[4]
 
 
-def test_an_interrupted_run_gives_the_same_network(tmp_path):
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_interrupted_run_gives_the_same_network(tmp_path, killed):
     """The cut falls between a round with playouts and one with the network; what was not kept is played again."""
     whole = train_alphazero(small(), tmp_path / "whole")
 
@@ -351,7 +352,10 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path):
     config = small(checkpoint_every=2)
     with pytest.raises(KeyboardInterrupt):
         train_alphazero(config, tmp_path / "cut", stop)
-    assert [path.stem for path in (tmp_path / "cut").glob("*.safetensors")] == ["step-000000000002"]
+    kept = sorted(path.stem for path in (tmp_path / "cut").glob("*.safetensors"))
+    assert kept == ["resume-000000000003", "step-000000000002"]
+    if killed:  # a process that is killed writes nothing
+        (tmp_path / "cut" / f"{kept[0]}.safetensors").unlink()
     logs = []
     resumed = train_alphazero(config, tmp_path / "cut", lambda state, log: logs.append(log), resume=True)
     assert len(logs) == 2

@@ -250,8 +250,8 @@ def test_a_run_of_two_variants_is_killed_resumed_measured_and_shown(
     monkeypatch.setattr("ninetka_train.run.CURVE_GAMES", 2)
     config, log, folder = small("kropki"), Journal.log, tmp_path / "run"
 
-    def killed(journal: Journal, progress: float, numbers: dict[str, float]) -> None:
-        log(journal, progress, numbers)
+    def killed(journal: Journal, step: int, total: int, numbers: dict[str, float]) -> None:
+        log(journal, step, total, numbers)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Journal, "log", killed)

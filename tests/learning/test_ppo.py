@@ -195,7 +195,8 @@ def test_resuming_skips_a_damaged_checkpoint(tmp_path):
     newest = sorted(tmp_path.glob("*.safetensors"))
     assert len(newest) == 2
     newest[1].write_bytes(b"")
-    resumed = train_ppo(small(), tmp_path, resume=True)
+    with pytest.warns(UserWarning, match=f"{newest[1].name}.*resuming from the one before it, {newest[0].name}"):
+        resumed = train_ppo(small(), tmp_path, resume=True)
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, other)
     for path in tmp_path.glob("*.safetensors"):

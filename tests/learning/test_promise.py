@@ -43,3 +43,12 @@ def test_runs_with_other_numbers_of_threads_have_one_checksum_each(tmp_path, nam
     for folder in folders:
         finish(begin(folder, name, threads))
     assert len({checksum(folder, name) for folder in folders}) == 1
+
+
+@pytest.mark.slow
+def test_a_run_whose_games_are_played_on_ray_equals_that_of_one_process(tmp_path):
+    pytest.importorskip("ray")
+    name = "kropki-alphazero"
+    finish(begin(tmp_path / "one", name, 2))
+    finish(begin(tmp_path / "ray", name, 2, "--cluster"))
+    assert checksum(tmp_path / "ray", name) == checksum(tmp_path / "one", name)

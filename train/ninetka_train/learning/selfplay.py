@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from ninetka_agents.agent import Actions, GameRandom
 from ninetka_agents.net_agent import network_evaluate
@@ -25,7 +24,7 @@ from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.extras import GameExtras, Learned
 from ninetka_train.learning.rollout import codes_for, sample
 from ninetka_train.learning.samples import Floats, Samples, join, rows_of
-from ninetka_train.learning.setup import single_threaded_pool, uses_bf16
+from ninetka_train.learning.setup import on_one_torch_thread, uses_bf16
 from ninetka_train.learning.teacher import Teacher, make_teacher
 from ninetka_train.parts import extras_of
 
@@ -69,8 +68,10 @@ def play_task(config: TrainConfig, network: Any, number: int, games: range, thre
         games: of the round, one of `tasks_of`.
         threads: at most so many threads search; what is found does not depend on it.
     """
-    if torch.get_num_threads() != 1:  # whose results would be rounded otherwise
-        return single_threaded_pool(1).submit(play_task, config, network, number, games, threads).result()
+    return on_one_torch_thread(_play_task, config, network, number, games, threads)
+
+
+def _play_task(config: TrainConfig, network: Any, number: int, games: range, threads: int) -> Samples:
     settings, game = config.alphazero, config.definition.name
     starts, streams = _starts(config, number, games)
     evaluate = network_evaluate(network, bf16=uses_bf16(config, network.device))

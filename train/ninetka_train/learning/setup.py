@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -15,6 +16,8 @@ from ninetka_agents.net_agent import best_device, has_bf16
 from ninetka_agents.parts import network_of
 from ninetka_train.learning import processes
 from ninetka_train.learning.config import TrainConfig
+
+T = TypeVar("T")
 
 Log = dict[str, float]
 """Plain numbers about a step of learning, by name."""
@@ -89,6 +92,13 @@ def single_threaded_pool(workers: int) -> ThreadPoolExecutor:
     started.wait()
     torch.set_num_threads(before)
     return pool
+
+
+def on_one_torch_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function from a thread from which torch computes with one thread: this one, if it is such a thread."""
+    if torch.get_num_threads() == 1:
+        return function(*arguments)
+    return single_threaded_pool(1).submit(function, *arguments).result()
 
 
 if hasattr(os, "register_at_fork"):
