@@ -56,6 +56,7 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
         train_alphazero(config, tmp_path / "cluster", report, play=player.play_round)
         assert files_of(tmp_path / "cluster") == alone
         assert all({"workers", "idle", "again", "games_per_second", "staleness"} <= log.keys() for log in logs)
+        player.publish({"staleness": 0.0})  # a round that was played before, without a cluster
         same = play_games(agents, elsewhere=player.players_of(agents), **match)
         assert (same.actions == games.actions).all()
         assert (same.winners == games.winners).all()

@@ -104,7 +104,7 @@ def train(
             nonlocal told
             text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
             bar.update(task, completed=share, description=text)
-            if cluster:
+            if cluster and "workers" in numbers:  # a resumed run may report a round that was played without a cluster
                 tell(round_line(share, numbers))
             elif not console.is_terminal and int(100 * share) > told:
                 told = int(100 * share)

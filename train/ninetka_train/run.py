@@ -5,7 +5,7 @@ What lies there:
 - `config.yaml`: the resolved configuration;
 - `log.jsonl`: one line of plain numbers per rollout or round; `tensorboard/`: the same for TensorBoard;
 - `curve.jsonl`: how the network did against the game's `ninetka_agents.parts.Parts.opponents`, at ten times on the way;
-- `*.safetensors`, `*.json`: checkpoints;
+- `step-*`, `resume-*`: checkpoints (see `ninetka_train.learning.resume`);
 - `evaluation.json`: the benchmark at the end; `games.txt`: some of its games;
 - `report.png`, `report.html`: all of it to look at (see `ninetka_train.showing.run_data`).
 """
@@ -57,7 +57,7 @@ CHANGEABLE = ("threads", "checkpoint_every", "checkpoint_minutes")
 LENGTHS = {"alphazero": "alphazero.rounds", "ppo": "ppo.moves"}
 """The setting of each algorithm that says how long a run is; it may grow."""
 SCHEDULES = {"alphazero": "learning_rate falls", "ppo": "learning_rate and entropy fall"}
-"""What changes over the whole run, so also when it grows."""
+"""What each algorithm changes over the whole run, so also when that grows."""
 
 Progress = Callable[[float, dict[str, float]], None]
 """Told the share of the run that is done, 0..1, and the newest numbers."""
@@ -159,15 +159,15 @@ def _take_up(config: TrainConfig, folder: Path) -> None:
             f"{folder}: cannot be resumed with other settings than it was begun with: {what}; "
             f"allowed are other values of {', '.join(CHANGEABLE)} and a higher {length}"
         )
-    if changed:
-        _write_config(config, folder)
     if length in changed:
-        for name in (EVALUATION, GAMES):  # of the shorter run
+        for name in (EVALUATION, GAMES):  # of the shorter run; first, since they mean that a run is finished
             (folder / name).unlink(missing_ok=True)
         schedule = SCHEDULES[config.algorithm]
         warnings.warn(
             f"{folder}: {length}={now[length]} (was {before[length]}): {schedule} until the new end", stacklevel=2
         )
+    if changed:
+        _write_config(config, folder)
 
 
 def _remove_left(folder: Path) -> None:

@@ -55,9 +55,10 @@ class ClusterPlayer:
         return play
 
     def publish(self, numbers: Mapping[str, float]) -> None:
-        """Tell Ray's dashboard how a round went."""
+        """Report to Ray's dashboard how a round went; one that was played without a cluster lacks some numbers."""
         for name, gauge in self._gauges.items():
-            gauge.set(numbers[name])
+            if name in numbers:
+                gauge.set(numbers[name])
 
 
 def _play_tasks(settings: dict[str, Any], network: Any, number: int) -> Callable[[range], Samples]:

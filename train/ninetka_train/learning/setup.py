@@ -69,8 +69,8 @@ def set_torch_threads(count: int) -> None:
 
     Threads that have called torch before keep their number.
     """
-    torch.get_num_threads()  # takes over the process's number now, so that no later call replaces ours
-    torch.set_num_threads(count)
+    if torch.get_num_threads() != count:  # asking is a first call, too, so that no later one replaces our number
+        torch.set_num_threads(count)
 
 
 @functools.cache
