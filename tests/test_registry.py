@@ -299,8 +299,10 @@ def test_all_missing_verbs_are_named_at_once():
 
 def test_a_game_cannot_be_asked_before_it_is_known():
     nobodys = np.dtype((np.record, [("heap_of_nobody", np.int8), ("num_players", np.int8), ("to_move", np.int8)]))
+    with pytest.raises(ValueError, match=r"records of .* belong to no game: known are"):
+        toy.ToyGame(np.zeros(1, nobodys))
     with pytest.raises(TypeError, match=r"records of .* belong to no game that is registered"):
-        toy.ToyGame(np.zeros(1, nobodys)).is_over  # noqa: B018 (it asks)
+        verbs.is_over(np.zeros(1, nobodys)[0])
 
 
 # A game that this package does not bring

@@ -95,7 +95,7 @@ def load(processes: int) -> Iterator[None]:
 
 
 def seconds_of(folder: Path, name: str, threads: int) -> float:
-    """Return how long a whole run takes."""
+    """Return how long a whole run takes; one that comes first may have compiled what it needs."""
     start = time.monotonic()
     finish(begin(folder, name, threads))
     return time.monotonic() - start

@@ -21,23 +21,23 @@ SIGNALS = itertools.cycle([signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_runs_that_are_stopped_or_on_a_busy_machine_equal_the_unbroken_one(tmp_path, name):
     rng = np.random.default_rng(0)
-    lasts = seconds_of(tmp_path / "whole", name, threads=2)
+    finish(begin(tmp_path / "whole", name, threads=2))
     expected, lines = checksum(tmp_path / "whole", name), logged(tmp_path / "whole", name)
-    for number in range(RUNS):
-        with load(processes=3):
-            finish(begin(tmp_path / f"busy-{number}", name, threads=2))
-        broken = tmp_path / f"broken-{number}"
-        stop(begin(broken, name, 2, "--resume"), next(SIGNALS), rng.uniform(0, lasts))
-        finish(begin(broken, name, 2, "--resume"))
-        for folder in (tmp_path / f"busy-{number}", broken):
-            assert checksum(folder, name) == expected
-            assert logged(folder, name) == lines
-            assert not list((folder / name).glob("resume-*"))
+    with load(processes=2):
+        for number in range(RUNS):
+            lasts = seconds_of(tmp_path / f"busy-{number}", name, threads=2)
+            broken = tmp_path / f"broken-{number}"
+            stop(begin(broken, name, 2, "--resume"), next(SIGNALS), rng.uniform(0, lasts))
+            finish(begin(broken, name, 2, "--resume"))
+            for folder in (tmp_path / f"busy-{number}", broken):
+                assert checksum(folder, name) == expected
+                assert logged(folder, name) == lines
+                assert not list((folder / name).glob("resume-*"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 5])
-@pytest.mark.parametrize("name", [name for name in CONFIGS if "alphazero" in name])
+@pytest.mark.parametrize("name", ["go-alphazero", "kropki-alphazero"])  # convolutions are rounded by threads
 def test_runs_with_other_numbers_of_threads_have_one_checksum_each(tmp_path, name, threads):
     folders = [tmp_path / str(number) for number in range(1 + RUNS)]
     for folder in folders:
