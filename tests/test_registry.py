@@ -37,6 +37,7 @@ from ninetka_env.core.registry import (
     load_variant,
     register,
 )
+from ninetka_env.core.verbs import is_over
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import GAME
 
@@ -302,7 +303,7 @@ def test_a_game_cannot_be_asked_before_it_is_known():
     with pytest.raises(ValueError, match=r"records of .* belong to no game: known are"):
         toy.ToyGame(np.zeros(1, nobodys))
     with pytest.raises(TypeError, match=r"records of .* belong to no game that is registered"):
-        verbs.is_over(np.zeros(1, nobodys)[0])
+        is_over(np.zeros(1, nobodys)[0])
 
 
 # A game that this package does not bring
