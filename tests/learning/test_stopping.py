@@ -14,8 +14,9 @@ import pytest
 import torch
 from learning.test_run import PPO, SMALL, told, train
 
+from ninetka_train import ending
 from ninetka_train import run as module
-from ninetka_train.learning import alphazero, ppo
+from ninetka_train.learning import alphazero, ppo, resume
 from ninetka_train.learning.config import load_config
 from ninetka_train.learning.lock import LOCK, locked
 from ninetka_train.learning.logger import Journal
@@ -168,9 +169,102 @@ def test_a_run_can_be_made_longer(tmp_path, settings, length, longer, schedule):
     rates = [line["learning_rate"] for line in lines]
     assert rates[3] < rates[-2] or key == "ppo.moves"
     assert load_config(folder / "config.yaml", [longer]) == load_config(folder / "config.yaml")
-    shorter = train(tmp_path, *settings, options=RESUMED)
+    shorter = train(tmp_path, *settings, options=RESUMED)  # than what is done
     assert shorter.exit_code == 2
     assert f"{longer} (now {was})" in shorter.output
+
+
+def test_a_length_that_was_set_too_high_can_be_lowered(tmp_path, monkeypatch):
+    stop_after(monkeypatch, 2, signal.SIGTERM)
+    assert train(tmp_path, *ALPHAZERO, "alphazero.rounds=4000", options=NOTHING).exit_code == 143
+    refused = train(tmp_path, *ALPHAZERO, "alphazero.rounds=2", options=RESUMED)
+    assert refused.exit_code == 2
+    assert "alphazero.rounds above 2, which are done" in refused.output
+    with pytest.warns(UserWarning, match="alphazero.rounds=3 .was 4000.: learning_rate falls until the new end"):
+        assert train(tmp_path, *ALPHAZERO, "alphazero.rounds=3", options=RESUMED).exit_code == 0
+    assert [line["progress"] for line in told(tmp_path / "run", "log.jsonl")] == [0.333333, 0.666667, 1.0]
+
+
+@pytest.mark.parametrize("signals", [("SIGTERM", "SIGUSR1"), ("SIGINT", "SIGINT"), ("SIGTERM", "SIGINT", "SIGTERM")])
+@pytest.mark.parametrize("while_saving", [False, True])
+def test_signals_that_are_repeated_lose_nothing(tmp_path, monkeypatch, capfd, signals, while_saving):
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    first, *others = [getattr(signal, name) for name in signals]
+    save = resume._State.save
+
+    def interrupted(state, folder, kind):
+        for number in others:
+            os.kill(os.getpid(), number)
+        return save(state, folder, kind)
+
+    try:
+        stop_after(monkeypatch, 2, first)
+        if while_saving:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(ending, "REPEATED", 0.0)
+                patch.setattr(resume._State, "save", interrupted)
+                stopped = train(tmp_path, *ALPHAZERO, options=NOTHING)
+        else:
+            kill = os.kill
+            monkeypatch.setattr(os, "kill", lambda _, number: [kill(os.getpid(), one) for one in (number, *others)])
+            stopped = train(tmp_path, *ALPHAZERO, options=NOTHING)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert stopped.exit_code in (143, 130, 75)
+    assert "Traceback" not in stopped.output + capfd.readouterr().err
+    assert [path.name for path in (tmp_path / "run").glob("*.safetensors")] == ["resume-000000000002.safetensors"]
+
+
+def test_a_checkpoint_that_cannot_be_written_when_a_run_is_stopped_is_reported(tmp_path, monkeypatch):
+    def full(state, folder, kind):
+        raise OSError(28, "No space left on device", str(folder / kind))
+
+    stop_after(monkeypatch, 2, signal.SIGTERM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resume._State, "save", full)
+        with pytest.warns(
+            UserWarning, match="resume: No space left on device; what was learned since the last checkpoint"
+        ):
+            assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
+
+
+def test_a_first_checkpoint_that_was_never_finished_begins_the_run_anew(tmp_path, monkeypatch):
+    stop_after(monkeypatch, 2, signal.SIGTERM)
+    assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
+    (tmp_path / "run" / "resume-000000000002.json").unlink()
+    with pytest.warns(UserWarning, match="resume-000000000002.json.*it was never finished: beginning anew"):
+        assert train(tmp_path, *ALPHAZERO, options=RESUMED).exit_code == 0
+    assert [line["step"] for line in told(tmp_path / "run", "log.jsonl")] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "line", ["{}", '{"progress": 0.5, "seconds": 1.0}', '{"step": null, "seconds": 1}', "\xff\xfe"]
+)
+def test_a_damaged_log_is_named(tmp_path, monkeypatch, line):
+    stop_after(monkeypatch, 2, signal.SIGTERM)
+    assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
+    path = tmp_path / "run" / "log.jsonl"
+    path.write_bytes(line.encode("latin-1") + b"\n" + path.read_bytes())
+    done = train(tmp_path, *ALPHAZERO, options=RESUMED)
+    assert done.exit_code == 2
+    assert f"{path}, line 1: expected " in done.output
+
+
+@pytest.mark.parametrize("game", ["ninetka", "go:size=5", "kropki:width=5,height=5"])
+def test_a_round_of_which_no_position_is_kept_is_learned_from_those_before(tmp_path, game):
+    few = ("games=1", "task_games=1", "playouts=8", "share=0.0001", "value_share=0.0", "playout_rounds=1", "rounds=3")
+    few += ("steps=1", "minibatch=8", "microbatch=8", "exact_nodes=0")
+    settings = ("algorithm=alphazero", "name=run", f"game='{game}'", "threads=1", *(f"alphazero.{one}" for one in few))
+    (tmp_path / "mine.yaml").write_text("seed: 1\n")
+    done = train(tmp_path, *settings, options=NOTHING, config=tmp_path / "mine.yaml")
+    assert done.exit_code == 0, done.output
+    assert len({line["positions"] for line in told(tmp_path / "run", "log.jsonl")}) == 1
+
+
+def test_a_run_leaves_the_number_of_torch_threads_as_it_was(tmp_path):
+    before = torch.get_num_threads()
+    assert train(tmp_path, *ALPHAZERO, "threads=7", options=NOTHING).exit_code == 0
+    assert torch.get_num_threads() == before
 
 
 def test_a_run_may_be_resumed_on_other_numbers_of_threads(tmp_path, monkeypatch):
@@ -203,11 +297,39 @@ def test_a_second_process_is_refused_by_name(tmp_path):
 
 
 def test_where_there_are_no_locks_there_is_none(tmp_path, monkeypatch):
-    with locked(tmp_path / "missing"):
+    with pytest.warns(UserWarning, match="cannot be locked: No such file"), locked(tmp_path / "missing"):
         pass
-    monkeypatch.setattr("fcntl.flock", lambda *_: (_ for _ in ()).throw(OSError(37, "No locks available")))
-    with locked(tmp_path), locked(tmp_path):
+
+    def none(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", none)
+    for _ in range(2):
+        with (
+            pytest.warns(UserWarning, match="cannot be locked: No locks available; only one process"),
+            locked(tmp_path),
+        ):
+            pass
+
+
+def test_the_lock_of_another_user_is_respected_and_no_link_is_followed(tmp_path, monkeypatch):
+    with locked(tmp_path):
+        open_file = os.open
+
+        def others(path, flags, *mode):
+            if flags & os.O_RDWR:
+                raise PermissionError(13, "Permission denied")
+            return open_file(path, flags, *mode)
+
+        monkeypatch.setattr(os, "open", others)
+        with pytest.raises(ValueError, match=f"process {os.getpid()} on .* is training there"), locked(tmp_path):
+            pass
+        monkeypatch.undo()
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / LOCK).symlink_to(tmp_path / "mine")
+    with pytest.warns(UserWarning, match="cannot be locked"), locked(tmp_path):
         pass
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])

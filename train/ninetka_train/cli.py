@@ -70,6 +70,7 @@ def ninetka(
 
 
 @app.command(cls=OnCluster)
+@stopped_by_signals()
 def train(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="Such as configs/quick.yaml.")] = None,
     settings: Annotated[
@@ -97,44 +98,44 @@ def train(
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     console, first, told = Console(stderr=True), processes.rank() == 0, -1
-    with Progress(*columns, console=console, transient=True, disable=not (first and console.is_terminal)) as bar:
-        task = bar.add_task("", total=1.0)
+    bar = Progress(*columns, console=console, transient=True, disable=not (first and console.is_terminal))
+    task = bar.add_task("", total=1.0)
 
-        def show(share: float, numbers: dict[str, float]) -> None:
-            nonlocal told
-            text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
-            bar.update(task, completed=share, description=text)
-            if cluster and "workers" in numbers:  # a resumed run may report a round that was played without a cluster
-                tell(round_line(share, numbers))
-            elif not console.is_terminal and int(100 * share) > told:
-                told = int(100 * share)
-                tell(f"{share:4.0%}: {text}")
+    def show(share: float, numbers: dict[str, float]) -> None:
+        nonlocal told
+        text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
+        bar.update(task, completed=share, description=text)
+        if cluster and "workers" in numbers:  # a resumed run may report a round that was played without a cluster
+            tell(round_line(share, numbers))
+        elif not console.is_terminal and int(100 * share) > told:
+            told = int(100 * share)
+            tell(f"{share:4.0%}: {text}")
 
-        def tell(line: str) -> None:
-            if first:
-                bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def tell(line: str) -> None:
+        if first:
+            bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-        try:
-            chosen = load_config(config, settings or ())
-            with processes.joined(choose_device(chosen)), on_cluster(cluster if first else None) as player:
-                tell(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
-                with stopped_by_signals():  # last, since Ray handles SIGTERM too
-                    run(chosen, runs / chosen.name, games, resume, show, player)
-                tell(f"{runs / chosen.name}: finished, to be played as net:{runs / chosen.name}")
-        except ValueError as error:
-            fail(error)
-        except OSError as error:
-            begun = (runs / chosen.name / "config.yaml").exists()
-            advice = "; what was written before is whole: go on with --resume" if begun else ""
-            fail(f"{explain(error)}{advice}", code=1)
-        except Stopped as stopped:
-            fail(f"stopped by {stopped.name}: go on with --resume", code=stopped.status)
-        except KeyboardInterrupt:
-            fail("stopped: go on with --resume", code=130)
-        except BaseException as error:  # libraries in Rust raise those
-            if not is_out_of_memory(error):
-                raise
-            fail("training does not fit into memory: choose smaller settings", code=1)
+    try:
+        chosen = load_config(config, settings or ())
+        device = choose_device(chosen)
+        with bar, processes.joined(device), on_cluster(cluster if first else None) as player:
+            tell(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
+            run(chosen, runs / chosen.name, games, resume, show, player)
+            tell(f"{runs / chosen.name}: finished, to be played as net:{runs / chosen.name}")
+    except ValueError as error:
+        fail(error)
+    except OSError as error:
+        begun = (runs / chosen.name / "config.yaml").exists()
+        advice = "; what was written before is whole: go on with --resume" if begun else ""
+        fail(f"{explain(error)}{advice}", code=1)
+    except Stopped as stopped:
+        fail(f"stopped by {stopped.name}: go on with --resume", code=stopped.status)
+    except KeyboardInterrupt:
+        fail("stopped: go on with --resume", code=130)
+    except BaseException as error:  # libraries in Rust raise those
+        if not is_out_of_memory(error):
+            raise
+        fail("training does not fit into memory: choose smaller settings", code=1)
 
 
 @app.command()

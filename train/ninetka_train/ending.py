@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -29,6 +30,8 @@ def _ending_in_a_line() -> Iterator[None]:
     except UsageError as error:
         error.message = "\n".join(map(_shortened, str(error.message).split("\n")))
         raise
+    except Stopped as stopped:
+        fail(f"stopped by {stopped.name}", code=stopped.status)
     except KeyboardInterrupt:
         fail("stopped", code=130)
     except OSError as error:
@@ -127,19 +130,34 @@ _STATUS = {signal.SIGTERM.value: 143} | ({signal.SIGUSR1.value: 75} if hasattr(s
 """Exit statuses by signal: shells report SIGTERM as 143; 75 is EX_TEMPFAIL, for schedulers that start jobs again."""
 
 
+REPEATED = 1.0
+"""Seconds after a signal in which others say the same."""
+
+
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Raise `Stopped` when SIGTERM or SIGUSR1 arrives; only the main thread can handle signals."""
+    """Raise `Stopped` when SIGTERM or SIGUSR1 arrives, and `KeyboardInterrupt` for Ctrl-C as usual.
 
-    def stop(number: int, frame: object) -> NoReturn:
-        for known in _STATUS:
-            signal.signal(known, signal.SIG_IGN)  # schedulers repeat signals, but a checkpoint is being written now
-        raise Stopped(number)
+    Schedulers and impatient users repeat signals; one that follows another within `REPEATED` seconds is ignored, so
+    that the first can be handled. Only the main thread can handle signals.
+    """
+    last = -REPEATED
+
+    def stop(number: int, frame: object) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < REPEATED:
+            return
+        last = now
+        raise Stopped(number) if number in _STATUS else KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, stop) for number in _STATUS}
+    numbers = list(_STATUS)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a process in the background may ignore it
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:

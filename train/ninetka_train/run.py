@@ -39,7 +39,8 @@ from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.lock import LOCK, locked
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import league_agents, train_ppo
-from ninetka_train.learning.setup import first_network
+from ninetka_train.learning.resume import newest_step
+from ninetka_train.learning.setup import first_network, kept_torch_threads
 from ninetka_train.parts import pairs_of
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES
 from ninetka_train.showing.run_report import print_run, write_report
@@ -55,9 +56,9 @@ CURVE_GAMES = 100
 CHANGEABLE = ("threads", "checkpoint_every", "checkpoint_minutes")
 """Settings of which a run may be resumed with other values."""
 LENGTHS = {"alphazero": "alphazero.rounds", "ppo": "ppo.moves"}
-"""The setting of each algorithm that says how long a run is; it may grow."""
+"""The setting of each algorithm that says how long a run is; it may be changed to more than is done."""
 SCHEDULES = {"alphazero": "learning_rate falls", "ppo": "learning_rate and entropy fall"}
-"""What each algorithm changes over the whole run, so also when that grows."""
+"""What each algorithm changes over the whole length of a run."""
 
 Progress = Callable[[float, dict[str, float]], None]
 """Told the share of the run that is done, 0..1, and the newest numbers."""
@@ -77,8 +78,8 @@ def run(
         config: what to do.
         folder: of the run; must not exist yet, unless the run is resumed. One process at a time works in it.
         games: games of the final benchmark per opponent and player count; 0 to measure nothing, on the way neither.
-        resume: begin, or go on from the newest good checkpoint; a finished run is only reported. More rounds or moves
-            than before, and other values of `CHANGEABLE`, are allowed.
+        resume: begin, or go on from the newest good checkpoint; a finished run is only reported. Another length, above
+            what is done, and other values of `CHANGEABLE` are allowed.
         progress: called after every rollout or round.
         player: who plays AlphaZero's rounds, and the matches that measure it; None for this process.
 
@@ -93,7 +94,7 @@ def run(
     for variant in config.variants if games else ():
         make_settings(("net", "its opponent"), None, games, game=variant)  # what is wrong with them is told now
     first = processes.rank() == 0
-    with _prepared(config, folder, resume) if first else contextlib.nullcontext():
+    with kept_torch_threads(), _prepared(config, folder, resume) if first else contextlib.nullcontext():
         if processes.by_first(lambda: not (folder / EVALUATION).exists()):
             with contextlib.closing(Journal(folder)) as journal:
                 network = _train(config, folder, resume, journal, games > 0, progress, player)
@@ -152,12 +153,13 @@ def _take_up(config: TrainConfig, folder: Path) -> None:
     length = LENGTHS[config.algorithm]
     before, now = (_flat(each.model_dump(mode="json")) for each in (was, config))
     changed = [key for key in now if before.get(key) != now[key]]
-    wrong = [key for key in changed if key not in CHANGEABLE and (key != length or now[key] < before[key])]
+    done = newest_step(folder)
+    wrong = [key for key in changed if key not in CHANGEABLE and (key != length or now[key] <= done)]
     if wrong:
         what = ", ".join(f"{key}={before.get(key)} (now {now[key]})" for key in wrong)
         raise ValueError(
             f"{folder}: cannot be resumed with other settings than it was begun with: {what}; "
-            f"allowed are other values of {', '.join(CHANGEABLE)} and a higher {length}"
+            f"allowed are other values of {', '.join(CHANGEABLE)} and {length} above {done}, which are done"
         )
     if length in changed:
         for name in (EVALUATION, GAMES):  # of the shorter run; first, since they mean that a run is finished

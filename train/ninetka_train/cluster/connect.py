@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -16,6 +18,7 @@ from ninetka_train.cluster.head import check_answers
 from ninetka_train.cluster.queue import ClusterError
 from ninetka_train.cluster.tasks import ClusterPlayer
 from ninetka_train.cluster.workers import Workers, told
+from ninetka_train.ending import Stopped
 from ninetka_train.machine import cores
 
 OBJECT_STORE = 256 * 2**20
@@ -50,6 +53,19 @@ def cluster(address: str, warn: Callable[[str], None]) -> Iterator[ClusterPlayer
 
 
 def _connect(address: str) -> None:
+    """Connect to the cluster; SIGTERM is handled as before, while Ray would end the process, without a word."""
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        _init(address)
+    except SystemExit:  # by which Ray's own handler ends the process meanwhile
+        raise Stopped(signal.SIGTERM) from None
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, handler)
+
+
+def _init(address: str) -> None:
     told = os.environ.get("RAY_ADDRESS", LOCAL) if address == LOCAL else address
     if told == LOCAL:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report to its makers

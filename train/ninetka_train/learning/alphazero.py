@@ -47,6 +47,7 @@ from ninetka_train.learning.resume import (
     optimizer_tensors,
     restore_optimizer,
     rounding,
+    signals_deferred,
     taking_up,
     unreported,
     warn_of_rounding,
@@ -275,7 +276,8 @@ def learn(state: TrainState) -> Log:
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         state.optimizer.step()
     network.eval()
-    check_finite(network, state.window[-1].games, bf16)
+    newest = next(samples.games for samples in reversed(state.window) if len(samples.games))
+    check_finite(network, newest, bf16)
     rate = {"learning_rate": state.optimizer.param_groups[0]["lr"]}
     return named(LOSSES, processes.total(sums) / settings.steps, outputs) | rate
 
@@ -384,8 +386,9 @@ class _Keeper:
         """
         state, folder = self._state, self._folder
         if folder:
-            write_samples(folder / "games" / f"round-{state.rounds:06}.npz", state.window[-1])
-            self.writer.hold(state.network, _about(state), optimizer_tensors(state.optimizer), numbers)
+            with signals_deferred():
+                write_samples(folder / "games" / f"round-{state.rounds:06}.npz", state.window[-1])
+                self.writer.hold(state.network, _about(state), optimizer_tensors(state.optimizer), numbers)
         if self._report:
             self._report(state, numbers)
         if folder:

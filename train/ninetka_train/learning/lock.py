@@ -6,9 +6,11 @@ import contextlib
 import os
 import socket
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+
+from ninetka_env.core.files import shown
 
 if sys.platform == "win32":
     import msvcrt
@@ -23,54 +25,63 @@ LOCK = ".lock"
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder. The operating system frees it when this process ends, in whatever way.
 
-    Where no lock can be had, in a folder that is read-only or on a file system without locks, there is none.
+    Where no lock can be had, such as on a file system without locks, a warning says so.
 
     Raises:
         ValueError: if another process holds it, naming that process.
     """
     path = folder / LOCK
-    file = _open(path)
-    if file is None:
+    try:
+        file = _open(path)
+    except OSError as error:
+        warnings.warn(f"{folder}: cannot be locked: {error.strerror}; only one process may train there", stacklevel=3)
         yield
         return
-    with file:
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        file.flush()
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # Windows removes no file that is open
-                path.unlink()
+    try:
+        with contextlib.suppress(OSError):  # a full disk; or the file is that of another user, to be read only
+            os.ftruncate(file, 0)
+            os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows removes no file that is open
+            path.unlink()
+        os.close(file)
 
 
-def _open(path: Path) -> IO[str] | None:
-    """Open and lock a file; None if that is not possible here."""
+def _open(path: Path) -> int:
+    """Open and lock a file, and return its descriptor; `OSError` if that is not possible here."""
+    flags = getattr(os, "O_NOFOLLOW", 0)
     while True:
         try:
-            file = path.open("a+", encoding="utf-8")
-        except OSError:
-            return None
-        with contextlib.ExitStack() as stack:
-            stack.callback(file.close)
-            try:
-                _lock(file)
-            except (BlockingIOError, PermissionError):  # the latter on Windows
-                owner = path.read_text(encoding="utf-8") or "another process"
-                what = f"{owner} is training there: wait until it has ended, or stop it"
-                raise ValueError(f"{path.parent}: {what}") from None
-            except OSError:  # a file system without locks
-                return None
-            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                stack.pop_all()
+            file = os.open(path, flags | os.O_CREAT | os.O_RDWR, 0o666)
+        except PermissionError:
+            file = os.open(path, flags | os.O_RDONLY)
+        try:
+            _lock(file)
+            if path.exists() and os.path.samestat(os.fstat(file), path.stat()):
                 return file
-            # else the process that had locked the file before has removed it meanwhile
+        except (BlockingIOError, PermissionError):  # the latter on Windows
+            os.close(file)
+            what = f"{_owner(path)} is training there: wait until it has ended, or stop it"
+            raise ValueError(f"{path.parent}: {what}") from None
+        except OSError:
+            os.close(file)
+            raise
+        os.close(file)  # the process that had locked it before has removed it meanwhile
 
 
-def _lock(file: IO[str]) -> None:
+def _owner(path: Path) -> str:
+    """Return the name of the process that holds a lock."""
+    with contextlib.suppress(OSError):
+        return shown(path.read_bytes()[:200].decode(errors="replace")) or "another process"
+    return "another process"
+
+
+def _lock(file: int) -> None:
     """Lock a file; `BlockingIOError` or `PermissionError` if another process has."""
     if sys.platform == "win32":
-        file.seek(1 << 20)  # away from the text, since nobody else can read what is locked
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        os.lseek(file, 1 << 20, os.SEEK_SET)  # away from the text, since nobody else can read what is locked
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        os.lseek(file, 0, os.SEEK_SET)
     else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

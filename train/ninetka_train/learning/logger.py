@@ -122,7 +122,7 @@ def read_lines(path: Path) -> list[Line]:
     if not path.exists():
         return []
     lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], 1):
+    for number, text in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1], 1):
         try:
             line = json.loads(text)
         except ValueError:
@@ -133,7 +133,7 @@ def read_lines(path: Path) -> list[Line]:
     return lines
 
 
-def _progress(step: float, total: int) -> float:
+def _progress(step: int, total: int) -> float:
     return round(min(1.0, step / total), 6)
 
 
@@ -144,10 +144,10 @@ def _keep_before(path: Path, step: int, total: int) -> list[Line]:
     """
     if not path.exists():
         return []
-    kept = []
-    for line in read_lines(path):
-        done = line.get("step", line["progress"] * total)  # runs that began earlier have no step in their lines
-        if round(done) < step:
-            kept.append(line | {"progress": _progress(done, total)})
+    lines = read_lines(path)
+    for number, line in enumerate(lines, 1):
+        if not all(isinstance(line.get(key), (int, float)) for key in ("step", "seconds")):
+            raise ValueError(f"{path}, line {number}: expected the numbers step and seconds in it")
+    kept = [line | {"progress": _progress(line["step"], total)} for line in lines if line["step"] < step]
     replace_file(path, [(json.dumps(line) + "\n").encode() for line in kept])
     return kept

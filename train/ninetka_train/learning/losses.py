@@ -32,7 +32,7 @@ def check_finite(network: Any, games: Records, bf16: bool) -> None:
         bf16: whether self-play multiplies in bfloat16.
     """
     if not all(bool(weights.isfinite().all()) for weights in network.parameters()):
-        raise ValueError("the network's weights are not finite any more: lower learning_rate")
+        raise ValueError("the network's weights are not finite any more: lower learning_rate in a new run")
     with torch.inference_mode(), torch.autocast(network.device.type, torch.bfloat16, enabled=bf16):
         outputs = network.judge(games[:CHECKED])
     check_outputs(outputs.logits, outputs.values)
@@ -41,7 +41,7 @@ def check_finite(network: Any, games: Records, bf16: bool) -> None:
 def check_outputs(*outputs: Tensor) -> None:
     """Raise `ValueError` if outputs of a network are not finite."""
     if not all(bool(output.isfinite().all()) for output in outputs):
-        raise ValueError("the network's outputs are not finite any more: lower learning_rate")
+        raise ValueError("the network's outputs are not finite any more: lower learning_rate in a new run")
 
 
 def named(names: Sequence[str], numbers: Tensor, outputs: Outputs) -> dict[str, float]:

@@ -6,6 +6,8 @@ one, `resume-<number>`, is written by the clock and when a run is stopped; it se
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -97,9 +99,14 @@ class CheckpointWriter:
         """Write the state after the newest whole round if what is done meanwhile ends in any exception."""
         try:
             yield
-        except BaseException:
-            with suppress(OSError):  # a full disk may be what has ended it
-                self._write_to_resume()
+        except BaseException as cause:
+            try:
+                with suppress(KeyboardInterrupt), signals_deferred():  # the run is being stopped already
+                    self._write_to_resume()
+            except OSError as error:
+                what = f"{error.filename}: {error.strerror}; what was learned since the last checkpoint is lost"
+                if not isinstance(cause, OSError):  # which says already that the disk is full
+                    warnings.warn(what, stacklevel=2)
             raise
 
     def _write_to_resume(self) -> None:
@@ -121,6 +128,11 @@ def _remove(checkpoints: Iterable[Path]) -> None:
         path.with_suffix(".json").unlink(missing_ok=True)
 
 
+def newest_step(folder: Path) -> int:
+    """Return the step of the newest checkpoint of a run, 0 if there is none."""
+    return max((_step_of(path) for path in _checkpoints(folder)), default=0)
+
+
 def oldest_step(folder: Path) -> int:
     """Return the step of the oldest checkpoint of a run, 0 if there is none."""
     return min((_step_of(path) for path in _checkpoints(folder)), default=0)
@@ -129,7 +141,7 @@ def oldest_step(folder: Path) -> int:
 def newest_checkpoint(folder: Path) -> tuple[Any, Checkpoint, dict[str, Tensor]] | None:
     """Read the newest good checkpoint of a run's folder; None if there is none at all.
 
-    Warns of each newer one that cannot be read.
+    Warns of each newer one that cannot be read. One without its JSON, which is written last, was never finished.
 
     Raises:
         ValueError: if there are checkpoints but none is good, with what is wrong with each.
@@ -141,12 +153,17 @@ def newest_checkpoint(folder: Path) -> tuple[Any, Checkpoint, dict[str, Tensor]]
         except ValueError as error:
             problems.append(str(error))
             continue
-        for problem in problems:
-            warnings.warn(f"{problem}; resuming from the one before it, {path.name}", stacklevel=2)
+        _warn_of(problems, f"resuming from the one before it, {path.name}")
         return found
-    if problems:
+    if any(path.with_suffix(".json").exists() for path in _checkpoints(folder)):
         raise ValueError("; ".join(problems))
+    _warn_of(problems, "it was never finished: beginning anew")
     return None
+
+
+def _warn_of(problems: Iterable[str], instead: str) -> None:
+    for problem in problems:
+        warnings.warn(f"{problem}; {instead}", stacklevel=3)
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -161,7 +178,10 @@ def _step_of(path: Path) -> int:
 
 def unreported(about: Checkpoint) -> dict[str, float]:
     """Return the numbers of a checkpoint's round that are still to be reported; none if the run has done so."""
-    return {str(name): float(number) for name, number in about.notes.get(UNREPORTED, {}).items()}
+    numbers = about.notes.get(UNREPORTED, {})
+    if not isinstance(numbers, dict) or not all(isinstance(number, (int, float)) for number in numbers.values()):
+        raise ValueError(f"{UNREPORTED}={shortened(numbers)}: expected numbers by name")
+    return numbers
 
 
 def rounding(device: torch.device, threads: int) -> dict[str, Any]:
@@ -182,6 +202,27 @@ def warn_of_rounding(notes: Mapping[str, Any], device: torch.device, threads: in
             f"resuming with {', '.join(changed)}: weights will differ by rounding from those of an unbroken run",
             stacklevel=2,
         )
+
+
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Defer Ctrl-C and the signals by which schedulers stop a process to the end of what is done meanwhile.
+
+    Python handles signals in the main thread alone, so elsewhere there is nothing to defer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1") if hasattr(signal, name)]
+    before = {number: signal.signal(number, lambda number, _: arrived.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in arrived:
+        signal.raise_signal(number)
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -71,6 +72,16 @@ def set_torch_threads(count: int) -> None:
     """
     if torch.get_num_threads() != count:  # asking is a first call, too, so that no later one replaces our number
         torch.set_num_threads(count)
+
+
+@contextmanager
+def kept_torch_threads() -> Iterator[None]:
+    """Restore in the end the number of threads that torch computes with when it is called from this thread."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        set_torch_threads(before)
 
 
 @functools.cache
