@@ -271,11 +271,13 @@ def get_definition(name: str) -> Definition:
 
 def definition_of(dtype: np.dtype[Any]) -> Definition:
     """Return the game whose records have this type; `ValueError` if there is none."""
-    if dtype not in _REGISTER.dtypes:
+    definition = _REGISTER.dtypes.get(dtype)  # once, since finding the hash of a type takes as long as the rest
+    if definition is None:
         _load_all()
-    if dtype not in _REGISTER.dtypes:
+        definition = _REGISTER.dtypes.get(dtype)
+    if definition is None:
         raise ValueError(f"records of {shortened(dtype)} belong to no game: known are {', '.join(known_games())}")
-    return _REGISTER.dtypes[dtype]
+    return definition
 
 
 def _load_all() -> None:

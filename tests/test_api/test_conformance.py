@@ -486,6 +486,7 @@ def broken(sabotage):
     return (register(definition) if name != "tictactoe" else definition).variant()
 
 
+@pytest.mark.usefixtures("toys")
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda one: one.__name__)
 def test_the_check_that_is_meant_for_it_refuses(sabotage):
     variant = broken(sabotage)
