@@ -291,8 +291,7 @@ def test_a_run_is_resumed_with_its_own_settings_only(tmp_path):
     assert (
         "cannot be resumed with other settings than it was begun with: seed=0 (now 3), ppo.epochs=2 (now 7); "
         "allowed are other values of threads, checkpoint_every, checkpoint_minutes and ppo.moves above 384, "
-        "which are done"
-        in done.output
+        "which are done" in done.output
     )
 
 
