@@ -222,6 +222,15 @@ def test_proofs_are_timed_and_quick_ones_come_many_at_a_time():
     assert next_chunk(1, 1.0) == 1
 
 
+def test_the_first_search_compiles_all_that_later_ones_need():
+    """Also if its time is up before it has evaluated a leaf, so that no later move waits for the compiler."""
+    game, compiled = start("kropki:width=5,height=5"), gumbel_by_clock._expand_waiting
+    GumbelByClock(uniform, SearchOptions(), 1e-9).act(game.records, np.random.default_rng(0))
+    signatures = len(compiled.signatures)
+    GumbelByClock(uniform, SearchOptions(), 0.05).act(game.records, np.random.default_rng(0))
+    assert len(compiled.signatures) == signatures
+
+
 def test_a_search_by_the_clock_stops_where_its_memory_ends(monkeypatch):
     monkeypatch.setattr(guided, "MEMORY", 1 << 15)
     monkeypatch.setattr(gumbel_by_clock, "MEMORY", 1 << 15)

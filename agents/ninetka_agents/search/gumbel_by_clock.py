@@ -39,6 +39,7 @@ from ninetka_agents.search.selection import halving_by_clock, root_choice
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_scale
+from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Records, write_choices
 
 BATCH = 16
@@ -89,6 +90,9 @@ class GumbelByClock(GumbelSearch):
         considered = min(self.options.considered, int(count_choices(trees.nodes[0, 0].legal)))
         waiting = _Waiting(np.empty(BATCH, trees.roots.dtype), np.zeros(BATCH, np.int64))
         new, count, exact = 1, 0, self.options.exact
+        limits = limits_of(trees.roots.dtype)
+        nothing = np.empty((0, limits.actions), np.float32), np.empty((0, limits.players), np.float32)
+        self._expand(trees, waiting, 0, 0, nothing)  # compiled by the first search, even if its time is up by now
         self._pace = time.monotonic() - self._start  # that was the root's evaluation
         for visits in islice(halving_by_clock(considered, self._start, self._seconds), trees.nodes.shape[1] - 1):
             at = _go_to_leaf(trees, visits, waiting, count, new, scales, exact)
@@ -114,15 +118,18 @@ class GumbelByClock(GumbelSearch):
         if left <= 0:
             return False
         answer = self.evaluate(waiting.leaves[:count])
-        rollouts = (self.options.playouts, self.options.playout_share)
-        like = np.empty(0, tree.node_dtype(trees.roots.dtype))
         step = 1 if self.options.playouts else count  # playouts take long enough to look at the clock in between
         for first in range(0, count, step):
             if first and self._time_left() <= 0:
                 return False
-            _expand_waiting(trees, waiting, first, first + step, *answer, rollouts, like)
+            self._expand(trees, waiting, first, first + step, answer)
         self._pace = (left - self._time_left()) / count
         return self._time_left() > 0
+
+    def _expand(self, trees: Trees, waiting: _Waiting, first: int, stop: int, answer: tuple[Floats, Floats]) -> None:
+        rollouts = (self.options.playouts, self.options.playout_share)
+        like = np.empty(0, tree.node_dtype(trees.roots.dtype))
+        _expand_waiting(trees, waiting, first, stop, *answer, rollouts, like)
 
 
 @jit
