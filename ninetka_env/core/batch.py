@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED, write_rewards
-from ninetka_env.core.registry import Variant, definition_of, limits_of
+from ninetka_env.core.registry import Variant, definition_of, limits_of, own_dtype
 from ninetka_env.core.verbs import (
     Codes,
     Record,
@@ -41,27 +41,24 @@ class Endings(NamedTuple):
     """(N, T) int8: see `ninetka_env.core.verbs.write_targets`; -1 where a game goes on."""
 
 
-def as_records(games: Any, name: str = "games") -> Records:
+def as_records(games: Any) -> Records:
     """Return games in the form that compiled code is made for: contiguous, aligned, writeable, of a game's own dtype.
 
     An array of that form is returned itself, anything else as a view or a copy.
 
     Args:
         games: (N,) records of one game.
-        name: how errors name the argument.
 
     Raises:
         ValueError: if this is no (N,) array, or its records are those of no game.
     """
     if not isinstance(games, np.ndarray) or games.ndim != 1:
         got = f"shape {games.shape}" if isinstance(games, np.ndarray) else type(games).__name__
-        raise ValueError(f"{name}: expected an array of records, (N,), got {got}; of one game, games[i : i + 1]")
-    definition = definition_of(games.dtype)
+        raise ValueError(f"games: expected an array of records, (N,), got {got}; of one game, games[i : i + 1]")
+    definition_of(games.dtype)  # which refuses records of no game
     if type(games) is np.ndarray and games.flags.carray and games.dtype.isalignedstruct:
         return games
-    # Equal dtypes may differ in their alignment, such as after `np.save` and `np.load`; numba tells them apart.
-    own = next(dtype for dtype in definition.dtypes if dtype == games.dtype)
-    return np.require(games.view(own, np.ndarray), requirements=["C", "A", "W"])
+    return np.require(games.view(own_dtype(games.dtype), np.ndarray), requirements=["C", "A", "W"])
 
 
 def make_endings(dtype: np.dtype[Any], count: int, num_players: int = 0) -> Endings:

@@ -12,7 +12,7 @@ from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import as_action, check_choice, check_count, shortened
 from ninetka_env.core.outcome import DRAWN, REWARDS, write_rewards_of
-from ninetka_env.core.registry import Definition, Variant, definition_of, get_definition
+from ninetka_env.core.registry import Definition, Variant, definition_of, get_definition, own_dtype
 from ninetka_env.core.text import quote
 from ninetka_env.core.verbs import (
     Mask,
@@ -320,8 +320,7 @@ def _checked(records: Any, name: str) -> Records:
     definition = definition_of(records.dtype)
     if definition.name != name:
         raise ValueError(f"records of {definition.name}: expected those of {name}")
-    own = next(dtype for dtype in definition.dtypes if dtype == records.dtype)
-    return records.view(own, np.ndarray)
+    return records.view(own_dtype(records.dtype), np.ndarray)
 
 
 def _seats(bits: int) -> tuple[int, ...]:

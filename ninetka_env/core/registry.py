@@ -280,6 +280,14 @@ def definition_of(dtype: np.dtype[Any]) -> Definition:
     return definition
 
 
+def own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of a game that equals this one; `ValueError` if there is none.
+
+    Equal dtypes may differ in their alignment, such as after `np.save` and `np.load`, and numba compiles code for each.
+    """
+    return next(own for own in definition_of(dtype).dtypes if own == dtype)
+
+
 def _load_all() -> None:
     """Import every game of this package."""
     for name in _REGISTER.modules:

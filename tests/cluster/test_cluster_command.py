@@ -19,6 +19,20 @@ def ninetka(*arguments):
     return done.exit_code, done.output
 
 
+def stopping_at_the_cluster(monkeypatch, module):
+    """End commands of a module where they connect to a cluster; return the list of addresses that they ask for."""
+    asked = []
+
+    @contextmanager
+    def stop(address):
+        asked.append(address)
+        raise ValueError("enough")
+        yield
+
+    monkeypatch.setattr(module, "on_cluster", stop)
+    return asked
+
+
 @pytest.mark.parametrize(
     ("arguments", "address"),
     [
@@ -40,15 +54,7 @@ def ninetka(*arguments):
     ],
 )
 def test_the_option_may_stand_alone(arguments, address, monkeypatch):
-    asked = []
-
-    @contextmanager
-    def stop(told):
-        asked.append(told)
-        raise ValueError("enough")
-        yield
-
-    monkeypatch.setattr(matches, "on_cluster", stop)
+    asked = stopping_at_the_cluster(monkeypatch, matches)
     if address is None:
         with pytest.raises(ValueError, match="enough"):
             CliRunner().invoke(app, ["evaluate", *arguments], catch_exceptions=False)
@@ -69,15 +75,7 @@ def test_the_option_may_stand_alone(arguments, address, monkeypatch):
 )
 def test_what_follows_the_option_of_train_is_an_address(arguments, address, monkeypatch, tmp_path):
     pytest.importorskip("torch")
-    asked = []
-
-    @contextmanager
-    def stop(told):
-        asked.append(told)
-        raise ValueError("enough")
-        yield
-
-    monkeypatch.setattr(cli, "on_cluster", stop)
+    asked = stopping_at_the_cluster(monkeypatch, cli)
     assert ninetka("train", "--config", "quick", "--runs", str(tmp_path), *arguments) == (2, "error: enough\n")
     assert asked == [address]
 

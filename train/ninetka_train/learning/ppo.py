@@ -158,7 +158,7 @@ def train_ppo(
 
 
 def _play_and_learn(learner: Learner) -> Log:
-    """Play a rollout and learn from it; return what the log tells of it."""
+    """Play a rollout and learn from it; return its numbers for the log."""
     settings, start = learner.config.ppo, time.perf_counter()
     set_torch_threads(learner.torch_threads)  # agents that were made meanwhile may have changed it
     set_learning_rate(learner)
