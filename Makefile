@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser engines test golden fuzz lint types coverage docs docs-trainers match ratings bench clean
+.PHONY: help train setup browser engines test golden fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,9 +44,29 @@ golden: $(INSTALLED)  ## write the golden playthroughs anew, if package and refe
 fuzz: $(INSTALLED)  ## try 300,000 odd inputs and 1,000 odd command lines: all must end in success or one sentence
 	PYTHONPATH=tests $(BIN)/python -m fuzz
 
-lint: $(INSTALLED)  ## check style and format
+lint: $(INSTALLED) lint-page  ## check style and format, and the types of the page's JavaScript
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+PAGE := build/page
+PAGE_FILES := "ninetka_web/static/**/*.js" tools/page
+PRETTIER := $(PAGE)/node_modules/.bin/prettier --config tools/page/prettier.json --log-level warn
+lint-page:
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory check-page; \
+	else echo "lint: JavaScript is not checked, there is no Node.js"; fi
+
+check-page: $(PAGE)/.installed
+	$(PRETTIER) --check $(PAGE_FILES)
+	$(PAGE)/node_modules/.bin/tsc --project tools/page
+
+format-page: $(PAGE)/.installed  ## format the page's JavaScript
+	$(PRETTIER) --write $(PAGE_FILES)
+
+$(PAGE)/.installed: tools/page/package.json tools/page/package-lock.json
+	mkdir -p $(PAGE)
+	cp $^ $(PAGE)
+	npm ci --no-audit --no-fund --prefix $(PAGE)
+	@touch $@
 
 types: $(INSTALLED)  ## check types
 	$(BIN)/mypy

@@ -1,55 +1,70 @@
 // The line to the server. It stays open: when it breaks, it is opened again and the table joined anew.
 
+/** @import { Answer, Message, Wish } from "../../tools/page/types" */
+
 const TOKEN = "ninetka-token";
 
 export class Link {
-  /** @param {(message: object) => void} hear gets every message but plain answers. */
+  /** @param {(message: Message) => void} hear gets every message but plain answers. */
   constructor(hear) {
     this.hear = hear;
-    this.table = "";
     this.next = 1;
+    /** @type {Map<number, { resolve: (text: string) => void, reject: (reason: Error) => void, text: string }>} */
     this.asked = new Map();
     this.delay = 250;
-    this.open();
+    this.socket = this.open();
   }
 
   open() {
     const url = new URL("/ws", location.href);
     url.protocol = url.protocol.replace("http", "ws");
-    this.socket = new WebSocket(url);
-    this.socket.onopen = () => {
+    const socket = new WebSocket(url);
+    socket.onopen = () => {
       this.delay = 250;
       const token = localStorage.getItem(TOKEN);
       // Only what is none of ours is left out. One that gets no answer is kept for the next time: it holds the seats.
-      this.say({ type: "hello", ...(/^[\w-]{43}$/.test(token) && { token }) }).catch(() => this.socket.close());
+      const own = token && /^[\w-]{43}$/.test(token) ? { token } : {};
+      this.say({ type: "hello", ...own }).catch(() => socket.close());
     };
-    this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
-    this.socket.onclose = () => {
+    socket.onmessage = (event) => this.receive(JSON.parse(event.data));
+    socket.onclose = () => {
       for (const { reject } of this.asked.values()) reject(new Error("the connection was lost"));
       this.asked.clear();
-      this.hear({ type: "lost" });
-      setTimeout(() => this.open(), this.delay);
+      setTimeout(() => (this.socket = this.open()), this.delay);
       this.delay = Math.min(4000, this.delay * 2);
+      this.hear({ type: "lost" });
     };
+    return socket;
   }
 
+  /** @param {Message | Answer} message */
   receive(message) {
-    if (message.type === "welcome") localStorage.setItem(TOKEN, message.token);
-    if (["done", "refused", "text"].includes(message.type)) {
-      const asked = this.asked.get(message.id);
-      if (message.type === "text") {
+    switch (message.type) {
+      case "text": {
+        const asked = this.asked.get(message.id);
         if (asked) asked.text = message.text;
         return;
       }
-      this.asked.delete(message.id);
-      if (message.type === "done") asked?.resolve(asked.text);
-      else if (asked) asked.reject(new Error(message.reason));
-      return;
+      case "done":
+      case "refused": {
+        const asked = this.asked.get(message.id);
+        this.asked.delete(message.id);
+        if (message.type === "done") asked?.resolve(asked.text);
+        else asked?.reject(new Error(message.reason));
+        return;
+      }
+      case "welcome":
+        localStorage.setItem(TOKEN, message.token);
     }
     this.hear(message);
   }
 
-  /** Send a message; resolves when it is done (with the text asked for), rejects with the reason it was refused. */
+  /**
+   * Send a message; the promise is kept when it is done (with the text asked for, empty if there is none), and broken
+   * with the reason it was refused.
+   * @param {Wish} message
+   * @returns {Promise<string>}
+   */
   say(message) {
     const id = this.next++;
     return new Promise((resolve, reject) => {
@@ -57,7 +72,7 @@ export class Link {
         reject(new Error("there is no connection to the server"));
         return;
       }
-      this.asked.set(id, { resolve, reject });
+      this.asked.set(id, { resolve, reject, text: "" });
       this.socket.send(JSON.stringify({ ...message, id }));
     });
   }

@@ -1,32 +1,43 @@
-// A move that is chosen while others think: played when one's turn comes, if the server says then that it can be played.
+// A move that is chosen while others think: played when one's turn comes, if the server says then that it can be
+// played.
 
+import { hitOf } from "./board.js";
 import { announce, toast } from "./dom.js";
 
+/**
+ * @import { Mark, State } from "../../tools/page/types"
+ * @import { TableView } from "./table.js"
+ */
+
 export class Premove {
+  /** @param {TableView} view */
   constructor(view) {
     this.view = view;
+    /** @type {number | null} */
     this.cell = null; // where it is played, null for none
   }
 
   /** Whether one may be chosen: somebody else thinks, and the newest position is looked at. */
   get isOpen() {
     const { state, isMyTurn, shown, analysis } = this.view;
-    return state.you.length > 0 && !state.over && !state.settling && !isMyTurn && shown === null && !analysis.line && state.seats[state.to_move].kind !== "open";
+    if (!state.you.length || state.over || state.settling || isMyTurn) return false;
+    return shown === null && !analysis.line && state.seats[state.to_move].kind !== "open";
   }
 
   get name() {
-    return this.view.board.face.name(this.cell);
+    return this.cell === null ? "" : this.view.board.face.name(this.cell);
   }
 
   get says() {
     return `Next: ${this.name}. A click or Escape drops it.`;
   }
 
+  /** @returns {Mark[]} */
   get marks() {
     return this.cell === null ? [] : [{ cell: this.cell, label: "", classes: "premove" }];
   }
 
-  /** Choose a cell; any click drops the one that is chosen. */
+  /** Choose a cell; any click drops the one that is chosen. @param {number | null} cell */
   choose(cell) {
     if (this.drop() || cell === null) return;
     this.cell = cell;
@@ -43,14 +54,19 @@ export class Premove {
     return true;
   }
 
-  /** Play what is chosen if it is one's turn now, and forget it if the game has gone another way. */
+  /**
+   * Play what is chosen if it is one's turn now, and forget it if the game has gone another way.
+   * @param {State} before
+   */
   update(before) {
-    const { cell, view } = this, { state } = view, goesOn = state.round === before.round && state.moves.length >= before.moves.length;
+    const { cell, name, view } = this;
+    const { state } = view;
+    const goesOn = state.round === before.round && state.moves.length >= before.moves.length;
     if (cell === null || (goesOn && !view.isMyTurn && !state.over && !state.settling)) return;
-    const { name } = this, hit = state.hits.find((one) => one === cell || one[0] === cell);
     this.cell = null;
     if (!goesOn || !view.isMyTurn) return;
-    if (hit === undefined) toast(`${name} cannot be played now`);
-    else view.app.ask({ type: "play", ply: state.moves.length, action: hit[1] ?? hit });
+    const hit = state.hits.map(hitOf).find((one) => one[0] === cell);
+    if (!hit) toast(`${name} cannot be played now`);
+    else view.app.ask({ type: "play", ply: state.moves.length, action: hit[1] });
   }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import io
 import json
@@ -26,6 +27,8 @@ from ninetka_web.players import agent_of
 from ninetka_web.protocol import MAX_MESSAGE, RefusedError, read_message
 from ninetka_web.server import is_loopback, is_own_host, own_names
 from ninetka_web.tables import Table
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -238,9 +241,12 @@ def test_a_killed_server_finds_its_games_again(tmp_path: Path) -> None:
 # Strangers
 
 
-def request(server: Server, path: str, host: str | None = None) -> tuple[http.client.HTTPResponse, bytes]:
+def request(
+    server: Server, path: str, host: str | None = None, encoding: str = "identity"
+) -> tuple[http.client.HTTPResponse, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{server.port}"})
+    headers = {"Host": host or f"127.0.0.1:{server.port}", "Accept-Encoding": encoding}
+    connection.request("GET", path, headers=headers)
     response = connection.getresponse()
     body = response.read()
     connection.close()
@@ -251,15 +257,17 @@ def request(server: Server, path: str, host: str | None = None) -> tuple[http.cl
 def test_the_page_is_small_and_stands_alone(server: Server, game: str) -> None:
     page = request(server, "/")[1].decode()
     parts = {name for name in page.split('"') if name.startswith("/static/")}
-    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "link", "people", f"games/{game}"]
-    parts |= {f"/static/{name}.js" for name in scripts}
-    weight = len(page)
-    for part in parts:
-        response, body = request(server, part)
+    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "link", "people", "premove"]
+    parts |= {f"/static/{name}.js" for name in (*scripts, f"games/{game}")}
+    weight = 0
+    for part in ("/", *parts):
+        response, sent = request(server, part, encoding="gzip")
         assert response.status == 200
+        body = gzip.decompress(sent) if response.headers["Content-Encoding"] == "gzip" else sent
+        assert body == request(server, part)[1]
         assert b"://" not in body.replace(b"http://www.w3.org/2000/svg", b"")  # nothing comes from elsewhere
-        weight += len(body)
-    assert weight < 120_000
+        weight += len(sent)
+    assert weight < 50_000
     policy = request(server, "/t/abcdefghijklmnop")[0].headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy

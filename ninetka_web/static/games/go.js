@@ -2,64 +2,124 @@
 
 import { svg } from "../dom.js";
 
-const UNIT = 10, KO = 3, FILES = "ABCDEFGHJKLMNOPQRST";
+/** @import { Face, GoConfig, Point, Proposal } from "../../../tools/page/types" */
+
+const UNIT = 10;
+const KO = 3;
+const FILES = "ABCDEFGHJKLMNOPQRST";
 const COLOURS = ["black", "white"];
 
-/** A stone around the origin. */
-const stone = (code) => svg("g", { class: `go-stone g${code}` },
-  svg("circle", { class: "shadow", cx: 0.25, cy: 0.55, r: 4.7 }), svg("circle", { class: "body", r: 4.7 }), svg("ellipse", { class: "gleam", cx: -1.4, cy: -1.9, rx: 1.9, ry: 1.3 }));
+/** A stone around the origin. @param {number} code */
+const stone = (code) =>
+  svg(
+    "g",
+    { class: `go-stone g${code}` },
+    svg("circle", { class: "shadow", cx: 0.25, cy: 0.55, r: 4.7 }),
+    svg("circle", { class: "body", r: 4.7 }),
+    svg("ellipse", { class: "gleam", cx: -1.4, cy: -1.9, rx: 1.9, ry: 1.3 }),
+  );
 
+/**
+ * @param {number} code
+ * @param {string} classes
+ */
 const copyOf = (code, classes = "") => svg("use", { class: `stone ${classes}`, href: `#stone-${code}` });
 
-/** A small picture of a seat's stone. */
+/** A small picture of a seat's stone. @param {number} seat */
 export function icon(seat) {
-  return svg("svg", { class: "icon", viewBox: "-5.3 -5.1 10.6 10.8", role: "img", "aria-label": COLOURS[seat] }, stone(seat + 1));
+  const more = { viewBox: "-5.3 -5.1 10.6 10.8", role: "img", "aria-label": COLOURS[seat] };
+  return svg("svg", { class: "icon", ...more }, stone(seat + 1));
 }
 
+/**
+ * @param {GoConfig} config
+ * @param {boolean} turned
+ * @returns {Face}
+ */
 export function make({ size, stars }, turned) {
-  const wide = size * UNIT, points = [...Array(size * size).keys()];
-  const centre = (point) => [(point % size) * UNIT + 5, (size - 1 - Math.floor(point / size)) * UNIT + 5].map((far) => (turned ? wide - far : far));
-  const name = (point) => FILES[point % size] + (1 + Math.floor(point / size));
-  const at = (point, ...children) => {
-    const [x, y] = centre(point);
-    return svg("g", { transform: `translate(${x} ${y})`, "data-cell": point }, ...children);
+  const wide = size * UNIT;
+  const points = [...Array(size * size).keys()];
+  /** @type {(point: number) => Point} */
+  const centre = (point) => {
+    const x = (point % size) * UNIT + 5;
+    const y = (size - 1 - Math.floor(point / size)) * UNIT + 5;
+    return turned ? [wide - x, wide - y] : [x, y];
   };
-  const square = (point, side, classes) => at(point, svg("rect", { class: classes, x: -side / 2, y: -side / 2, width: side, height: side, rx: 0.5 }));
+  /** @param {number} point */
+  const name = (point) => FILES[point % size] + (1 + Math.floor(point / size));
+  /** @type {(point: number, child: SVGElement) => SVGElement} */
+  const at = (point, child) => {
+    const [x, y] = centre(point);
+    return svg("g", { transform: `translate(${x} ${y})`, "data-cell": point }, child);
+  };
+  /** @type {(point: number, side: number, classes: string) => SVGElement} */
+  const square = (point, side, classes) =>
+    at(point, svg("rect", { class: classes, x: -side / 2, y: -side / 2, width: side, height: side, rx: 0.5 }));
 
   function* ground() {
     yield svg("rect", { class: "wood", x: -6, y: -6, width: wide + 12, height: wide + 12, rx: 4 });
     for (let line = 0; line < size; line++) {
-      const middle = line * UNIT + 5, far = wide - 5;
-      yield svg("path", { class: line % (size - 1) ? "line" : "line outer", d: `M5 ${middle}H${far}M${middle} 5V${far}` });
+      const middle = line * UNIT + 5;
+      const far = wide - 5;
+      const file = FILES[turned ? size - 1 - line : line];
+      const rank = String(turned ? line + 1 : size - line);
+      yield svg("path", {
+        class: line % (size - 1) ? "line" : "line outer",
+        d: `M5 ${middle}H${far}M${middle} 5V${far}`,
+      });
       for (const beside of [-2.6, wide + 2.6]) {
-        yield svg("text", { class: "go-name", x: middle, y: beside + 1.1, "aria-hidden": "true" }, FILES[turned ? size - 1 - line : line]);
-        yield svg("text", { class: "go-name", x: beside, y: middle + 1.1, "aria-hidden": "true" }, String(turned ? line + 1 : size - line));
+        yield svg("text", { class: "go-name", x: middle, y: beside + 1.1, "aria-hidden": "true" }, file);
+        yield svg("text", { class: "go-name", x: beside, y: middle + 1.1, "aria-hidden": "true" }, rank);
       }
     }
     for (const star of stars) yield at(star, svg("circle", { class: "star", r: 0.9 }));
   }
 
-  /** What was agreed on, or proposed: dead stones crossed out, and whose each point is. */
+  /** What was agreed on, or proposed: dead stones crossed out, and whose each point is. @param {Proposal} proposal */
   const counted = ({ dead, owners }) => [
     ...points.filter((point) => owners[point]).map((point) => square(point, 3.6, `owner g${owners[point]}`)),
-    ...dead.map((point) => at(point, svg("path", { class: "dead", d: "M-2.4 -2.4L2.4 2.4M2.4 -2.4L-2.4 2.4" })))];
+    ...dead.map((point) => at(point, svg("path", { class: "dead", d: "M-2.4 -2.4L2.4 2.4M2.4 -2.4L-2.4 2.4" }))),
+  ];
 
-  /** Whose each point is in the end, as the analysis sees it: the larger the square, the surer. Not on stones that live. */
-  const owned = ({ ownership }, cells) => points.filter((point) => Math.abs(ownership[point]) > 0.1 && cells[point] !== (ownership[point] > 0 ? 1 : 2))
-    .map((point) => square(point, 5 * Math.sqrt(Math.abs(ownership[point])), `owner g${ownership[point] > 0 ? 1 : 2}`));
+  /**
+   * Whose each point is in the end, as the analysis sees it: the larger the square, the surer. Not on stones that live.
+   * @param {number[]} ownership
+   * @param {number[]} cells
+   */
+  const owned = (ownership, cells) =>
+    points.flatMap((point) => {
+      const share = ownership[point];
+      const owner = share > 0 ? 1 : 2;
+      if (Math.abs(share) <= 0.1 || cells[point] === owner) return [];
+      return [square(point, 5 * Math.sqrt(Math.abs(share)), `owner g${owner}`)];
+    });
 
   return {
-    box: [-6.5, -6.5, wide + 13, wide + 13], unit: UNIT, places: size * size, centre, name, icon,
+    box: [-6.5, -6.5, wide + 13, wide + 13],
+    unit: UNIT,
+    places: size * size,
+    centre,
+    name,
     defs: () => [1, 2].map((code) => svg("g", { id: `stone-${code}` }, stone(code))),
     ground: () => [...ground()],
     under: ({ cells }) => points.filter((point) => cells[point] === KO).map((point) => square(point, 4.2, "ko")),
     trace: () => [],
     stones: ({ cells, last }) => [
-      ...points.filter((point) => cells[point] === 1 || cells[point] === 2).map((point) => at(point, copyOf(cells[point]))),
-      ...(last && last.to !== null && cells[last.to] ? [at(last.to, svg("circle", { class: "go-last", r: 2.2 }))] : [])],
-    over: ({ proposal, insight, cells }) => (proposal ? counted(proposal) : insight?.ownership ? owned(insight, cells) : []),
+      ...points
+        .filter((point) => cells[point] === 1 || cells[point] === 2)
+        .map((point) => at(point, copyOf(cells[point]))),
+      ...(last && last.to !== null && cells[last.to] ? [at(last.to, svg("circle", { class: "go-last", r: 2.2 }))] : []),
+    ],
+    over: ({ proposal, insight, cells }) => {
+      if (proposal) return counted(proposal);
+      return insight?.ownership ? owned(insight.ownership, cells) : [];
+    },
     hint: () => null,
     ghost: ([point], { ghost }) => at(point, copyOf(ghost, "ghost")),
-    describe: ({ cells }) => [1, 2].map((code) => `${COLOURS[code - 1]}: ${points.filter((point) => cells[point] === code).map(name).join(", ") || "no stones"}.`),
+    describe: ({ cells }) =>
+      COLOURS.map((colour, seat) => {
+        const stones = points.filter((point) => cells[point] === seat + 1);
+        return `${colour}: ${stones.map(name).join(", ") || "no stones"}.`;
+      }),
   };
 }
