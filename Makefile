@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser engines test golden fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings bench clean
+.PHONY: help train setup browser engines quick test exhaustive test-all golden fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,17 @@ engines:  ## install GNU Go, and Sabaki's controller of engines, which tests pla
 	command -v npm || (apt-get update -q && apt-get install -qy --no-install-recommends nodejs npm)
 	test -d $(SABAKI)/node_modules/@sabaki/gtp || npm install --no-audit --no-fund --prefix $(SABAKI) @sabaki/gtp@3.0.0
 
-test: $(INSTALLED)  ## run the tests
-	$(PYTEST)
+# CONTRIBUTING.md describes the three tiers of tests.
+quick: $(INSTALLED)  ## run the tests that take little time, as after an edit: 90 seconds
+	NINETKA_TEST_GAMES=20 $(PYTEST) -m "not slow and not exhaustive"
+
+test: $(INSTALLED)  ## run the tests of every module and every promise: some minutes
+	$(PYTEST) -m "not exhaustive"
+
+exhaustive: $(INSTALLED)  ## run what `make test` leaves out, and with many more games what it plays few games of
+	NINETKA_TEST_GAMES=2000 $(PYTEST) -m "exhaustive or scaled"
+
+test-all: test exhaustive lint types docs  ## check everything: all tests, style, types, documentation
 
 golden: $(INSTALLED)  ## write the golden playthroughs anew, if package and references agree at every ply
 	PYTHONPATH=tests $(BIN)/python -m golden.regenerate

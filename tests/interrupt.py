@@ -13,10 +13,19 @@ import subprocess
 import sys
 
 
+def restore_sigint() -> None:
+    """Make a child process end by SIGINT: pass it as `preexec_fn`.
+
+    A command that runs under `nohup` or `&` ignores SIGINT, and so do the processes that it starts.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupt(text: str, command: list[str]) -> int:
     """Run the command; return the status."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=restore_sigint
+    ) as process:
         assert process.stdout is not None
         lines = []
         for line in process.stdout:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from typer.testing import CliRunner  # noqa: E402
+import torch
+from typer.testing import CliRunner
 
-from ninetka_agents.averaging import mean_network, soften_policy  # noqa: E402
-from ninetka_agents.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
-from ninetka_agents.outputs import MASKED  # noqa: E402
-from ninetka_agents.parts import network_of  # noqa: E402
-from ninetka_env.core.registry import load_variant  # noqa: E402
-from ninetka_train.cli import app  # noqa: E402
+from ninetka_agents.averaging import mean_network, soften_policy
+from ninetka_agents.checkpoint import load_checkpoint, save_checkpoint
+from ninetka_agents.outputs import MASKED
+from ninetka_agents.parts import network_of
+from ninetka_env.core.registry import load_variant
+from ninetka_train.cli import app
 
 
 def command(*arguments):

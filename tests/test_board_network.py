@@ -8,22 +8,23 @@ import json
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from torch.nn import functional  # noqa: E402
+import torch
+from torch.nn import functional
 
-from ninetka_agents import board_network  # noqa: E402
-from ninetka_agents.agent import make_agent  # noqa: E402
-from ninetka_agents.board_features import symmetries  # noqa: E402
-from ninetka_agents.board_network import NetworkConfig  # noqa: E402
-from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint  # noqa: E402
-from ninetka_agents.net_agent import network_evaluate  # noqa: E402
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors  # noqa: E402
-from ninetka_agents.parts import network_of  # noqa: E402
-from ninetka_agents.search import gumbel  # noqa: E402
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions  # noqa: E402
-from ninetka_env.core import verbs  # noqa: E402
-from ninetka_env.core.registry import limits_of, load_variant  # noqa: E402
+from ninetka_agents import board_network
+from ninetka_agents.agent import make_agent
+from ninetka_agents.board_features import symmetries
+from ninetka_agents.board_network import NetworkConfig
+from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from ninetka_agents.net_agent import network_evaluate
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors
+from ninetka_agents.parts import network_of
+from ninetka_agents.search import gumbel
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_env.core import verbs
+from ninetka_env.core.registry import limits_of, load_variant
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -230,6 +231,7 @@ def test_every_output_teaches_its_head_and_the_trunk(spec):
             assert layer.weight.grad.abs().sum() > 0, name
 
 
+@pytest.mark.slow
 def test_it_learns_a_few_positions_by_heart():
     torch.manual_seed(0)
     rng, network = np.random.default_rng(0), network_of("go").Network(NetworkConfig(width=32, blocks=3))

@@ -21,6 +21,8 @@ import pytest
 import ninetka_env
 from ninetka_env.core import cache
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(ninetka_env.__file__).resolve().parent.parent
 CALL = """
 import importlib, json, sys
@@ -151,6 +153,7 @@ PLACES = (
 )
 
 
+@pytest.mark.exhaustive
 def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
     world.write(
         {
@@ -408,6 +411,7 @@ def test_damage_costs_time_only(world: World) -> None:
     assert hits(told) == len(names) * [1]
 
 
+@pytest.mark.exhaustive
 def test_damage_of_what_is_inside_costs_time_only(world: World) -> None:
     """The digest is right, but numba cannot make anything of it."""
     world.write({"one/app/many.py": many(["f"])})
@@ -419,6 +423,7 @@ def test_damage_of_what_is_inside_costs_time_only(world: World) -> None:
     assert world.call("app.many:f")["app.many:f"][:2] == [0, 1]
 
 
+@pytest.mark.exhaustive
 def test_a_cache_may_go_while_a_process_runs(world: World) -> None:
     world.write({"one/app/many.py": many(["f", "g"])})
     world.call("app.many:f")
@@ -432,6 +437,7 @@ def test_a_cache_may_go_while_a_process_runs(world: World) -> None:
 FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))\n"
 
 
+@pytest.mark.exhaustive
 def test_nothing_can_be_written(world: World) -> None:
     world.write({"one/app/many.py": many(["f", "g"])})
     world.home.touch()
@@ -458,6 +464,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@pytest.mark.exhaustive
 def test_a_full_disk(world: World, tiny_disk: Path) -> None:
     names = list("abcdefghij")
     world.write({"one/app/many.py": many(names)})
@@ -472,6 +479,7 @@ def test_a_full_disk(world: World, tiny_disk: Path) -> None:
     assert sum(hits(told)) >= 2  # what found room
 
 
+@pytest.mark.exhaustive
 def test_a_lock_that_is_not_let_go(world: World) -> None:
     fcntl = pytest.importorskip("fcntl")
     names = list("abcdef")
@@ -528,7 +536,7 @@ print(json.dumps(ends))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_many_processes_at_once(world: World) -> None:
     lines = [f"@jit\ndef {name}(x):\n    return x, {number}\n" for number, name in enumerate("fg")]
@@ -545,6 +553,7 @@ def test_many_processes_at_once(world: World) -> None:
 # Where it lies
 
 
+@pytest.mark.exhaustive
 def test_other_peoples_functions_keep_their_cache(world: World) -> None:
     """So they do without a cache of their own: see also that functions from no file do without ours."""
     other = "import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n"
@@ -574,6 +583,7 @@ def test_without_the_compiler_functions_are_plain(world: World) -> None:
     assert not world.home.exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "missing",
     [

@@ -8,12 +8,13 @@ import os
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from safetensors.torch import load, save  # noqa: E402
+import torch
+from safetensors.torch import load, save
 
-from ninetka_agents import checkpoint as module  # noqa: E402
-from ninetka_agents.checkpoint import (  # noqa: E402
+from ninetka_agents import checkpoint as module
+from ninetka_agents.checkpoint import (
     Checkpoint,
     best_shipped,
     find_checkpoint,
@@ -21,8 +22,8 @@ from ninetka_agents.checkpoint import (  # noqa: E402
     save_checkpoint,
     shipped,
 )
-from ninetka_agents.net_agent import NetAgent  # noqa: E402
-from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
+from ninetka_agents.net_agent import NetAgent
+from ninetka_agents.ninetka.network import Network, NetworkConfig
 
 CONFIG = NetworkConfig(width=8, blocks=1)
 

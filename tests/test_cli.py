@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupt import restore_sigint
 from typer.testing import CliRunner
 
 import ninetka_agents
@@ -206,7 +207,8 @@ def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
 
 def started(*arguments, code=None, **options):
     command = ["-c", code] if code else ["-m", "ninetka_train", *map(str, arguments)]
-    return subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE, text=True, **options)
+    options |= {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True, "preexec_fn": restore_sigint}
+    return subprocess.Popen([sys.executable, *command], **options)
 
 
 def ended(process):
@@ -214,6 +216,7 @@ def ended(process):
     return process.returncode, told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_behind_the_output_is_told_in_a_line():
     with Path("/dev/full").open("w") as full:

@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -40,6 +41,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/**/*.md")) - set(ROOT.glob("docs/trainers/*.md")))]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
 NINETKA = TEXTS["docs/games/ninetka.md"]
+LONG = {
+    "README.md",
+    "docs/index.md",
+    *(f"docs/guides/{name}.md" for name in ("adding-a-game", "evaluation", "gtp", "training")),
+}
+"""Pages that train and play matches, for half a minute and more each."""
 
 SMALL = {
     "network": {"width": 8, "blocks": 1},
@@ -95,8 +102,14 @@ def reader(tmp_path: Path) -> dict[str, str]:
     return os.environ | own | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "PWD": str(folder)}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [name for name, text in TEXTS.items() if any(map(is_run, blocks_of(text)))])
+def as_parameter(page: str) -> Any:
+    """Return a page with the mark of its tier."""
+    return pytest.param(page, marks=pytest.mark.exhaustive if page in LONG else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "page", [as_parameter(page) for page, text in TEXTS.items() if any(map(is_run, blocks_of(text)))]
+)
 def test_a_page_runs(page: str, reader: dict[str, str]) -> None:
     command = [sys.executable, str(ROOT / "tests" / "page.py"), str(ROOT / page)]
     done = subprocess.run(command, cwd=reader["PWD"], env=reader, stdin=subprocess.DEVNULL, capture_output=True,

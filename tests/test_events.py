@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from conftest import Options, any_options, position_after, random_position, seeds
 from hypothesis import given
 from hypothesis import strategies as st
+from ninetka.positions import Options, any_options, position_after, random_position, seeds
 
 from ninetka_env.core.game import EVENTS, Event, result_of
 from ninetka_env.core.outcome import REWARDS

@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
 
-from conftest import ALL_OPTIONS  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
+import onnxruntime
+import torch
+from ninetka.positions import ALL_OPTIONS
+from typer.testing import CliRunner
 
-from ninetka_agents.checkpoint import save_checkpoint  # noqa: E402
-from ninetka_agents.export import OUTPUTS  # noqa: E402
-from ninetka_agents.parts import network_of  # noqa: E402
-from ninetka_env.core.registry import load_variant  # noqa: E402
-from ninetka_train.cli import app  # noqa: E402
+from ninetka_agents.checkpoint import save_checkpoint
+from ninetka_agents.export import OUTPUTS
+from ninetka_agents.parts import network_of
+from ninetka_env.core.registry import load_variant
+from ninetka_train.cli import app
+
+pytestmark = pytest.mark.slow
 
 SPECS = {
     "ninetka": [load_variant("ninetka", **options._asdict()).spec for options in ALL_OPTIONS[::4]],

@@ -14,6 +14,8 @@ from fuzz.trials import Findings, Hang, not_a_sentence, patience, tried
 
 from ninetka_env.core import registry
 
+pytestmark = pytest.mark.slow
+
 GAMES = sorted(registry._REGISTER.modules)
 """Those of the package; tests may have registered others."""
 

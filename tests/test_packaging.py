@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train", "ninetka_web")
 SOURCES = (ROOT / "ninetka_env", ROOT / "agents" / "ninetka_agents", ROOT / "train" / "ninetka_train")
@@ -133,7 +135,7 @@ def test_the_packages_come_from_the_wheel(place, tmp_path):
     assert [Path(file) for file in files] == [place.site / name / "__init__.py" for name in PACKAGES]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_gymnasium_environment_beside_agents_of_ones_own(place, tmp_path):
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "__init__.py").write_text("MINE = True\n")
@@ -146,12 +148,14 @@ def test_a_gymnasium_environment_beside_agents_of_ones_own(place, tmp_path):
     assert output(place.run("python", "main.py", cwd=tmp_path)) == "True OneSeatEnv"
 
 
+@pytest.mark.exhaustive
 def test_evaluation_beside_a_script_named_train(place, tmp_path):
     (tmp_path / "train.py").write_text("raise RuntimeError('not to be imported')\n")
     code = "from ninetka_train.judging.evaluate import evaluate; print(evaluate.__module__)"
     assert output(place.run("python", "-c", code, cwd=tmp_path)) == "ninetka_train.judging.evaluate"
 
 
+@pytest.mark.exhaustive
 def test_another_distribution_may_own_agents(wheel, tmp_path):
     """openai-agents installs a package `agents`, and so may anybody."""
     place = Place(tmp_path)
@@ -184,7 +188,7 @@ def write_wheel(folder: Path, name: str, sources: dict[str, str]) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_in_an_empty_folder(place, tmp_path):
     settings = [word for setting in ("threads=1", *TINY) for word in ("--set", setting)]
     output(place.run("ninetka", "train", "--config", "quick", "--games", "0", *settings, cwd=tmp_path))
@@ -192,6 +196,7 @@ def test_a_run_in_an_empty_folder(place, tmp_path):
     assert {"config.yaml", "log.jsonl"} <= {path.name for path in (tmp_path / "runs" / "quick").iterdir()}
 
 
+@pytest.mark.exhaustive
 def test_shipped_configurations_are_found_by_every_name(place, tmp_path):
     names = ["quick", "quick.yaml", "configs/quick.yaml", "grand", "configs/grand.yaml", "gen-4"]
     code = (
@@ -204,6 +209,7 @@ def test_shipped_configurations_are_found_by_every_name(place, tmp_path):
     assert Path(folder) == place.site / "ninetka_train" / "configs"
 
 
+@pytest.mark.exhaustive
 def test_an_unknown_configuration_starts_nothing(place, tmp_path):
     done = place.run("ninetka", "train", "--config", "quik", cwd=tmp_path)
     assert done.returncode == 2

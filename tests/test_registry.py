@@ -18,7 +18,7 @@ import numpy as np
 import outsider as toy
 import pettingzoo
 import pytest
-from conftest import ALL_OPTIONS
+from ninetka.positions import ALL_OPTIONS
 from pettingzoo.test import api_test
 
 from ninetka_agents import make_agent
@@ -405,6 +405,7 @@ print(game.records["heap_of_toy"][0])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_what_was_compiled_from_its_older_sources_is_not_run(tmp_path):
     source = Path(toy.__file__).read_text()

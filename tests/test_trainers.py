@@ -60,6 +60,7 @@ def test_a_page_says_when_it_was_tried_with_the_versions_that_it_installs(page: 
     assert any(f"| {name} {version} |" in row for name, version in pins)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("block", blocks_of("sb3"), ids=lambda block: block.split("\n")[0])
 def test_sb3s_blocks_run(block: str, tmp_path: Path) -> None:
     pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")

@@ -17,22 +17,35 @@ import numpy as np
 import pytest
 import yaml
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("ray")
 
-from cluster.nodes import files_of, new_player, signal_one, small, some_nodes, trained  # noqa: E402
+import torch
+from cluster.nodes import files_of, new_player, signal_one, small, some_nodes, trained
 
-from ninetka_agents import make_agent  # noqa: E402
-from ninetka_train.cluster import head, identity  # noqa: E402
-from ninetka_train.cluster.packing import pack, unpack  # noqa: E402
-from ninetka_train.cluster.queue import ClusterError  # noqa: E402
-from ninetka_train.judging.arena import play_games  # noqa: E402
-from ninetka_train.learning.alphazero import train_alphazero  # noqa: E402
-from ninetka_train.run import run  # noqa: E402
-
-pytestmark = pytest.mark.slow
+from ninetka_agents import make_agent
+from ninetka_train.cluster import head, identity
+from ninetka_train.cluster.packing import pack, unpack
+from ninetka_train.cluster.queue import ClusterError
+from ninetka_train.judging.arena import play_games
+from ninetka_train.learning.alphazero import train_alphazero
+from ninetka_train.run import run
 
 
+@pytest.mark.slow
+def test_a_node_gives_what_one_process_gives(tmp_path, one_torch_thread):
+    config = small(rounds=2, playout_rounds=1, games=4)
+    agents, match = [make_agent(spec) for spec in ("random", "maxn:depth=1")], {"num_games": 4, "batch": 2, "seed": 5}
+    alone = trained(config, tmp_path / "alone")  # first: then the node finds compiled code in the cache
+    games = play_games(agents, **match)
+    with some_nodes(1):
+        player = new_player()
+        assert trained(config, tmp_path / "cluster", player) == alone
+        again = play_games(agents, elsewhere=player.players_of(agents), **match)
+    assert (again.actions == games.actions).all()
+
+
+@pytest.mark.exhaustive
 def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torch_thread):
     config, logs, warnings = small(), [], []
     alone = trained(config, tmp_path / "alone")
@@ -100,6 +113,7 @@ def counter_of_threads():
     return make
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c_ends_the_command_in_a_line_and_one_process_goes_on(tmp_path, one_torch_thread):
     config = small(rounds=6)
     alone = trained(config, tmp_path / "alone")

@@ -259,6 +259,7 @@ def test_the_clock_shares_time_out():
         assert clock.seconds_for(0, 40) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["mcts:simulations=10000000", "net:simulations=100000,threads=1"])
 def test_a_search_obeys_the_clock(agent):
     wire = Wire(agent)
@@ -520,6 +521,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_a_process_answers_at_once_and_can_be_interrupted(tmp_path):
     log = tmp_path / "gtp.log"
     with start("--agent", "mcts:simulations=16000000", "--log", str(log)) as process:
@@ -553,6 +555,7 @@ def test_a_process_answers_at_once_and_can_be_interrupted(tmp_path):
     assert said[-1] == "> =5"
 
 
+@pytest.mark.slow
 def test_a_process_ends_with_its_input_or_when_nobody_reads():
     with start("--agent", "random") as process:
         out, err = process.communicate("play b e5\ngenmove w\nquit_not")
@@ -566,6 +569,7 @@ def test_a_process_ends_with_its_input_or_when_nobody_reads():
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -627,6 +631,7 @@ def ids_expected(lines: list[bytes]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_ten_thousand_hostile_lines():
     rng, wire = np.random.default_rng(7), Wire("mcts:simulations=3")
     lines = [hostile_line(rng) for _ in range(10_000)]

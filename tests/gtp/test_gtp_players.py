@@ -22,6 +22,8 @@ from ninetka_train.cli import app
 from ninetka_train.judging.arena import AgentError, play_games
 from ninetka_train.judging.evaluate import summarise
 
+pytestmark = pytest.mark.slow
+
 FAKE = Path(__file__).parent / "fake_engine.py"
 GAME = "go:size=5,komi=0.5,max_plies=12"
 

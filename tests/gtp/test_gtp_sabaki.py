@@ -15,9 +15,10 @@ from ninetka_env.games.go.game import Game
 
 MODULE = Path(__file__).parents[2] / "build" / "sabaki" / "node_modules" / "@sabaki" / "gtp"
 NODE = shutil.which("node")
-pytestmark = pytest.mark.skipif(
-    not (NODE and MODULE.is_dir()), reason="no module of Sabaki's: `make engines` installs it"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (NODE and MODULE.is_dir()), reason="no module of Sabaki's: `make engines` installs it"),
+]
 ENGINE = (
     sys.executable,
     "-m",

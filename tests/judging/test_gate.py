@@ -95,6 +95,7 @@ def with_mean(shape, mean):
     return chances / chances.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_it_errs_as_rarely_as_it_says(shape):
     gate, matches = Gate(0.45, 0.55), 1500

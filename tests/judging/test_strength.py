@@ -15,7 +15,9 @@ from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.intervals import wilson
 from ninetka_train.judging.pool import ratings_page, usual_pool
 
-GO = "go:komi=0.5,size=4"
+pytestmark = pytest.mark.slow
+
+GO = "go:komi=0.5,size=5"
 
 
 def run(*arguments):

@@ -22,7 +22,7 @@ def test_kropki_passes(spec: str) -> None:
     check(spec, games=1, only=CHECKS)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("spec", SPECS[:4])
 def test_searches_of_kropki_pass(spec: str) -> None:
     check(spec, games=2, only=["search"])

@@ -52,7 +52,14 @@ def _play_out(games, streams) -> None:
         playout(games[index], streams, index)
 
 
-@pytest.mark.parametrize(("mode", "play"), [("NUMBA_DISABLE_JIT", play_batches), ("NUMBA_BOUNDSCHECK", play_out)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mode", "play"),
+    [
+        ("NUMBA_DISABLE_JIT", play_batches),
+        pytest.param("NUMBA_BOUNDSCHECK", play_out, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_other_modes_decide_the_same(mode, play, tmp_path: Path) -> None:
     code = f"from kropki.test_kropki_modes import {play.__name__} as play; print(play())"
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])

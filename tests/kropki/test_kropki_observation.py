@@ -76,7 +76,7 @@ def _write_fast(games, planes) -> None:
 
 
 @pytest.mark.parametrize("territory", ["declared", "immediate"])
-@pytest.mark.parametrize("size", [(3, 3), (4, 4), (6, 5), (3, 13)], ids=str)
+@pytest.mark.parametrize("size", [(3, 3), (4, 4), (6, 5), pytest.param((3, 13), marks=pytest.mark.exhaustive)], ids=str)
 def test_batches_show_what_is_drawn_from_nothing(size: tuple[int, int], territory: str) -> None:
     """Over thousands of games, which restart in the place of others and whose seats draw and end their turns."""
     envs = kropki_v0.vector_env(500, *size, territory=territory)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from learning.searches import LowestSlide, StoneJudge, some_search, with_network, with_playouts  # noqa: E402
+import torch
+from learning.searches import LowestSlide, StoneJudge, some_search, with_network, with_playouts
 
-from ninetka_agents.ninetka.features import make_features  # noqa: E402
-from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
-from ninetka_agents.outputs import MASKED, Outputs  # noqa: E402
-from ninetka_env.games.ninetka.game import Game  # noqa: E402
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
-from ninetka_train.learning.alphazero import (  # noqa: E402
+from ninetka_agents.ninetka.features import make_features
+from ninetka_agents.ninetka.network import Network, NetworkConfig
+from ninetka_agents.outputs import MASKED, Outputs
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase
+from ninetka_train.learning.alphazero import (
     TrainState,
     learn,
     losses,
@@ -24,9 +25,9 @@ from ninetka_train.learning.alphazero import (  # noqa: E402
     play_round,
     train_alphazero,
 )
-from ninetka_train.learning.config import TrainConfig, check_config  # noqa: E402
-from ninetka_train.learning.losses import UNKNOWN, owner_losses, policy_losses  # noqa: E402
-from ninetka_train.learning.samples import (  # noqa: E402
+from ninetka_train.learning.config import TrainConfig, check_config
+from ninetka_train.learning.losses import UNKNOWN, owner_losses, policy_losses
+from ninetka_train.learning.samples import (
     Samples,
     draw,
     join,
@@ -36,7 +37,7 @@ from ninetka_train.learning.samples import (  # noqa: E402
     take,
     write_samples,
 )
-from ninetka_train.learning.selfplay import policy_targets  # noqa: E402
+from ninetka_train.learning.selfplay import policy_targets
 
 
 def small(**changes: object) -> TrainConfig:
@@ -111,6 +112,7 @@ def test_searched_games_repeat_and_do_not_depend_on_threads(searched):
     assert not same(searched["playouts"], with_playouts(players, 5, 8, power=2.0))
 
 
+@pytest.mark.slow
 def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
     samples = with_network(some_search(2), np.full(40, 3), 1000, share=0.1)
     assert 0.02 < len(samples.games) / (40 * 70) < 0.08  # a tenth of what comes after the random ply
@@ -240,6 +242,7 @@ def judged_games(**changes: object) -> Samples:
     return with_network(some_search(2), players, 1, share=0.3, value_share=0.4, slide_playouts=8, **changes)
 
 
+@pytest.mark.slow
 def test_placements_learn_what_the_judge_says_at_the_first_slide():
     """Slides after it learn who won, and nothing but the values of positions changes."""
     search, plain, samples = some_search(2), judged_games(), judged_games(first_slide_playouts=1)
@@ -322,6 +325,7 @@ def test_minibatches_that_are_made_ahead_are_the_same(searched):
         assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.slow
 def test_the_loss_falls_on_a_fixed_window(searched):
     state = new_state(small(alphazero={"rounds": 1, "steps": 100, "minibatch": 64, "learning_rate": 2e-2}))
     state.window = [searched["playouts"]]

@@ -11,23 +11,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from learning.stand_in import with_stand_ins  # noqa: E402
+import torch
+from learning.stand_in import with_stand_ins
 
-from ninetka_agents.checkpoint import load_checkpoint  # noqa: E402
-from ninetka_agents.net_agent import network_evaluate  # noqa: E402
-from ninetka_env.core.outcome import DRAWN  # noqa: E402
-from ninetka_env.core.registry import load_variant  # noqa: E402
-from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero  # noqa: E402
-from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402
-from ninetka_train.learning.logger import Journal, read_lines  # noqa: E402
-from ninetka_train.learning.ppo import Learner, draw_opponents, grow_league, make_batch, new_learner, play, train_ppo  # noqa: E402
-from ninetka_train.learning.samples import Samples, join, relative_scores, relative_values  # noqa: E402
-from ninetka_train.learning.selfplay import play_task, tasks_of  # noqa: E402
-from ninetka_train.learning.setup import first_network  # noqa: E402
-from ninetka_train.run import run  # noqa: E402
-from ninetka_train.showing.run_data import read_run, sheets, summary  # noqa: E402
+from ninetka_agents.checkpoint import load_checkpoint
+from ninetka_agents.net_agent import network_evaluate
+from ninetka_env.core.outcome import DRAWN
+from ninetka_env.core.registry import load_variant
+from ninetka_train.learning.alphazero import TrainState, make_examples, train_alphazero
+from ninetka_train.learning.config import TrainConfig, check_config, load_config
+from ninetka_train.learning.logger import Journal, read_lines
+from ninetka_train.learning.ppo import Learner, draw_opponents, grow_league, make_batch, new_learner, play, train_ppo
+from ninetka_train.learning.samples import Samples, join, relative_scores, relative_values
+from ninetka_train.learning.selfplay import play_task, tasks_of
+from ninetka_train.learning.setup import first_network
+from ninetka_train.run import run
+from ninetka_train.showing.run_data import read_run, sheets, summary
+
+pytestmark = pytest.mark.slow
 
 GO = "go:size=5,komi=1"
 KROPKI = ("kropki:width=6,height=6,territory=immediate,start=cross", "kropki:width=6,height=6")

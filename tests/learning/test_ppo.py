@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from ninetka_agents import parts  # noqa: E402
-from ninetka_env.core.outcome import DRAWN, UNFINISHED  # noqa: E402
-from ninetka_train.learning.config import TrainConfig, check_config, load_config  # noqa: E402
-from ninetka_train.learning.losses import UNKNOWN  # noqa: E402
-from ninetka_train.learning.ppo import (  # noqa: E402
+import torch
+
+from ninetka_agents import parts
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_train.learning.config import TrainConfig, check_config, load_config
+from ninetka_train.learning.losses import UNKNOWN
+from ninetka_train.learning.ppo import (
     Learner,
     draw_opponents,
     grow_league,
@@ -25,7 +27,7 @@ from ninetka_train.learning.ppo import (  # noqa: E402
     take,
     train_ppo,
 )
-from ninetka_train.learning.rollout import next_endings, own_decision_targets, roll_seats, sample  # noqa: E402
+from ninetka_train.learning.rollout import next_endings, own_decision_targets, roll_seats, sample
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import yaml
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from ninetka_agents.checkpoint import load_checkpoint  # noqa: E402
-from ninetka_train import run as module  # noqa: E402
-from ninetka_train.learning.config import check_config  # noqa: E402
+from ninetka_agents.checkpoint import load_checkpoint
+from ninetka_train import run as module
+from ninetka_train.learning.config import check_config
+
+pytestmark = pytest.mark.slow
 
 SETTINGS = {
     "rounds": 3, "playout_rounds": 3, "teacher": "mcts", "games": 5, "task_games": 2, "playouts": 8, "window": 2,

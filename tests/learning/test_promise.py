@@ -14,10 +14,10 @@ import pytest
 from learning.promise import CONFIGS, begin, checksum, finish, load, logged, seconds_of, stop
 
 RUNS = int(os.environ.get("NINETKA_TEST_RUNS", "1"))
+pytestmark = pytest.mark.exhaustive
 SIGNALS = itertools.cycle([signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 def test_runs_that_are_stopped_or_on_a_busy_machine_equal_the_unbroken_one(tmp_path, name):
     rng = np.random.default_rng(0)
@@ -35,7 +35,6 @@ def test_runs_that_are_stopped_or_on_a_busy_machine_equal_the_unbroken_one(tmp_p
                 assert not list((folder / name).glob("resume-*"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 5])
 @pytest.mark.parametrize("name", ["go-alphazero", "kropki-alphazero"])  # convolutions are rounded by threads
 def test_runs_with_other_numbers_of_threads_have_one_checksum_each(tmp_path, name, threads):
@@ -45,7 +44,6 @@ def test_runs_with_other_numbers_of_threads_have_one_checksum_each(tmp_path, nam
     assert len({checksum(folder, name) for folder in folders}) == 1
 
 
-@pytest.mark.slow
 def test_a_run_whose_games_are_played_on_ray_equals_that_of_one_process(tmp_path):
     pytest.importorskip("ray")
     name = "kropki-alphazero"

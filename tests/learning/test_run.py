@@ -21,6 +21,8 @@ from ninetka_train.cli import app
 from ninetka_train.learning.config import load_config
 from ninetka_train.learning.logger import Journal
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
     "alphazero": [f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "steps=2", "minibatch=32")],
@@ -40,7 +42,14 @@ CONFIGS = [
 ]
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+FIRST = ("quick", "quick-go", "quick-kropki", "ppo")
+"""The configurations that people start with; the others differ from them by numbers."""
+
+
+@pytest.mark.parametrize(
+    "config",
+    [pytest.param(path, id=path.stem, marks=() if path.stem in FIRST else pytest.mark.exhaustive) for path in CONFIGS],
+)
 @pytest.mark.parametrize("algorithm", SMALL)
 def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm):
     settings = (f"algorithm={algorithm}", "name=small", "threads=1", *SMALL[algorithm])

@@ -22,6 +22,8 @@ from ninetka_train.learning.lock import LOCK, locked
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.setup import set_torch_threads, single_threaded_pool
 
+pytestmark = pytest.mark.slow
+
 NOTHING = ("--games", "0")
 RESUMED = (*NOTHING, "--resume")
 ALPHAZERO = ("name=run", "threads=1", *SMALL["alphazero"], "alphazero.rounds=4", "checkpoint_every=20")
@@ -82,7 +84,7 @@ def test_the_process_ends_at_once_with_the_status_of_the_signal(tmp_path):
         if "learning 9tka" in line:
             break
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(5)  # it plays its first round
+        process.wait(2)  # it plays its first round
     process.terminate()
     assert process.communicate(timeout=20)[1].splitlines()[-1] == "error: stopped by SIGTERM: go on with --resume"
     assert process.returncode == 143

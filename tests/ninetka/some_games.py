@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from conftest import Options, random_positions
+from ninetka.positions import Options, random_positions
 
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.registry import load_variant

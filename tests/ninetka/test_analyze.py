@@ -30,12 +30,14 @@ def truth(game: Game) -> int:
     return int(winner_by_force(game.records, 0)) if int(game.movable().sum()) <= 9 else -1
 
 
+@pytest.mark.slow
 def test_the_solver_never_blunders_where_it_is_exact(results: Results) -> None:
     _, solver = figures(results)
     assert solver.blunders == 0
     assert solver.won > 10
 
 
+@pytest.mark.slow
 def test_an_analysis_is_that_of_plain_search(results: Results) -> None:
     checked = mistakes = 0
     for record in game_records(results):

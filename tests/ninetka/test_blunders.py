@@ -23,6 +23,7 @@ def results() -> Results:
     return play_games(agents, 2, 8, seed=5, neutral_placement="random", turn_order="continue")
 
 
+@pytest.mark.slow
 def test_decisions_are_what_was_played_and_what_plain_search_says_of_it(results):
     decisions = find_decisions(results, moves=True)
     assert (decisions.played == find_decisions(results).played).all()
@@ -52,6 +53,7 @@ def test_decisions_are_what_was_played_and_what_plain_search_says_of_it(results)
     assert checked > 20
 
 
+@pytest.mark.slow
 def test_figures_count_decisions_of_each_agent(results):
     decisions, (first, second) = find_decisions(results), figures(results)
     assert (first.agent, second.agent) == ("random", "maxn:depth=2")

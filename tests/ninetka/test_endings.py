@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import TEST_GAMES, Options, position_after, random_action
+from ninetka.positions import Options, position_after, random_action
+from scale import MANY_GAMES, TEST_GAMES, Scaled
 
 from ninetka_agents.ninetka.endings import solve_max_n
 from ninetka_agents.ninetka.force import can_force_win
@@ -42,21 +43,21 @@ def winner_of(game: Game) -> int:
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_answers_are_those_of_the_definition(num_players: int) -> None:
+def test_answers_are_those_of_the_definition(num_players: int, scaled: Scaled) -> None:
     seen = set()
-    for game in endings(num_players, max(5, TEST_GAMES // 50), 5):
+    for game in endings(num_players, scaled(40, 5), 5):
         found, legal = solve_max_n(game), game.legal_actions()
         assert found.winner == winner_of(game)
         assert found.winners[legal].tolist() == [winner_of(after(game, int(action))) for action in legal]
         assert (np.delete(found.winners, legal) == UNFINISHED).all()
         seen |= {found.winner, PASS if PASS in legal else -1}
-    assert seen >= {*range(num_players), PASS} or TEST_GAMES < 2000
+    assert seen >= {*range(num_players), PASS} or TEST_GAMES < MANY_GAMES
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_who_can_force_a_win_wins(num_players: int) -> None:
+def test_who_can_force_a_win_wins(num_players: int, scaled: Scaled) -> None:
     forced = 0
-    for game in endings(num_players, max(5, TEST_GAMES // 100), 10):
+    for game in endings(num_players, scaled(20, 5), 10):
         winner = solve_max_n(game).winner
         for seat in range(num_players):
             can = can_force_win(game, seat)
@@ -66,8 +67,8 @@ def test_who_can_force_a_win_wins(num_players: int) -> None:
     assert forced >= 3
 
 
-def test_of_two_players_it_is_the_solvers_answer() -> None:
-    for game in endings(2, max(5, TEST_GAMES // 100), 11):
+def test_of_two_players_it_is_the_solvers_answer(scaled: Scaled) -> None:
+    for game in endings(2, scaled(20, 5), 11):
         found, solution = solve_max_n(game), solve(game)
         assert found.winner == solution.winner
         legal = game.legal_actions()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from learning.searches import some_search, with_network, with_playouts  # noqa: E402
-from ninetka.brute import winner_by_force, winners_of_moves  # noqa: E402
+from learning.searches import some_search, with_network, with_playouts
+from ninetka.brute import winner_by_force, winners_of_moves
 
-from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, solve  # noqa: E402
-from ninetka_env.core.jit import popcount  # noqa: E402
-from ninetka_env.core.outcome import UNFINISHED  # noqa: E402
-from ninetka_env.games.ninetka.game import Game  # noqa: E402
-from ninetka_env.games.ninetka.rules import Phase  # noqa: E402
-from ninetka_train.learning.samples import Samples  # noqa: E402
-from ninetka_train.ninetka.exact_targets import Known, find_known, next_known, only_winning  # noqa: E402
+from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, solve
+from ninetka_env.core.jit import popcount
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.rules import Phase
+from ninetka_train.learning.samples import Samples
+from ninetka_train.ninetka.exact_targets import Known, find_known, next_known, only_winning
 
 PLAYERS = np.array([2, 2, 2, 3])
 

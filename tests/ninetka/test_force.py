@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import TEST_GAMES, Options, position_after, random_action
+from ninetka.positions import Options, position_after, random_action
+from scale import Scaled
 
 from ninetka_agents.ninetka.force import can_force_win
 from ninetka_agents.ninetka.solver.solver import solve
@@ -25,9 +26,9 @@ def forced(game: Game, seat: int) -> bool:
 
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
-def test_answers_are_those_of_the_definition(num_players: int) -> None:
+def test_answers_are_those_of_the_definition(num_players: int, scaled: Scaled) -> None:
     answers = []
-    for seed in range(TEST_GAMES // 100):
+    for seed in range(scaled(20, 4)):
         game = position_after(Options(num_players, auto_pass=bool(seed % 2)), seed, Phase.MOVEMENT, 12)
         rng = np.random.default_rng(seed)
         while int(game.movable().sum()) > 5:

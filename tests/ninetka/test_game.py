@@ -11,12 +11,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
-from conftest import (
+from hypothesis import given
+from hypothesis import strategies as st
+from ninetka.positions import (
     TWO_PLAYERS,
     Options,
     assert_equal,
     board_of,
-    games_per_option,
     position_after,
     positions,
     random_action,
@@ -24,8 +25,7 @@ from conftest import (
     random_positions,
     square,
 )
-from hypothesis import given
-from hypothesis import strategies as st
+from scale import Scaled
 
 import ninetka_env.core.game
 import ninetka_env.games.ninetka.game
@@ -40,16 +40,16 @@ Board = npt.NDArray[np.int8]
 # Positions from boards
 
 
-def test_every_position_of_a_game_can_be_set_up_from_its_board(options: Options) -> None:
-    for seed in range(games_per_option(0.06)):
+def test_every_position_of_a_game_can_be_set_up_from_its_board(options: Options, scaled: Scaled) -> None:
+    for seed in range(scaled(5)):
         for game in random_positions(options, seed):
             again = options.from_board(game.board, game.to_move)
             assert again == game
             assert (again.to_move, again.last_action, again.passed) == (game.to_move, None, ())
 
 
-def test_a_seat_that_cannot_slide_is_passed_over_in_a_position_set_up(options: Options) -> None:
-    for seed in range(games_per_option(0.06)):
+def test_a_seat_that_cannot_slide_is_passed_over_in_a_position_set_up(options: Options, scaled: Scaled) -> None:
+    for seed in range(scaled(5)):
         mover = 0
         for game in random_positions(options, seed):
             if game.passed:

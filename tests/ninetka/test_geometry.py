@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from conftest import Options, games_per_option, observe, random_action, square
 from hypothesis import given
 from hypothesis import strategies as st
+from ninetka.positions import Options, observe, random_action, square
 from ninetka.reference import direction_inward, is_edge, is_inner, may_hold_neutral, next_inward
+from scale import Scaled
 
 from ninetka_env.games.ninetka import geometry
 from ninetka_env.games.ninetka.game import Game
@@ -168,9 +169,9 @@ def test_actions_turn_with_their_squares() -> None:
     assert (ACTION_SYMMETRIES[:, PASS] == PASS).all()
 
 
-def test_a_turned_game_is_the_same_game(options: Options) -> None:
+def test_a_turned_game_is_the_same_game(options: Options, scaled: Scaled) -> None:
     """The symmetries commute with play, legal actions and observations."""
-    for seed in range(games_per_option(0.03)):
+    for seed in range(scaled(2)):
         rng = np.random.default_rng(seed)
         game = options.new_game(seed)
         twins = [options.from_board(turned(game.board.ravel(), k).reshape(11, 11), 0) for k in range(8)]

@@ -9,7 +9,8 @@ import numba
 import numpy as np
 import pytest
 import reference
-from conftest import TEST_GAMES, Options, position_after, random_position, random_positions
+from ninetka.positions import Options, position_after, random_position, random_positions
+from scale import Scaled
 from scipy.stats import chisquare
 
 from benchmarks.plain_maxn import plain_search
@@ -84,9 +85,9 @@ def in_ending(game, most):
 
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 @pytest.mark.parametrize("auto_pass", [True, False])
-def test_endings_are_searched_like_the_reference(num_players, auto_pass):
+def test_endings_are_searched_like_the_reference(num_players, auto_pass, scaled: Scaled):
     options = Options(num_players, auto_pass=auto_pass)
-    for seed in range(max(2, TEST_GAMES // 200)):
+    for seed in range(scaled(10, 2)):
         game = few_stones_left(options, seed, most=5)
         for depth in range(1, 8):
             action, values = search(game, depth)
@@ -119,6 +120,7 @@ def slides_of_random_games(options, seed):
     return (game for game in random_positions(options, seed) if game.phase == Phase.MOVEMENT and not game.is_over)
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("num_players", [2, 3, 4])
 @pytest.mark.parametrize("auto_pass", [True, False])

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from conftest import Options, random_positions  # noqa: E402
+import torch
+from ninetka.positions import Options, random_positions
 
-from ninetka_agents.net_agent import NetAgent  # noqa: E402
-from ninetka_agents.ninetka.features import (  # noqa: E402
+from ninetka_agents.net_agent import NetAgent
+from ninetka_agents.ninetka.features import (
     GLOBAL_FEATURES,
     RELATIONS,
     SECTION_FEATURES,
@@ -23,11 +24,11 @@ from ninetka_agents.ninetka.features import (  # noqa: E402
     make_features,
     permute,
 )
-from ninetka_agents.ninetka.network import Network, NetworkConfig, as_inputs  # noqa: E402
-from ninetka_agents.outputs import MASKED  # noqa: E402
-from ninetka_env.core.verbs import Records  # noqa: E402
-from ninetka_env.games.ninetka.game import Game  # noqa: E402
-from ninetka_env.games.ninetka.geometry import (  # noqa: E402
+from ninetka_agents.ninetka.network import Network, NetworkConfig, as_inputs
+from ninetka_agents.outputs import MASKED
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import (
     ACTION_SYMMETRIES,
     EDGE,
     INNER,
@@ -37,7 +38,7 @@ from ninetka_env.games.ninetka.geometry import (  # noqa: E402
     SLOT_SQUARE,
     SYMMETRIES,
 )
-from ninetka_env.games.ninetka.rules import Phase  # noqa: E402
+from ninetka_env.games.ninetka.rules import Phase
 
 CONFIGS = [NetworkConfig(width=16, blocks=2, mixing=mixing) for mixing in ("pool", "attention", "relations")]
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
-from conftest import Options, any_options, games_per_option, observe, random_position, random_positions, seeds
 from hypothesis import given
 from hypothesis import strategies as st
+from ninetka.positions import Options, any_options, observe, random_position, random_positions, seeds
 from ninetka.reference import NEUTRAL, SQUARES, ReferenceGame, Square, is_inner, section_of
+from scale import Scaled
 
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records
@@ -87,8 +88,8 @@ def slow_observation(game: ReferenceGame, viewer: int) -> Tensor:
     return drawn
 
 
-def test_every_plane_for_every_viewer_at_every_ply(options: Options) -> None:
-    for seed in range(games_per_option(0.024)):
+def test_every_plane_for_every_viewer_at_every_ply(options: Options, scaled: Scaled) -> None:
+    for seed in range(scaled(2)):
         for game in random_positions(options, seed):
             reference = options.reference_of(game)
             for viewer in range(game.num_players):
@@ -134,8 +135,8 @@ def _redraw(games: Records, planes: Tensor) -> None:
     write_fast_planes(games[0], games[0].to_move, planes)
 
 
-def test_within_a_phase_the_fast_planes_keep_the_seat_to_move_up_to_date(options: Options) -> None:
-    for seed in range(games_per_option(0.06)):
+def test_within_a_phase_the_fast_planes_keep_the_seat_to_move_up_to_date(options: Options, scaled: Scaled) -> None:
+    for seed in range(scaled(5)):
         phase, planes = -1, np.zeros(SHAPE, np.int8)
         for game in random_positions(options, seed):
             expected = observe(game, game.to_move)

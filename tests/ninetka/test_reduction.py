@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from conftest import TEST_GAMES, Options, position_after, random_action
+from ninetka.positions import Options, position_after, random_action
+from scale import Scaled
 
 from ninetka_agents.ninetka.solver.bitboard import DIRECTION, SLOT_BOARD
 from ninetka_agents.ninetka.solver.proof import _hash
@@ -76,9 +77,9 @@ def _on_fields(words: States, bound: int, out: States) -> None:
 
 
 @pytest.mark.parametrize("bound", [30, 31, 32, 33])
-def test_fields_are_computed_with_all_at_once_as_one_by_one(bound: int) -> None:
+def test_fields_are_computed_with_all_at_once_as_one_by_one(bound: int, scaled: Scaled) -> None:
     """Leads of up to 27 stones, the most that bounds can reach; sums and gains of up to 36."""
-    rng, count = np.random.default_rng(bound), LANES * (TEST_GAMES // LANES)
+    rng, count = np.random.default_rng(bound), scaled(2000) // LANES * LANES
     leads, arrivals = rng.integers(32 - 27, 32 + 28, (count, NUM_SECTIONS)), rng.integers(0, 5, (count, NUM_SECTIONS))
     numbers, out = rng.integers(0, 19, (count, 3)), np.zeros((count, 4), np.int64)
     shifts = 7 * np.arange(NUM_SECTIONS)
@@ -92,8 +93,8 @@ def test_fields_are_computed_with_all_at_once_as_one_by_one(bound: int) -> None:
     assert out[:, 2].tolist() == arrivals.sum(1).tolist()
 
 
-def test_four_states_are_reduced_as_each_alone() -> None:
-    for seed in range(TEST_GAMES // 10):
+def test_four_states_are_reduced_as_each_alone(scaled: Scaled) -> None:
+    for seed in range(scaled(200)):
         start = position_after(Options(2), seed, Phase.MOVEMENT, seed % 20)
         games = np.concatenate([start.records, *(after_slides(start, 3, place).records for place in range(3))])
         together = reduce_games(games)
@@ -113,9 +114,9 @@ def after_slides(start: Game, slides: int, seed: int) -> Game:
 
 
 @pytest.mark.parametrize("slides", [0, 6, 12, 18])
-def test_stones_land_only_where_they_may_and_leads_stay_within_bounds(slides: int) -> None:
+def test_stones_land_only_where_they_may_and_leads_stay_within_bounds(slides: int, scaled: Scaled) -> None:
     rng = np.random.default_rng(slides)
-    for seed in range(TEST_GAMES // 50):
+    for seed in range(scaled(40, 8)):
         start = position_after(Options(2), seed, Phase.MOVEMENT, slides)
         verdict, lower, upper, state, landings = reduced(start)
         for _ in range(10):
@@ -146,10 +147,10 @@ def check_reduced(start: Game, state: States, leads: list[int], settled: list[in
     assert state[DECIDED] == decided
 
 
-def test_isolated_stones_always_slide() -> None:
+def test_isolated_stones_always_slide(scaled: Scaled) -> None:
     rng = np.random.default_rng(0)
-    found = 0
-    for seed in range(TEST_GAMES // 20):
+    found, count = 0, scaled(100, 16)
+    for seed in range(count):
         game = position_after(Options(2), seed, Phase.MOVEMENT, 4 + seed % 16)
         before = [int(square) for square in SLOT_SQUARE[[bool(game.movable().flat[s]) for s in SLOT_SQUARE]]]
         _, _, _, state, _ = reduced(game)
@@ -162,7 +163,7 @@ def test_isolated_stones_always_slide() -> None:
             played.add(action := random_action(game, rng))
             game.play(action)
         assert isolated <= played
-    assert found > TEST_GAMES // 20
+    assert found > count
 
 
 @jit

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import ALL_OPTIONS, Options, position_after, random_position, random_positions
+from ninetka.positions import ALL_OPTIONS, Options, position_after, random_position, random_positions
 
 from ninetka_env.api.screen import save_png
 from ninetka_env.core.drawing import Window, load_font, load_pygame
@@ -257,6 +257,7 @@ render_rgb(Game.new(2), 100)
 """
 
 
+@pytest.mark.slow
 def test_pixels_need_no_screen_and_text_no_pygame():
     screen = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
     environment = {name: text for name, text in os.environ.items() if name not in screen}

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import (
+from hypothesis import given
+from ninetka.positions import (
     ALL_OPTIONS,
     TWO_PLAYERS,
     Options,
     any_options,
     assert_equal,
     board_of,
-    games_per_option,
     picture_of,
     random_positions,
     seeds,
     square,
 )
-from hypothesis import given
 from ninetka.reference import PASS, ReferenceGame
+from scale import Scaled
 
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, INNER, NEUTRAL_STONE, SIZE
@@ -32,8 +32,8 @@ from ninetka_env.games.ninetka.rules import Phase
 # In lock-step with the reference
 
 
-def test_lock_step_with_the_reference(options: Options) -> None:
-    for seed in range(games_per_option()):
+def test_lock_step_with_the_reference(options: Options, scaled: Scaled) -> None:
+    for seed in range(scaled(83)):
         play_in_lock_step(options, seed)
 
 
@@ -55,8 +55,8 @@ def play_in_lock_step(options: Options, seed: int) -> None:
         ply += action != PASS
 
 
-def test_movable_stones_and_landing_squares_are_those_of_the_reference(options: Options) -> None:
-    for seed in range(games_per_option(0.05)):
+def test_movable_stones_and_landing_squares_are_those_of_the_reference(options: Options, scaled: Scaled) -> None:
+    for seed in range(scaled(4)):
         for game in random_positions(options, seed):
             assert_equal_slides(game, options.reference_of(game))
 
@@ -68,7 +68,8 @@ def assert_equal_slides(game: Game, reference: ReferenceGame) -> None:
         assert game.landing(square(*stone)) == square(*reference.landing_square(stone))
 
 
-@pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [pytest.param("NUMBA_BOUNDSCHECK", marks=pytest.mark.exhaustive), "NUMBA_DISABLE_JIT"])
 def test_the_rules_hold_with_bounds_checks_and_without_the_compiler(mode: str) -> None:
     """A compiled read past the end of an array returns garbage in silence; in these modes it raises."""
     here = Path(__file__).parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import Options, position_after, random_action
 from ninetka.brute import winner_by_force
+from ninetka.positions import Options, position_after, random_action
 
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import TEST_GAMES, Options, position_after, random_action
 from ninetka.brute import margin_by_force, winner_by_force, winners_of_moves
+from ninetka.positions import Options, position_after, random_action
 from ninetka.reference import ReferenceGame
+from scale import Scaled
 
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, Budget, solve, solve_batch
 from ninetka_env.core.jit import popcount
@@ -34,15 +35,15 @@ def endings(count: int, most: int, seed: int = 0) -> Records:
     return np.concatenate(found)
 
 
-def test_winners_are_those_of_plain_search() -> None:
-    games = endings(TEST_GAMES // 4, 12)
+def test_winners_are_those_of_plain_search(scaled: Scaled) -> None:
+    games = endings(scaled(500), 12)
     winners, _ = solve_batch(games, moves=False)
     assert winners.tolist() == [winner_by_force(games, index) for index in range(len(games))]
     assert 0 < np.count_nonzero(winners) < len(games)
 
 
-def test_moves_are_those_of_plain_search() -> None:
-    games = endings(TEST_GAMES // 4, 9, seed=1_000_000)
+def test_moves_are_those_of_plain_search(scaled: Scaled) -> None:
+    games = endings(scaled(500), 9, seed=1_000_000)
     winners, values = solve_batch(games)
     for index, winner in enumerate(winners):
         game = Game(games[index : index + 1])
@@ -65,16 +66,16 @@ def max_n_winner(game: ReferenceGame) -> int:
     return game.to_move if game.to_move in winners else winners[0]
 
 
-def test_winners_are_those_of_the_references_max_n() -> None:
-    games = endings(max(4, TEST_GAMES // 50), 5, seed=3_000_000)
+def test_winners_are_those_of_the_references_max_n(scaled: Scaled) -> None:
+    games = endings(scaled(40, 4), 5, seed=3_000_000)
     winners, _ = solve_batch(games, moves=False)
     for index, winner in enumerate(winners):
         assert winner == max_n_winner(TWO[index % 4].reference_of(Game(games[index : index + 1])))
     assert {*winners.tolist()} == {0, 1}
 
 
-def test_margins_are_those_of_plain_search() -> None:
-    games = endings(TEST_GAMES // 20, 8, seed=2_000_000)
+def test_margins_are_those_of_plain_search(scaled: Scaled) -> None:
+    games = endings(scaled(100, 10), 8, seed=2_000_000)
     for index in range(len(games)):
         solution = solve(Game(games[index : index + 1]), margin=True, moves=False)
         assert solution.margin == margin_by_force(games, index)
@@ -166,6 +167,7 @@ def lines(roots: int, each: int, seed: int) -> tuple[Records, list[int]]:
     return np.concatenate([records for _, _, records in found]), [number for _, number, _ in found]
 
 
+@pytest.mark.slow
 def test_families_of_positions_have_the_solutions_that_each_has_alone() -> None:
     records, families = lines(8, 4, seed=91)
     alone, together = solve_batch(records, 1_000_000), solve_batch(records, 1_000_000, 1, families=np.array(families))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ALL_OPTIONS, Options, positions, random_position, random_positions, square
 from damage import misread
 from hypothesis import given
+from ninetka.positions import ALL_OPTIONS, Options, positions, random_position, random_positions, square
 
 from ninetka_env.games.ninetka.describe import describe_last, last_landing
 from ninetka_env.games.ninetka.game import Game

@@ -14,6 +14,8 @@ from ninetka_agents import make_agent
 from ninetka_agents.one_seat import one_seat
 from ninetka_env import ninetka_v0
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 
 

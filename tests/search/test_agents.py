@@ -8,7 +8,7 @@ import pickle
 import numba
 import numpy as np
 import pytest
-from conftest import ALL_OPTIONS, Options, position_after, random_position
+from ninetka.positions import ALL_OPTIONS, Options, position_after, random_position
 from scipy.stats import chisquare
 
 from ninetka_agents import make_agent, random_agent

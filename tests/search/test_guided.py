@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from conftest import Options, position_after, random_position
 from ninetka.brute import winners_of_moves
+from ninetka.positions import Options, position_after, random_position
 from test_gumbel import (
     endings,
     forced_pass,

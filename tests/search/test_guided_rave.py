@@ -267,7 +267,11 @@ def test_wrong_numbers_of_the_rules_are_named(name, value):
 
 @pytest.mark.parametrize(
     ("spec", "rules"),
-    [("go", (True, False)), ("kropki", (False, False)), ("kropki:width=20,height=20", (True, True))],
+    [
+        ("go", (True, False)),
+        ("kropki", (False, False)),
+        pytest.param("kropki:width=20,height=20", (True, True), marks=pytest.mark.exhaustive),
+    ],
 )
 def test_networks_search_go_and_kropki_by_it(spec, rules):
     pytest.importorskip("torch")

@@ -8,21 +8,22 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from conftest import Options, position_after, random_position, random_positions  # noqa: E402
-from ninetka.brute import winners_of_moves  # noqa: E402
+import torch
+from ninetka.brute import winners_of_moves
+from ninetka.positions import Options, position_after, random_position, random_positions
 
-from ninetka_agents.agent import GameRandom, game_streams  # noqa: E402
-from ninetka_agents.net_agent import NetAgent, network_evaluate  # noqa: E402
-from ninetka_agents.ninetka.force import can_force_win  # noqa: E402
-from ninetka_agents.ninetka.network import Network, NetworkConfig  # noqa: E402
-from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions  # noqa: E402
-from ninetka_agents.search.selection import halving_schedule  # noqa: E402
-from ninetka_env.core.verbs import Records  # noqa: E402
-from ninetka_env.games.ninetka.game import Game  # noqa: E402
-from ninetka_env.games.ninetka.geometry import PASS  # noqa: E402
-from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase  # noqa: E402
+from ninetka_agents.agent import GameRandom, game_streams
+from ninetka_agents.net_agent import NetAgent, network_evaluate
+from ninetka_agents.ninetka.force import can_force_win
+from ninetka_agents.ninetka.network import Network, NetworkConfig
+from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
+from ninetka_agents.search.selection import halving_schedule
+from ninetka_env.core.verbs import Records
+from ninetka_env.games.ninetka.game import Game
+from ninetka_env.games.ninetka.geometry import PASS
+from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, Phase
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -356,6 +357,7 @@ def only_move_before_a_forced_win(players: int) -> tuple[Game, int]:
     raise AssertionError("no such position")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_playouts_read_ahead_and_have_their_share_of_a_value(players):
     game, winner = only_move_before_a_forced_win(players)

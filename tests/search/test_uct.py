@@ -7,8 +7,8 @@ import functools
 import numba
 import numpy as np
 import pytest
-from conftest import ALL_OPTIONS, Options, board_of, position_after, random_positions
 from ninetka.brute import winners_of_moves
+from ninetka.positions import ALL_OPTIONS, Options, board_of, position_after, random_positions
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import game_streams

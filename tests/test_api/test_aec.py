@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pettingzoo
 import pytest
-from conftest import Options, games_per_option, observe
+from ninetka.positions import ALL_OPTIONS, Options, observe
 from pettingzoo.test import api_test, render_test, seed_test
 
 from ninetka_env import go_v0, ninetka_v0
@@ -74,6 +74,7 @@ def observation_bytes(env, agent):
 
 
 @pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
 def test_pettingzoo_api(make, options):
     for reward in ("win", "score"):
         with warnings.catch_warnings(record=True) as caught:
@@ -84,10 +85,12 @@ def test_pettingzoo_api(make, options):
 
 
 @pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
 def test_pettingzoo_seed(make, options):
     seed_test(lambda: make(**options._asdict()), num_cycles=200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS)
 def test_pettingzoo_render(make, monkeypatch):
     pytest.importorskip("pygame")
@@ -113,15 +116,15 @@ def test_the_registry_makes_it(name):
 
 
 @pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
 def test_what_every_seat_sees_at_every_ply_and_after_the_end(make, options):
-    for seed in range(games_per_option(0.012)):
-        env = make_started(make, seed, **options._asdict())
+    env = make_started(make, 0, **options._asdict())
+    assert_seen(env)
+    for _ in play_plies(env, np.random.default_rng(0)):
         assert_seen(env)
-        for _ in play_plies(env, np.random.default_rng(seed)):
-            assert_seen(env)
-        while env.agents:
-            env.step(None)
-            assert_seen(env)
+    while env.agents:
+        env.step(None)
+        assert_seen(env)
 
 
 def assert_seen(env):
@@ -180,21 +183,21 @@ def expected_rewards(game, reward):
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("reward", ["win", "score"])
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
 def test_rewards_come_once_and_all_agents_end_together(make, reward, options):
-    for seed in range(games_per_option(0.012)):
-        env = make_started(make, seed, **options._asdict(), reward=reward)
-        agents = env.possible_agents
-        for _ in play_plies(env, np.random.default_rng(seed)):
-            game = env.unwrapped.game
-            rewards = expected_rewards(game, reward) if game.is_over else [0.0] * len(agents)
-            for paid in (env.rewards, env.unwrapped._cumulative_rewards):
-                assert list(paid) == agents
-                assert list(paid.values()) == pytest.approx(rewards)
-                assert sum(paid.values()) == pytest.approx(0, abs=1e-6)
-            assert env.terminations == dict.fromkeys(agents, game.is_over)
-            assert env.truncations == dict.fromkeys(agents, False)
-            assert env.infos == {agent: {} for agent in agents}
-        assert game.is_over
+    env = make_started(make, 0, **options._asdict(), reward=reward)
+    agents = env.possible_agents
+    for _ in play_plies(env, np.random.default_rng(0)):
+        game = env.unwrapped.game
+        rewards = expected_rewards(game, reward) if game.is_over else [0.0] * len(agents)
+        for paid in (env.rewards, env.unwrapped._cumulative_rewards):
+            assert list(paid) == agents
+            assert list(paid.values()) == pytest.approx(rewards)
+            assert sum(paid.values()) == pytest.approx(0, abs=1e-6)
+        assert env.terminations == dict.fromkeys(agents, game.is_over)
+        assert env.truncations == dict.fromkeys(agents, False)
+        assert env.infos == {agent: {} for agent in agents}
+    assert game.is_over
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -372,6 +375,7 @@ def test_a_seed_restarts_the_stream_and_none_goes_on_with_it(make):
 
 
 @pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
 def test_options_survive_a_seeded_reset(make, options):
     env = make(**options._asdict(), reward="score")
     for seed in (3, None, 4):
@@ -433,6 +437,7 @@ def test_nothing_is_rendered_without_a_mode():
             make_started(make).render()
 
 
+@pytest.mark.slow
 def test_the_drawing_library_is_loaded_when_something_is_drawn():
     pytest.importorskip("pygame")
     script = """if True:

@@ -40,7 +40,9 @@ def test_ninetka_passes(spec):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spec", ["tictactoe", *NINETKA])
+@pytest.mark.parametrize(
+    "spec", ["ninetka", *(pytest.param(spec, marks=pytest.mark.exhaustive) for spec in ("tictactoe", *NINETKA[1:]))]
+)
 def test_searches_of_healthy_games_pass(spec):
     full.check(spec, games=2, only=["search"])
 
@@ -500,7 +502,7 @@ def test_every_check_refuses_something():
     assert {sabotage.check for sabotage in SABOTAGES} == set(CHECKS)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_search_that_plays_badly_is_refused(monkeypatch):
     def worst(game, simulations, rng):
         found = search(game, simulations, rng)

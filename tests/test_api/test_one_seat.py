@@ -10,10 +10,10 @@ from collections import Counter
 import gymnasium
 import numpy as np
 import pytest
-from conftest import observe
 from gymnasium.spaces import Discrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from ninetka.positions import observe
 
 from ninetka_agents.agent import make_agent
 from ninetka_agents.one_seat import one_seat, one_seat_vector

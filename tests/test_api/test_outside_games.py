@@ -12,6 +12,8 @@ import toy.tictactoe
 
 from ninetka_env.core.registry import known_games, register
 
+pytestmark = pytest.mark.slow
+
 SOURCE = Path(toy.tictactoe.__file__).read_text(encoding="utf-8").replace("toy.tictactoe", "outside")
 PLAY = "from outside import Game; game = Game.new(); game.play(4); print(game.ply)"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ALL_OPTIONS, Options
+from ninetka.positions import ALL_OPTIONS, Options
 from ninetka.some_games import GOLDEN, GOLDEN_OF_FORMAT_1, golden_records, played
 
 from ninetka_env.api.record_files import find_record, position_at, read_records, replay_text, write_records

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from conftest import ALL_OPTIONS, Options, any_options, random_positions, seeds
 from damage import misread
 from hypothesis import given
 from hypothesis import strategies as st
+from ninetka.positions import ALL_OPTIONS, Options, any_options, random_positions, seeds
 from ninetka.some_games import GOLDEN, GOLDEN_OF_FORMAT_1, golden_records, played
 
 from ninetka_env.api.record_files import read_records
@@ -71,6 +71,7 @@ def test_game_survives_text(options, seed, tags):
     assert read_text(format_record(record)) == [record]
 
 
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
 def test_replay_passes_through_every_position(options):
     record = played(options, 3)
     games = list(record.replay())
@@ -245,6 +246,7 @@ def ended_after(options: Options, plies: int, reason: str, seat: int, seed: int 
     )
 
 
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
 def test_events_are_written_and_read(options):
     for plies in (0, 1, 8, 9, 20, 36, 44, 45, 46, 54):
         for reason, seat in itertools.product(EVENTS, range(options.num_players)):

@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 import pytest
-from conftest import games_per_option, times_compiled
 from gymnasium.vector import AutoresetMode
+from ninetka.positions import ALL_OPTIONS
+from scale import Scaled
 
 from ninetka_env import ninetka_v0
 from ninetka_env.api import vector
@@ -28,6 +29,7 @@ from ninetka_env.core.threads import claim, make_control, open_shares, run_share
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.observation import SHAPE
+from ninetka_env.games.ninetka.rules import GAME
 
 ARRAYS = ("observations", "action_mask", "to_move", "rewards", "terminated", "final_scores", "final_winner", "games")
 MANY = 2 * vector.GAMES_PER_THREAD + 100
@@ -89,9 +91,10 @@ class Twin:
 
 
 @pytest.mark.parametrize("reward", ["win", "score"])
-def test_every_game_is_that_of_the_pettingzoo_environment(options, reward):
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=str)
+def test_every_game_is_that_of_the_pettingzoo_environment(options, reward, scaled: Scaled):
     settings = options._asdict() | {"reward": reward}
-    num_envs, rng, ended = games_per_option(0.05), np.random.default_rng(0), 0
+    num_envs, rng, ended = scaled(4, 2), np.random.default_rng(0), 0
     envs = ninetka_v0.vector_env(num_envs, **settings)
     for seed, steps in ((7, 190), (8, 50)):  # the second reset comes in the middle of games
         envs.reset(seed=seed)
@@ -380,6 +383,19 @@ def test_the_step_is_compiled_once():
     for kernel in (vector._step, vector._show_all):
         assert times_compiled(kernel) == 1
     assert times_compiled(vector._watch) <= 1
+
+
+def times_compiled(function):
+    """Count how often a compiled function was compiled for states of 9tka."""
+    return sum(numba.from_dtype(GAME) in dtypes_of(signature) for signature in function.signatures)
+
+
+def dtypes_of(arguments):
+    """Return the types of a call's arguments; of arrays that of the elements, of tuples that of each member."""
+    found = []
+    for kind in arguments:
+        found += dtypes_of(kind.types) if isinstance(kind, numba.types.BaseTuple) else [getattr(kind, "dtype", kind)]
+    return found
 
 
 # How threads share items

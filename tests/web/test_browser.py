@@ -3,214 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from web_helpers import Server, running
+from web_helpers import Server
 
 pytest.importorskip("playwright")
-from playwright.sync_api import Browser, Page, WebSocketRoute, expect, sync_playwright
+from browser import MIDDLE_OF_HIT, Person, click_on, needs_chromium
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-CHROMIUM = os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: `make browser` installs one")
-
-PATIENCE = 60_000
-"""Milliseconds after which something does not come any more; for a compiler nothing waits, see `COMPILE`."""
-
-expect.set_options(timeout=PATIENCE)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("data") / "table.sqlite3") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-MIDDLE_OF_HIT = """number => {
-    const hits = document.querySelectorAll(".hit"), box = hits[number % hits.length].getBoundingClientRect();
-    return [box.x + box.width / 2, box.y + box.height / 2];
-}"""
-"""Found in one step, since the board may be drawn anew between two."""
-
-
-class Person:
-    """Someone before a browser of their own."""
-
-    def __init__(
-        self, browser: Browser, server: Server, before: Callable[[Page], None] = lambda page: None, **options: object
-    ) -> None:
-        self.context = browser.new_context(reduced_motion="reduce", **options)
-        self.context.set_default_timeout(PATIENCE)
-        self.page: Page = self.context.new_page()
-        self.errors: list[str] = []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda told: told.type == "error" and self.errors.append(told.text))
-        before(self.page)
-        self.page.goto(server.url)
-        self.page.wait_for_selector("#start")
-
-    def leave(self) -> None:
-        self.context.close()
-        assert self.errors == []
-
-    def join(self, url: str, name: str) -> None:
-        """Open the link of a table and sit down there."""
-        self.page.goto(url)
-        self.page.click(".sit")
-        self.page.fill("input[name=name]", name)
-        self.page.click("dialog[open] button[value=sit]")
-
-    def start(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
-        """Fill the form of 9tka in and start."""
-        self.page.locator("#game-ninetka").check(force=True)
-        self.page.locator(f"#players-{len(seats)}").check(force=True)
-        self.choose("placed in turn" if neutrals == "players" else "at random")
-        self.begin(*seats, fast=fast)
-
-    def start_game(self, game: str, board: str, *seats: str) -> None:
-        """Fill the form of another game in and start."""
-        self.page.locator(f"#game-{game}").check(force=True)
-        self.page.wait_for_selector(f".home[data-game={game}]")
-        self.choose(board)
-        self.begin(*seats)
-
-    def choose(self, words: str) -> None:
-        label = self.page.locator("label.choice", has=self.page.get_by_text(words, exact=True))
-        label.locator("input").check(force=True)
-
-    def begin(self, *seats: str, fast: bool = True) -> None:
-        page = self.page
-        for number, seat in enumerate(seats):
-            page.select_option(f"#seat-{number}", seat)
-        page.click("#start")
-        page.wait_for_selector(".board")
-        if fast and any(seat not in ("me", "open") for seat in seats):
-            page.select_option("#speed", "0")
-
-    def tab_to_board(self) -> None:
-        """Go back by the Tab key from the controls to the board."""
-        for _ in range(40):
-            if self.page.evaluate("document.activeElement.matches('.hit')"):
-                return
-            self.page.keyboard.press("Shift+Tab")
-        raise AssertionError("the board cannot be reached by Tab")
-
-    def watch_focus(self) -> None:
-        """Count from now on how often a frame is shown in which the page's body has the focus."""
-        self.page.evaluate("""() => {
-            window.lostFocus = 0;
-            const look = () => {
-                window.lostFocus += document.activeElement === document.body;
-                requestAnimationFrame(look);
-            };
-            look();
-        }""")
-
-    def wait_for_band(self) -> None:
-        """Wait for the chances over the game; of who has none the area is flat, which counts as invisible."""
-        self.page.wait_for_selector(".band.known polygon", state="attached")
-
-    @property
-    def plies(self) -> int:
-        return int(self.page.inner_text(".count").split("/")[1])
-
-    def wait_for_turn(self) -> bool:
-        """Wait until there is something to play; false if the game is over."""
-        self.page.wait_for_selector(".hit, #rematch")
-        return self.page.locator(".hit").count() > 0
-
-    def click(self, number: int = 0) -> None:
-        """Click on a legal square and wait until the board shows it."""
-        with self.moving():
-            self.page.mouse.click(*self.page.evaluate(MIDDLE_OF_HIT, number))
-
-    def press(self, *keys: str) -> None:
-        with self.moving():
-            for key in keys:
-                self.page.keyboard.press(key)
-
-    @contextmanager
-    def moving(self, moves: int = 1) -> Iterator[None]:
-        """Wait at the end until so many moves more are shown."""
-        shown = self.plies + moves
-        yield
-        self.page.wait_for_function(
-            "n => Number(document.querySelector('.count').textContent.split('/')[1]) >= n", arg=shown
-        )
-
-
-@pytest.fixture
-def ann(browser: Browser, server: Server) -> Iterator[Person]:
-    person = Person(browser, server)
-    yield person
-    person.leave()
-
-
-@pytest.fixture
-def bob(browser: Browser, server: Server) -> Iterator[Person]:
-    person = Person(browser, server)
-    yield person
-    person.leave()
-
-
-@pytest.fixture(scope="module")
-def inspected(browser: Browser, server: Server) -> Iterator[Person]:
-    """A browser page that serves several inspections."""
-    person = Person(browser, server)
-    yield person
-    person.leave()
-
-
-@pytest.mark.parametrize("seats", [("me", "maxn"), ("random", "me", "maxn"), ("maxn", "random", "me", "maxn")])
-def test_a_whole_game_by_clicks(ann: Person, seats: tuple[str, ...]) -> None:
-    ann.start(*seats, neutrals="players" if len(seats) == 3 else "random")
-    clicks = 0
-    while ann.wait_for_turn():
-        ann.click(clicks)
-        clicks += 1
-    assert clicks >= 36 // len(seats)
-    expect(ann.page.locator(".headline")).to_contain_text("win")
-    scores = [int(text) for text in ann.page.locator(".score").all_inner_texts()]
-    assert len(scores) == len(seats)
-    winner = ann.page.locator(".seat").nth(max(seat for seat, score in enumerate(scores) if score == max(scores)))
-    expect(winner).to_contain_text("wins")  # among equals the latest
-    names = ann.page.locator(".person b").all_inner_texts()
-    ann.page.click("#rematch")
-    expect(ann.page.locator("#rematch")).to_have_count(0)
-    assert ann.page.locator(".person b").all_inner_texts() == names[-1:] + names[:-1]
-
-
-def test_a_whole_game_by_keys(ann: Person) -> None:
-    ann.start("me", "random", "random")
-    keys = [("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " "), ("ArrowLeft", "ArrowUp", "Enter")]
-    ann.wait_for_turn()
-    ann.tab_to_board()
-    ann.watch_focus()
-    assert ann.page.locator(".hit[tabindex='0']").count() == 1
-    turns = 0
-    while ann.wait_for_turn():
-        ann.page.wait_for_function("() => document.activeElement.matches('.hit')")  # the board keeps the focus
-        assert re.match(
-            r"[A-K]\d+: (place|slide)", ann.page.evaluate("document.activeElement.getAttribute('aria-label')")
-        )
-        ann.press(*keys[turns % 4])
-        turns += 1
-    expect(ann.page.locator("#live")).to_contain_text("win")
-    assert ann.page.evaluate("window.lostFocus") == 0
+pytestmark = [pytest.mark.exhaustive, needs_chromium]
 
 
 def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: Person) -> None:
@@ -254,6 +58,22 @@ def test_a_line_that_breaks_before_the_answer_costs_no_seat(ann: Person) -> None
     ann.page.reload()
     ann.page.wait_for_selector("#lost:not([hidden])")
     assert ann.page.evaluate(token) == before
+
+
+def test_a_line_that_breaks_before_the_table_is_shown_is_opened_again(ann: Person) -> None:
+    ann.start("me", "me")
+    lines: list[WebSocketRoute] = []
+
+    def connect(line: WebSocketRoute) -> None:
+        lines.append(line)
+        server = line.connect_to_server()
+        if len(lines) == 1:
+            line.on_message(lambda text: line.close() if '"join"' in str(text) else server.send(text))
+
+    ann.page.route_web_socket(re.compile("/ws$"), connect)
+    ann.page.reload()
+    ann.page.wait_for_selector(".board")
+    assert len(lines) == 2
 
 
 def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browser: Browser, server: Server) -> None:
@@ -668,118 +488,6 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
 
 
 # The other games
-
-
-def saved(person: Person, button: str) -> Path:
-    """Download a record or an SGF file."""
-    person.page.click("#tab-share")
-    with person.page.expect_download() as download:
-        person.page.click(button)
-    person.page.click("#tab-moves")
-    return Path(download.value.path())
-
-
-def click_on(person: Person, name: str) -> None:
-    """Click on a cell of the board, by its name."""
-    with person.moving():
-        person.page.locator(f".hit[aria-label^='{name}:']").click(force=True)
-
-
-def test_a_whole_game_of_go_by_clicks(ann: Person, tmp_path: Path) -> None:
-    page = ann.page
-    ann.start_game("go", "5 x 5", "me", "me")
-    moves = ["C1", "D1", "C2", "D2", "C3", "D3", "C4", "D4", "C5", "D5", "B3", "A1"]
-    for name in moves:
-        click_on(ann, name)
-    expect(page.locator(".stones .stone")).to_have_count(12)
-    page.mouse.click(
-        *page.evaluate("""() => { const box = document.querySelector(".board").getBoundingClientRect();
-        return [box.x + box.width / 2, box.y + box.height / 2]; }""")
-    )
-    expect(page.locator(".toast").last).to_have_text("the point is occupied")
-    with ann.moving():
-        page.click("#act-P")
-    expect(page.locator(".hint")).to_contain_text("passed")
-    with ann.moving():
-        page.keyboard.press("p")
-    expect(page.locator(".question")).to_contain_text("1 dead stone")
-    expect(page.locator(".dead")).to_have_count(1)
-    page.click("#play-on")
-    expect(page.locator(".count")).to_have_text("12 / 12")
-    for key in ("p", "p"):
-        ann.press(key)
-    page.click("#accept")
-    expect(page.locator(".headline")).to_have_text("White wins")  # by komi
-    assert page.locator(".score").all_inner_texts() == ["15", "17"]
-    file = saved(ann, "#download-sgf")
-    page.click(".brand")
-    page.set_input_files("#file", {"name": "game.sgf", "mimeType": "text/plain", "buffer": file.read_bytes()})
-    expect(page.locator(".count")).to_have_text("0 / 14")
-    page.keyboard.press("End")
-    expect(page.locator(".stones .stone")).to_have_count(12)
-    assert page.locator(".move").all_inner_texts()[:12] == moves
-
-
-def test_a_whole_game_of_go_by_keys(ann: Person) -> None:
-    page = ann.page
-    ann.start_game("go", "5 x 5", "me", "me")
-    ann.wait_for_turn()
-    ann.tab_to_board()
-    keys = [("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " "), ("ArrowLeft", "ArrowUp", "Enter")]
-    for turn in range(6):
-        ann.wait_for_turn()
-        page.wait_for_function("() => document.activeElement.matches('.hit')")
-        assert re.match(r"[A-E][1-5]: place your stone", page.evaluate("document.activeElement.ariaLabel"))
-        ann.press(*keys[turn % 4])
-    for key in ("p", "p"):
-        ann.press(key)
-    page.locator("#accept").focus()
-    page.keyboard.press("Enter")
-    expect(page.locator("#live")).to_contain_text("win")
-
-
-def test_a_whole_game_of_kropki_by_clicks(ann: Person) -> None:
-    page = ann.page
-    ann.start_game("kropki", "6 x 6", "me", "me")
-    for name in ("B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4"):
-        click_on(ann, name)
-    page.locator(".hit[aria-label^='C2:']").hover(force=True)
-    expect(page.locator(".preview .planned.chain")).to_have_count(1)  # what it would enclose
-    click_on(ann, "C2")
-    expect(page.locator(".may")).to_have_count(2)
-    click_on(ann, "C3")  # any node of the core draws it
-    expect(page.locator(".under .chain")).to_have_count(1)
-    assert page.locator(".score").all_inner_texts() == ["1", "0"]
-    while ann.wait_for_turn():
-        if page.locator("#act-E").count():
-            with ann.moving():
-                page.click("#act-E")
-        else:
-            ann.click(3)
-    expect(page.locator(".headline")).to_contain_text(re.compile("wins|Drawn"))
-    plies, moves = ann.plies, page.locator(".move").all_inner_texts()
-    file = saved(ann, "#download-sgf")
-    page.click(".brand")
-    page.fill("#record", file.read_text())
-    page.click("#open-record")
-    expect(page.locator(".count")).to_have_text(f"0 / {plies}")
-    page.locator("#slider").fill("12")
-    expect(page.locator(".under .chain")).to_have_count(1)
-    assert page.locator(".move").all_inner_texts() == moves
-
-
-def test_a_whole_game_of_kropki_by_keys(ann: Person) -> None:
-    page = ann.page
-    ann.start_game("kropki", "6 x 6", "me", "greedy")
-    ann.wait_for_turn()
-    ann.tab_to_board()
-    turns = 0
-    while ann.wait_for_turn():
-        page.wait_for_function("() => document.activeElement.matches('.hit')")
-        ann.press(*[("Enter",), ("ArrowDown", "Enter"), ("ArrowRight", " ")][turns % 3])
-        turns += 1
-    assert turns >= 12
-    expect(page.locator("#live")).to_contain_text(re.compile("wins?|Drawn"))
 
 
 @pytest.mark.parametrize("game", ["go", "kropki"])

@@ -29,7 +29,7 @@ from ninetka_web.warm import RULES, Job, WarmUp
 JOBS = [Job("ninetka", RULES), Job("ninetka", "random")]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> None:
     """Costs what it costs to compile the rules of 9tka and one agent, about 15 s of the processor."""
     server = Server(tmp_path / "table.sqlite3", cache=tmp_path / "cache")
@@ -126,6 +126,7 @@ for seats in adapter_of(game).seats:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game", "options"),
     [
@@ -217,6 +218,7 @@ def test_a_server_that_ends_ends_what_compiles_for_it(
     assert loaded == [JOBS[0]]
 
 
+@pytest.mark.slow
 def test_the_other_process_ends_with_its_parent() -> None:
     command = [sys.executable, "-m", "ninetka_web.warm"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

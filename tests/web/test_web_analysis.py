@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from conftest import Options, position_after, random_positions
 from ninetka.brute import winner_by_force, winners_of_moves
+from ninetka.positions import Options, position_after, random_positions
 from test_tables import ANN, BOB
 
 from ninetka_agents import make_agent

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from interrupt import restore_sigint
 from websockets.sync.client import ClientConnection, connect
 
 WAIT = 60
@@ -36,8 +37,10 @@ class Server:
         """Start it; with a `cache` of its own it compiles, and what it says on stderr is kept."""
         play = [sys.executable, "-c", SEEDED, "play", "--no-browser"]
         command = [*play, "--data", str(data), "--port", str(port)]
-        own: dict[str, Any] = {"env": os.environ | {"NUMBA_CACHE_DIR": str(cache)}, "stderr": subprocess.PIPE}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **(own if cache else {}))
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "preexec_fn": restore_sigint}
+        if cache:
+            options |= {"env": os.environ | {"NUMBA_CACHE_DIR": str(cache)}, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen(command, **options)
         assert self.process.stdout
         line = self.process.stdout.readline()
         match = re.search(r"http://127\.0\.0\.1:(\d+)/", line)

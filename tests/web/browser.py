@@ -1,0 +1,150 @@
+"""A person before the page, in a headless browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from web_helpers import Server
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM = os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: `make browser` installs one")
+
+PATIENCE = 60_000
+"""Milliseconds after which something does not come any more; for a compiler nothing waits, see `COMPILE`."""
+
+expect.set_options(timeout=PATIENCE)
+
+
+MIDDLE_OF_HIT = """number => {
+    const hits = document.querySelectorAll(".hit"), box = hits[number % hits.length].getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+}"""
+"""Found in one step, since the board may be drawn anew between two."""
+
+
+class Person:
+    """Someone before a browser of their own."""
+
+    def __init__(
+        self, browser: Browser, server: Server, before: Callable[[Page], None] = lambda page: None, **options: object
+    ) -> None:
+        self.context = browser.new_context(reduced_motion="reduce", **options)
+        self.context.set_default_timeout(PATIENCE)
+        self.page: Page = self.context.new_page()
+        self.errors: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda told: told.type == "error" and self.errors.append(told.text))
+        before(self.page)
+        self.page.goto(server.url)
+        self.page.wait_for_selector("#start")
+
+    def leave(self) -> None:
+        self.context.close()
+        assert self.errors == []
+
+    def join(self, url: str, name: str) -> None:
+        """Open the link of a table and sit down there."""
+        self.page.goto(url)
+        self.page.click(".sit")
+        self.page.fill("input[name=name]", name)
+        self.page.click("dialog[open] button[value=sit]")
+
+    def start(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
+        """Fill the form of 9tka in and start."""
+        self.page.locator("#game-ninetka").check(force=True)
+        self.page.locator(f"#players-{len(seats)}").check(force=True)
+        self.choose("placed in turn" if neutrals == "players" else "at random")
+        self.begin(*seats, fast=fast)
+
+    def start_game(self, game: str, board: str, *seats: str) -> None:
+        """Fill the form of another game in and start."""
+        self.page.locator(f"#game-{game}").check(force=True)
+        self.page.wait_for_selector(f".home[data-game={game}]")
+        self.choose(board)
+        self.begin(*seats)
+
+    def choose(self, words: str) -> None:
+        label = self.page.locator("label.choice", has=self.page.get_by_text(words, exact=True))
+        label.locator("input").check(force=True)
+
+    def begin(self, *seats: str, fast: bool = True) -> None:
+        page = self.page
+        for number, seat in enumerate(seats):
+            page.select_option(f"#seat-{number}", seat)
+        page.click("#start")
+        page.wait_for_selector(".board")
+        if fast and any(seat not in ("me", "open") for seat in seats):
+            page.select_option("#speed", "0")
+
+    def tab_to_board(self) -> None:
+        """Go back by the Tab key from the controls to the board."""
+        for _ in range(40):
+            if self.page.evaluate("document.activeElement.matches('.hit')"):
+                return
+            self.page.keyboard.press("Shift+Tab")
+        raise AssertionError("the board cannot be reached by Tab")
+
+    def watch_focus(self) -> None:
+        """Count from now on how often a frame is shown in which the page's body has the focus."""
+        self.page.evaluate("""() => {
+            window.lostFocus = 0;
+            const look = () => {
+                window.lostFocus += document.activeElement === document.body;
+                requestAnimationFrame(look);
+            };
+            look();
+        }""")
+
+    def wait_for_band(self) -> None:
+        """Wait for the chances over the game; of who has none the area is flat, which counts as invisible."""
+        self.page.wait_for_selector(".band.known polygon", state="attached")
+
+    @property
+    def plies(self) -> int:
+        return int(self.page.inner_text(".count").split("/")[1])
+
+    def wait_for_turn(self) -> bool:
+        """Wait until there is something to play; false if the game is over."""
+        self.page.wait_for_selector(".hit, #rematch")
+        return self.page.locator(".hit").count() > 0
+
+    def click(self, number: int = 0) -> None:
+        """Click on a legal square and wait until the board shows it."""
+        with self.moving():
+            self.page.mouse.click(*self.page.evaluate(MIDDLE_OF_HIT, number))
+
+    def press(self, *keys: str) -> None:
+        with self.moving():
+            for key in keys:
+                self.page.keyboard.press(key)
+
+    @contextmanager
+    def moving(self, moves: int = 1) -> Iterator[None]:
+        """Wait at the end until so many moves more are shown."""
+        shown = self.plies + moves
+        yield
+        self.page.wait_for_function(
+            "n => Number(document.querySelector('.count').textContent.split('/')[1]) >= n", arg=shown
+        )
+
+
+def saved(person: Person, button: str) -> Path:
+    """Download a record or an SGF file."""
+    person.page.click("#tab-share")
+    with person.page.expect_download() as download:
+        person.page.click(button)
+    person.page.click("#tab-moves")
+    return Path(download.value.path())
+
+
+def click_on(person: Person, name: str) -> None:
+    """Click on a cell of the board, by its name."""
+    with person.moving():
+        person.page.locator(f".hit[aria-label^='{name}:']").click(force=True)

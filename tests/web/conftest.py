@@ -1,0 +1,60 @@
+"""What tests of the page share: a server, a browser, and people before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:  # not everybody has a browser
+    from browser import Person
+    from playwright.sync_api import Browser
+    from web_helpers import Server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    from web_helpers import running
+
+    with running(tmp_path_factory.mktemp("data") / "table.sqlite3") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from browser import CHROMIUM
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def ann(browser: Browser, server: Server) -> Iterator[Person]:
+    from browser import Person
+
+    person = Person(browser, server)
+    yield person
+    person.leave()
+
+
+@pytest.fixture
+def bob(browser: Browser, server: Server) -> Iterator[Person]:
+    from browser import Person
+
+    person = Person(browser, server)
+    yield person
+    person.leave()
+
+
+@pytest.fixture(scope="module")
+def inspected(browser: Browser, server: Server) -> Iterator[Person]:
+    """A browser page that serves several inspections."""
+    from browser import Person
+
+    person = Person(browser, server)
+    yield person
+    person.leave()
