@@ -1,26 +1,37 @@
-"""Imports run one way, and heavy packages stay in the rooms that need them: read from the sources, nothing is run.
+"""Rules for imports and sizes, checked on the source code.
 
-In each package what serves every game stands apart from the rooms of single games, which bear the games' names.
+Imports run in one direction, and heavy packages stay in the modules that need them. In each package, the code for all
+games is separate from the folders of single games, which have the games' names. Each rule is one test that checks all
+modules and reports all violations.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import os
+import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal, NamedTuple, TypeGuard
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PLACES = {"ninetka_env": ROOT, "ninetka_agents": ROOT / "agents", "ninetka_train": ROOT / "train", "ninetka_web": ROOT}
-"""The packages, and where they lie."""
+PACKAGES = {
+    "ninetka_env": ROOT,
+    "ninetka_agents": ROOT / "agents",
+    "ninetka_train": ROOT / "train",
+    "ninetka_web": ROOT,
+}
+"""The packages and the folders that hold them."""
 GAMES = sorted(path.parent.name for path in (ROOT / "ninetka_env" / "games").glob("*/definition.py"))
 
-STATIONS = [
+MODULE_ORDER = [
     {"geometry", "scratch"},
     {"regions", "repetition"},
     {"rules"},
@@ -29,16 +40,16 @@ STATIONS = [
     {"replay"},
     {"definition", "describe", "diagram", "picture", "render", "sgf"},
 ]
-"""The modules of each game's room, in order: none imports a later one. Not every game has all of them."""
-OUTER_FACE = {
+"""The modules in `ninetka_env.games.<game>`: none imports one of a later set. Not every game has all of them."""
+GYMNASIUM_MODULES = {
     "ninetka_env.__init__",
     "ninetka_env.api.aec",
     "ninetka_env.api.conformance.environments",
     "ninetka_env.api.one_seat",
     "ninetka_env.api.vector",
-}
-"""The modules of `ninetka_env`, beside each game's NAME_v0, that may know gymnasium and pettingzoo."""
-NETWORKS = {
+} | {f"ninetka_env.{game}_v0" for game in GAMES}
+"""The modules of `ninetka_env` that may import gymnasium and pettingzoo."""
+AGENT_TORCH_MODULES = {
     "ninetka_agents.averaging",
     "ninetka_agents.board_network",
     "ninetka_agents.checkpoint",
@@ -50,295 +61,553 @@ NETWORKS = {
     "ninetka_agents.ninetka.network",
     "ninetka_agents.outputs",
 }
-"""The modules of `ninetka_agents` that may know torch."""
-TRAINING = {
-    f"ninetka_train.learning.{name}"
-    for name in ("alphazero", "logger", "losses", "ppo", "processes", "resume", "setup")
+"""The modules of `ninetka_agents` that may import torch."""
+TRAIN_TORCH_MODULES = {
+    "ninetka_train.cluster.packing",
+    "ninetka_train.learning.alphazero",
+    "ninetka_train.learning.logger",
+    "ninetka_train.learning.losses",
+    "ninetka_train.learning.ppo",
+    "ninetka_train.learning.processes",
+    "ninetka_train.learning.resume",
+    "ninetka_train.learning.setup",
 }
-TRAINING |= {"ninetka_train.cluster.packing"}
-"""The modules of `ninetka_train` that may know torch."""
+"""The modules of `ninetka_train` that may import torch."""
+SERVER_MODULES = {
+    "ninetka_web.agents",
+    "ninetka_web.analysts",
+    "ninetka_web.clocks",
+    "ninetka_web.guest",
+    "ninetka_web.hub",
+    "ninetka_web.journal",
+    "ninetka_web.people",
+    "ninetka_web.players",
+    "ninetka_web.protocol",
+    "ninetka_web.quotas",
+    "ninetka_web.records",
+    "ninetka_web.server",
+    "ninetka_web.setup",
+    "ninetka_web.store",
+    "ninetka_web.tables",
+    "ninetka_web.uploads",
+    "ninetka_web.views",
+    "ninetka_web.warm",
+    "ninetka_web.wishes",
+}
+"""The modules of `ninetka_web` that a game's adapter may not import."""
+
+KNOWN_TYPE_CIRCLES = {
+    frozenset({"ninetka_env.games.go.game", "ninetka_env.games.go.position", "ninetka_env.games.go.text"}),
+    frozenset({"ninetka_env.games.kropki.game", "ninetka_env.games.kropki.text"}),
+    frozenset(f"ninetka_web.{name}" for name in ("clocks", "journal", "records", "tables", "views")),
+}
+"""Groups of modules that import each other if imports for type checking count. Only remove groups from this set."""
+
+NUMBA_PUBLIC = {
+    "__version__",
+    "config",
+    "extending",
+    "from_dtype",
+    "get_num_threads",
+    "njit",
+    "prange",
+    "set_num_threads",
+    "typed",
+    "types",
+}
+"""The documented names in `numba` that every module may use."""
+NUMBA_PRIVATE_NAMES = {
+    "_cache",
+    "_can_compile",
+    "_compile_for_args",
+    "_compiler",
+    "_nrt",
+    "no_cfunc_wrapper",
+    "no_cpython_wrapper",
+    "overloads",
+    "targetctx",
+    "targetdescr",
+    "targetoptions",
+    "typingctx",
+}
+"""Undocumented attributes and options of numba's compiled functions."""
+NUMBA_INTERNALS = {
+    "ninetka_env.core.cache": {
+        "_cache",
+        "numba.core.caching.FunctionCache",
+        "numba.core.serialize.dumps",
+    },
+    "ninetka_env.core.jit": {
+        "_nrt",
+        "llvmlite.ir",
+        "no_cfunc_wrapper",
+        "no_cpython_wrapper",
+        "numba.core.cgutils",
+        "numba.core.registry.CPUDispatcher",
+    },
+    "ninetka_env.core.lanes": {
+        "llvmlite.ir",
+        "numba.core.cgutils",
+        "numba.core.typing.templates.ConcreteTemplate",
+        "numba.core.typing.templates.infer_global",
+        "numba.core.typing.templates.signature",
+    },
+    "ninetka_env.core.threads": {
+        "llvmlite.ir",
+        "numba.core.cgutils.get_or_insert_function",
+        "numba.np.arrayobj.make_array",
+    },
+    "ninetka_env.core.verbs": {
+        "numba.core.typing.templates.AbstractTemplate",
+        "numba.core.typing.templates.infer_global",
+    },
+    "ninetka_env.games.go.scratch": {
+        "llvmlite.ir",
+        "numba.core.cgutils",
+        "numba.core.typing.templates.ConcreteTemplate",
+        "numba.core.typing.templates.infer_global",
+        "numba.core.typing.templates.signature",
+    },
+    "tests.test_cache": {"numba.core.caching", "numba.core.ccallback"},
+    "tests.web.test_warm": {"numba.core.dispatcher"},
+}
+"""The modules that use undocumented parts of numba, or llvmlite, which numba compiles with, and what they use.
+
+A new version of numba may change these parts. Programs in strings, which some tests run, count as well.
+"""
+
+MAX_BODY_LINES = 50
+MAX_MEDIAN_LINES = 10
+MAX_FILE_LINES = 500
 
 
-# Reading the sources
+# Reading the source code
 
 
-def modules_of(*packages: str) -> dict[str, ast.Module]:
-    """Parse all modules of the packages: `{"ninetka_env.core.jit": tree, ..}`."""
-    found = {}
-    for package in packages:
-        for path in sorted((PLACES[package] / package).rglob("*.py")):
-            name = ".".join(path.relative_to(PLACES[package]).with_suffix("").parts)
-            found[name] = ast.parse(path.read_text("utf-8"))
-    return found
+def sources(folder: Path, root: Path) -> dict[str, Path]:
+    """Return the Python files in a folder by module name: `{"ninetka_env.core.jit": path, ..}`."""
+    return {".".join(path.relative_to(root).with_suffix("").parts): path for path in sorted(folder.rglob("*.py"))}
 
 
-MODULES = modules_of(*PLACES)
+MODULES = {name: path for package, root in PACKAGES.items() for name, path in sources(root / package, root).items()}
+TESTS = sources(ROOT / "tests", ROOT)
+SOURCES = MODULES | TESTS
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = Literal["module", "function", "types"]
 
 
-def is_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+@functools.cache
+def text_of(name: str) -> str:
+    return SOURCES[name].read_text("utf-8")
 
 
-def imports_of(tree: ast.AST, *, also_in_functions: bool) -> set[str]:
-    """Return the dotted names that a module imports, `from a import b` as `a` and `a.b`; not those for types only."""
-    found: set[str] = set()
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "relative import"
-            found |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
-        elif is_for_types(node):
-            continue
-        elif also_in_functions or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            found |= imports_of(node, also_in_functions=also_in_functions)
-    return found
+@functools.cache
+def tree_of(name: str) -> ast.Module:
+    return ast.parse(text_of(name), name)
 
 
-def everywhere(name: str) -> set[str]:
-    """Return what a module imports at its top and inside functions."""
-    return imports_of(MODULES[name], also_in_functions=True)
+def dotted_name(node: ast.expr) -> str:
+    """Return the text of an expression like `a.b.c`, or an empty string for other expressions."""
+    if isinstance(node, ast.Attribute):
+        start = dotted_name(node.value)
+        return start and f"{start}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
-def reached_from(module: str) -> set[str]:
-    """Return the modules of the project that importing `module` runs, itself and the packages around it included."""
-    reached, waiting = set(), [module]
+def is_type_block(node: ast.AST) -> TypeGuard[ast.If]:
+    return isinstance(node, ast.If) and dotted_name(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def imported_names(node: ast.Import | ast.ImportFrom) -> set[str]:
+    """Return the dotted names in an import statement; `from a import b` gives `a` and `a.b`."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    assert node.level == 0, "relative import"
+    return {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+
+
+def scoped_imports(node: ast.AST, scope: Scope = "module") -> Iterator[tuple[Scope, str]]:
+    """Yield the names that a syntax tree imports: at module level, in functions, or for type checking only."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from ((scope, name) for name in imported_names(node))
+    inner: Scope = "function" if scope == "module" and isinstance(node, Function) else scope
+    type_block = node.body if is_type_block(node) else []
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):  # expressions contain no imports
+            yield from scoped_imports(child, "types" if child in type_block else inner)
+
+
+class Imports(NamedTuple):
+    """The names that a module imports."""
+
+    at_load: frozenset[str]
+    at_run_time: frozenset[str]
+    """Those at load and those in functions."""
+    for_types: frozenset[str]
+    """Those under `if TYPE_CHECKING:`."""
+
+
+def imports_in(tree: ast.AST) -> Imports:
+    found: dict[Scope, set[str]] = {"module": set(), "function": set(), "types": set()}
+    for scope, name in scoped_imports(tree):
+        found[scope].add(name)
+    at_run_time = found["module"] | found["function"]
+    return Imports(frozenset(found["module"]), frozenset(at_run_time), frozenset(found["types"]))
+
+
+@functools.cache
+def imports_of(name: str) -> Imports:
+    return imports_in(tree_of(name))
+
+
+def runtime_imports(name: str) -> frozenset[str]:
+    return imports_of(name).at_run_time
+
+
+def with_parents(name: str) -> set[str]:
+    """Return the project's modules that importing a dotted name runs: the module and the packages around it."""
+    parts = name.split(".")
+    packages = {".".join([*parts[:end], "__init__"]) for end in range(1, len(parts) + 1)}
+    return (packages | {name}) & MODULES.keys()
+
+
+@functools.cache
+def loaded_modules(name: str) -> frozenset[str]:
+    """Return the project's modules that importing a module loads, including the module itself."""
+    found, waiting = set[str](), [name]
     while waiting:
-        name = waiting.pop()
-        parts = name.split(".")
-        packages = [f"{'.'.join(parts[:end])}.__init__" for end in range(1, len(parts) + 1)]
-        for one in {name, *packages} & MODULES.keys() - reached:
-            reached.add(one)
-            waiting += imports_of(MODULES[one], also_in_functions=False)
-    return reached
+        new = with_parents(waiting.pop()) - found
+        found |= new
+        waiting += {imported for module in new for imported in imports_of(module).at_load}
+    return frozenset(found)
 
 
-def run_by(module: str) -> set[str]:
-    """Return all names that are imported when `module` is."""
-    return set().union(*(imports_of(MODULES[other], also_in_functions=False) for other in reached_from(module)))
+def loaded_imports(name: str, *packages: str) -> set[str]:
+    """Return what importing a module loads from the packages: `{"torch in ninetka_agents.layers", ..}`."""
+    loaded = {module: inside(imports_of(module).at_load, *packages) for module in loaded_modules(name)}
+    return {f"{imported} in {module}" for module, names in loaded.items() for imported in names}
 
 
-def top_names(names: Iterable[str]) -> set[str]:
-    return {name.split(".")[0] for name in names}
+def inside(names: Iterable[str], *packages: str) -> set[str]:
+    """Return those of the dotted names that are, or lie in, one of the packages, such as `"ninetka_env.core"`."""
+    prefixes = tuple(f"{package}." for package in packages)
+    return {name for name in names if f"{name}.".startswith(prefixes)}
 
 
-def inside(names: Iterable[str], *rooms: str) -> set[str]:
-    """Return the names that are in one of the rooms, such as `"ninetka_env.core"`."""
-    return {name for name in names if any(f"{name}.".startswith(f"{room}.") for room in rooms)}
+def outside(names: Iterable[str], *packages: str) -> set[str]:
+    """Return those of the dotted names that are not, and do not lie in, one of the packages."""
+    return set(names) - inside(names, *packages)
 
 
-def names_in(*rooms: str) -> list[str]:
-    """Return the modules in the rooms."""
-    return sorted(inside(MODULES, *rooms))
+def modules_in(*packages: str) -> list[str]:
+    return sorted(inside(MODULES, *packages))
 
 
-def generic(package: str) -> list[str]:
-    """Return the modules of a package that belong to no game's room."""
-    return sorted(set(names_in(package)) - {name for game in GAMES for name in names_in(f"{package}.{game}")})
+def game_packages(games: Iterable[str]) -> list[str]:
+    """Return the packages and modules of these games."""
+    parents = ("ninetka_env.games", "ninetka_agents", "ninetka_train", "ninetka_web.games")
+    return [f"{parent}.{game}" for game in games for parent in parents]
 
 
-def test_the_parser_sees_every_kind_of_import() -> None:
+def shared_modules(package: str) -> list[str]:
+    """Return the modules of a package that belong to no single game."""
+    return sorted(set(modules_in(package)) - set(modules_in(*game_packages(GAMES))))
+
+
+def assert_none(violations: Mapping[str, Iterable[str]]) -> None:
+    """Fail if a module violates a rule, and name all violations.
+
+    Args:
+        violations: for each module that was checked, what violates the rule.
+    """
+    __tracebackhide__ = True
+    assert violations, "no module was checked"
+    found = {name: ", ".join(sorted(each)) for name, each in sorted(violations.items())}
+    lines = [f"  {name}: {text}" for name, text in found.items() if text]
+    if lines:
+        pytest.fail("\n".join(["violations:", *lines]))
+
+
+def differences(found: Mapping[str, set[str]], listed: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return for each module what was found but is not listed, and what is listed but was not found."""
+    changes = {}
+    for name in found.keys() | listed.keys():
+        old, new = listed.get(name, set()), found.get(name, set())
+        changes[name] = (new - old) | {f"{each} (not any more, so remove it from the list)" for each in old - new}
+    return changes
+
+
+def test_the_parser_finds_every_kind_of_import() -> None:
     source = "import a.b\nfrom c import d\nif X:\n    import e\ndef f():\n    import g\nclass C:\n    import h\n"
-    source += "if TYPE_CHECKING:\n    import i\nasync def j():\n    from k.l import m\n"
-    at_module_level = {"a.b", "c", "c.d", "e", "h"}
-    assert imports_of(ast.parse(source), also_in_functions=False) == at_module_level
-    assert imports_of(ast.parse(source), also_in_functions=True) == at_module_level | {"g", "k.l", "k.l.m"}
+    source += "if TYPE_CHECKING:\n    import i\nelse:\n    import n\nasync def j():\n    from k.l import m\n"
+    source += "try:\n    import o\nexcept ImportError:\n    import p\n"
+    at_load = {"a.b", "c", "c.d", "e", "h", "n", "o", "p"}
+    found = imports_in(ast.parse(source))
+    assert found.at_load == at_load
+    assert found.at_run_time == at_load | {"g", "k.l", "k.l.m"}
+    assert found.for_types == {"i"}
 
 
 def test_the_sources_are_found() -> None:
-    room = "ninetka_env.games.ninetka"
+    example = "ninetka_env.games.ninetka"
     assert "ninetka" in GAMES
     for game in GAMES:
-        found = {name.rpartition(".")[2] for name in names_in(f"ninetka_env.games.{game}")}
-        assert {"__init__", "geometry", "rules", "game"} <= found <= {"__init__"}.union(*STATIONS), game
-    assert reached_from(f"{room}.game") >= {f"{room}.{name}" for name in ("game", "rules", "geometry", "__init__")}
-    assert reached_from(f"{room}.game") >= {"ninetka_env.core.registry", "ninetka_env.__init__"}
-    assert MODULES.keys() >= OUTER_FACE | NETWORKS | TRAINING
-    assert "ninetka_agents.search.uct" in generic("ninetka_agents")
-    assert not inside(generic("ninetka_agents"), "ninetka_agents.ninetka")
+        found = {name.rpartition(".")[2] for name in modules_in(f"ninetka_env.games.{game}")}
+        assert {"__init__", "geometry", "rules", "game"} <= found <= {"__init__"}.union(*MODULE_ORDER), game
+    loaded = loaded_modules(f"{example}.game")
+    assert loaded >= {f"{example}.{name}" for name in ("game", "rules", "geometry", "__init__")}
+    assert loaded >= {"ninetka_env.core.registry", "ninetka_env.__init__"}
+    assert "ninetka_agents.search.uct" in shared_modules("ninetka_agents")
+    assert not inside(shared_modules("ninetka_agents"), "ninetka_agents.ninetka")
 
 
-# The environment: core <- each game, core <- api
+def test_the_modules_that_the_rules_name_exist() -> None:
+    named = GYMNASIUM_MODULES | AGENT_TORCH_MODULES | TRAIN_TORCH_MODULES | SERVER_MODULES
+    named |= {"ninetka_env.core.drawing", "ninetka_web.commands"}
+    named |= {f"ninetka_train.{name}" for name in ("__main__", "cli", "matches", "run")}
+    named |= {f"ninetka_train.{name}.__init__" for name in ("cluster", "judging", "learning", "showing")}
+    named |= {f"ninetka_env.{name}.__init__" for name in ("api", "core", "games")}
+    assert sorted(named - MODULES.keys()) == []
 
 
-@pytest.mark.parametrize("name", names_in("ninetka_env.core"))
-def test_the_core_knows_nobody(name: str) -> None:
-    known = top_names(everywhere(name)) & PLACES.keys()
-    assert known <= {"ninetka_env"}
-    assert inside(everywhere(name), "ninetka_env") <= inside(everywhere(name), "ninetka_env.core") | {"ninetka_env"}
+# The environment: `core` is imported by the games and by `api`
 
 
-@pytest.mark.parametrize("name", names_in("ninetka_env.api"))
-def test_what_is_offered_to_others_knows_no_game(name: str) -> None:
-    assert not inside(everywhere(name), "ninetka_env.games")
+def test_core_imports_only_core() -> None:
+    imported = {name: inside(runtime_imports(name), *PACKAGES) for name in modules_in("ninetka_env.core")}
+    assert_none({name: outside(names, "ninetka_env.core") - {"ninetka_env"} for name, names in imported.items()})
 
 
-@pytest.mark.parametrize("game", GAMES)
-def test_a_game_knows_the_core_and_itself(game: str) -> None:
-    for name in names_in(f"ninetka_env.games.{game}"):
-        known = inside(everywhere(name), "ninetka_env")
-        others = known - inside(known, "ninetka_env.core", f"ninetka_env.games.{game}") - {"ninetka_env.games"}
-        assert not others, name
+def test_the_api_imports_no_game() -> None:
+    assert_none({name: inside(runtime_imports(name), "ninetka_env.games") for name in modules_in("ninetka_env.api")})
 
 
-@pytest.mark.parametrize("name", names_in("ninetka_env"))
-def test_the_environment_stands_alone(name: str) -> None:
-    assert not top_names(everywhere(name)) & (PLACES.keys() - {"ninetka_env"})
-    assert not top_names(everywhere(name)) & {"torch", "scipy", "matplotlib"}
-    is_face = name in OUTER_FACE or name in {f"ninetka_env.{game}_v0" for game in GAMES}
-    assert is_face or not top_names(everywhere(name)) & {"gymnasium", "pettingzoo"}
+def test_a_game_imports_only_core_and_itself() -> None:
+    violations = {}
+    for game in GAMES:
+        allowed = ["ninetka_env.core", f"ninetka_env.games.{game}"]
+        for name in modules_in(f"ninetka_env.games.{game}"):
+            imported = inside(runtime_imports(name), "ninetka_env")
+            violations[name] = outside(imported, *allowed) - {"ninetka_env.games"}
+    assert_none(violations)
 
 
-@pytest.mark.parametrize("name", names_in("ninetka_env"))
-def test_only_who_draws_loads_pygame(name: str) -> None:
-    assert "pygame" not in top_names(imports_of(MODULES[name], also_in_functions=False))
-    assert name == "ninetka_env.core.drawing" or "pygame" not in top_names(everywhere(name))
+def test_the_environment_imports_no_other_package_of_the_project() -> None:
+    others = PACKAGES.keys() - {"ninetka_env"}
+    assert_none({name: inside(runtime_imports(name), *others) for name in modules_in("ninetka_env")})
 
 
-@pytest.mark.parametrize("number", range(len(STATIONS)))
-@pytest.mark.parametrize("game", GAMES)
-def test_in_the_room_of_a_game_no_station_imports_a_later_one(game: str, number: int) -> None:
-    room = f"ninetka_env.games.{game}"
-    later = {f"{room}.{name}" for name in set().union(*STATIONS[number + 1 :])}
-    for name in MODULES.keys() & {f"{room}.{name}" for name in STATIONS[number]}:
-        assert not reached_from(name) & later
-        assert not everywhere(name) & later
+def test_the_environment_imports_no_heavy_package() -> None:
+    heavy = ("torch", "scipy", "matplotlib")
+    assert_none({name: inside(runtime_imports(name), *heavy) for name in modules_in("ninetka_env")})
+
+
+def test_only_the_interfaces_of_the_environment_import_gymnasium_and_pettingzoo() -> None:
+    modules = set(modules_in("ninetka_env")) - GYMNASIUM_MODULES
+    assert_none({name: inside(runtime_imports(name), "gymnasium", "pettingzoo") for name in modules})
+
+
+def test_only_the_drawing_module_imports_pygame_and_only_in_functions() -> None:
+    violations = {name: inside(runtime_imports(name), "pygame") for name in modules_in("ninetka_env")}
+    violations["ninetka_env.core.drawing"] = inside(imports_of("ninetka_env.core.drawing").at_load, "pygame")
+    assert_none(violations)
+
+
+def test_the_modules_of_a_game_import_in_order() -> None:
+    violations = {}
+    for game in GAMES:
+        ranks = {f"ninetka_env.games.{game}.{n}": rank for rank, names in enumerate(MODULE_ORDER) for n in names}
+        for name in ranks.keys() & MODULES.keys():
+            later = {other for other in ranks if ranks[other] > ranks[name]}
+            violations[name] = later & (loaded_modules(name) | runtime_imports(name))
+    assert_none(violations)
 
 
 # Agents
 
 
-@pytest.mark.parametrize("name", names_in("ninetka_agents"))
-def test_agents_do_not_train_and_only_networks_need_torch(name: str) -> None:
-    assert not top_names(everywhere(name)) & {"ninetka_train", "ninetka_web"}
-    if name not in NETWORKS:
-        assert "torch" not in top_names(everywhere(name))
-        assert "torch" not in top_names(run_by(name))
+def test_agents_import_neither_training_nor_the_web_app() -> None:
+    others = ("ninetka_train", "ninetka_web")
+    assert_none({name: inside(runtime_imports(name), *others) for name in modules_in("ninetka_agents")})
 
 
-@pytest.mark.parametrize("name", generic("ninetka_agents"))
-def test_agents_of_every_game_know_none(name: str) -> None:
-    rooms = [f"{package}.{game}" for game in GAMES for package in ("ninetka_env.games", "ninetka_agents")]
-    assert not inside(everywhere(name), *rooms)
+def test_only_networks_among_the_agents_import_torch() -> None:
+    modules = set(modules_in("ninetka_agents")) - AGENT_TORCH_MODULES
+    assert_none({name: inside(runtime_imports(name), "torch") for name in modules})
 
 
-@pytest.mark.parametrize("package", ["ninetka_agents", "ninetka_train", "ninetka_web"])
-@pytest.mark.parametrize("game", GAMES)
-def test_the_room_of_a_game_knows_no_other_game(package: str, game: str) -> None:
-    others = [one for one in GAMES if one != game]
-    rooms = [f"{part}.{one}" for one in others for part in ("ninetka_env.games", "ninetka_agents", "ninetka_train")]
-    for name in names_in(f"{package}.{game}"):
-        assert not inside(everywhere(name), *rooms), name
+def test_only_networks_among_the_agents_load_torch() -> None:
+    modules = set(modules_in("ninetka_agents")) - AGENT_TORCH_MODULES
+    assert_none({name: loaded_imports(name, "torch") for name in modules})
 
 
-# Training: judging <- learning <- showing, cluster
+def test_agents_for_all_games_import_no_game() -> None:
+    games = game_packages(GAMES)
+    assert_none({name: inside(runtime_imports(name), *games) for name in shared_modules("ninetka_agents")})
 
 
-@pytest.mark.parametrize("name", names_in("ninetka_train.judging"))
-def test_who_judges_neither_learns_nor_shows(name: str) -> None:
-    assert not inside(everywhere(name), "ninetka_train.learning", "ninetka_train.showing")
-
-
-@pytest.mark.parametrize("name", names_in("ninetka_train"))
-def test_only_the_cluster_s_room_knows_ray_and_only_commands_know_the_room(name: str) -> None:
-    inside_room = bool(inside({name}, "ninetka_train.cluster"))
-    assert inside_room or "ray" not in top_names(everywhere(name))
-    known = inside(everywhere(name), "ninetka_train.cluster")
-    assert inside_room or not known or name in ("ninetka_train.cli", "ninetka_train.matches")
-    assert not inside_room or not inside(everywhere(name), "ninetka_train.showing", "ninetka_train.run")
-
-
-@pytest.mark.parametrize("name", names_in("ninetka_train.learning"))
-def test_who_learns_does_not_show(name: str) -> None:
-    assert not inside(everywhere(name), "ninetka_train.showing")
-
-
-@pytest.mark.parametrize("name", [*names_in("ninetka_train.learning"), "ninetka_train.run"])
-def test_who_learns_knows_no_game(name: str) -> None:
-    packages = ("ninetka_env.games", "ninetka_agents", "ninetka_train")
-    assert not inside(everywhere(name), *[f"{package}.{game}" for game in GAMES for package in packages])
-
-
-@pytest.mark.parametrize("name", names_in("ninetka_train"))
-def test_only_the_command_knows_the_table_and_only_learning_needs_torch(name: str) -> None:
-    known = inside(everywhere(name), "ninetka_web")
-    assert known <= ({"ninetka_web", "ninetka_web.commands"} if name == "ninetka_train.cli" else set())
-    assert name in TRAINING or "torch" not in top_names(everywhere(name))
-    assert name == "ninetka_train.__main__" or "ninetka_train.cli" not in everywhere(name)
-
-
-def test_the_command_starts_without_a_web_server() -> None:
-    assert not top_names(run_by("ninetka_train.cli")) & {"fastapi", "uvicorn", "pydantic", "numba", "torch", "ray"}
-
-
-# The table
-
-
-@pytest.mark.parametrize("name", names_in("ninetka_web"))
-def test_the_table_does_not_train_and_starts_without_torch(name: str) -> None:
-    assert "ninetka_train" not in top_names(everywhere(name))
-    assert "torch" not in top_names(run_by(name))
-
-
-@pytest.mark.parametrize("name", names_in("ninetka_web"))
-def test_the_table_knows_games_by_their_adapters_and_these_one_each(name: str) -> None:
-    rooms = {game: [f"ninetka_env.games.{game}", f"ninetka_agents.{game}"] for game in GAMES}
-    own = name.rpartition(".")[2] if name.startswith("ninetka_web.games.") else ""
+def test_the_modules_of_a_game_import_no_other_game() -> None:
+    violations = {}
     for game in GAMES:
-        known = inside(everywhere(name), *rooms[game], f"ninetka_web.games.{game}")
-        assert game == own or not known, name
-    serving = {
-        "hub",
-        "agents",
-        "analysts",
-        "clocks",
-        "guest",
-        "journal",
-        "people",
-        "players",
-        "protocol",
-        "quotas",
-        "records",
-    }
-    serving |= {"server", "setup", "store", "tables", "uploads", "views", "warm", "wishes"}
-    assert not own or not inside(everywhere(name), *(f"ninetka_web.{one}" for one in serving))
+        others = game_packages(set(GAMES) - {game})
+        for name in modules_in(*game_packages([game])):
+            violations[name] = inside(runtime_imports(name), *others)
+    assert_none(violations)
+
+
+# Training: `judging` is imported by `learning`, which is imported by `showing` and `cluster`
+
+
+def test_judging_imports_neither_learning_nor_showing() -> None:
+    others = ("ninetka_train.learning", "ninetka_train.showing")
+    assert_none({name: inside(runtime_imports(name), *others) for name in modules_in("ninetka_train.judging")})
+
+
+def test_learning_does_not_import_showing() -> None:
+    modules = modules_in("ninetka_train.learning")
+    assert_none({name: inside(runtime_imports(name), "ninetka_train.showing") for name in modules})
+
+
+def test_learning_imports_no_game() -> None:
+    modules = [*modules_in("ninetka_train.learning"), "ninetka_train.run"]
+    assert_none({name: inside(runtime_imports(name), *game_packages(GAMES)) for name in modules})
+
+
+def test_only_the_cluster_package_imports_ray() -> None:
+    modules = outside(modules_in("ninetka_train"), "ninetka_train.cluster")
+    assert_none({name: inside(runtime_imports(name), "ray") for name in modules})
+
+
+def test_only_commands_import_the_cluster_package() -> None:
+    commands = ("ninetka_train.cli", "ninetka_train.matches")
+    modules = outside(modules_in("ninetka_train"), "ninetka_train.cluster", *commands)
+    assert_none({name: inside(runtime_imports(name), "ninetka_train.cluster") for name in modules})
+
+
+def test_the_cluster_package_imports_neither_showing_nor_the_training_run() -> None:
+    others = ("ninetka_train.showing", "ninetka_train.run")
+    assert_none({name: inside(runtime_imports(name), *others) for name in modules_in("ninetka_train.cluster")})
+
+
+def test_only_the_cli_imports_the_web_app_and_only_its_commands() -> None:
+    violations = {name: inside(runtime_imports(name), "ninetka_web") for name in modules_in("ninetka_train")}
+    violations["ninetka_train.cli"] -= {"ninetka_web", "ninetka_web.commands"}
+    assert_none(violations)
+
+
+def test_only_learning_and_packing_import_torch() -> None:
+    modules = set(modules_in("ninetka_train")) - TRAIN_TORCH_MODULES
+    assert_none({name: inside(runtime_imports(name), "torch") for name in modules})
+
+
+def test_nothing_but_main_imports_the_cli() -> None:
+    modules = set(modules_in("ninetka_train")) - {"ninetka_train.__main__"}
+    assert_none({name: inside(runtime_imports(name), "ninetka_train.cli") for name in modules})
+
+
+def test_the_cli_starts_without_heavy_packages() -> None:
+    heavy = ("fastapi", "uvicorn", "pydantic", "numba", "torch", "ray")
+    assert_none({"ninetka_train.cli": loaded_imports("ninetka_train.cli", *heavy)})
+
+
+# The web app
+
+
+def test_the_web_app_does_not_import_training() -> None:
+    assert_none({name: inside(runtime_imports(name), "ninetka_train") for name in modules_in("ninetka_web")})
+
+
+def test_the_web_app_starts_without_torch() -> None:
+    assert_none({name: loaded_imports(name, "torch") for name in modules_in("ninetka_web")})
+
+
+def test_the_web_app_imports_games_only_in_their_adapters() -> None:
+    modules = shared_modules("ninetka_web")
+    assert_none({name: inside(runtime_imports(name), *game_packages(GAMES)) for name in modules})
+
+
+def test_the_adapters_import_no_module_of_the_server() -> None:
+    modules = modules_in("ninetka_web.games")
+    assert_none({name: inside(runtime_imports(name), *SERVER_MODULES) for name in modules})
 
 
 # No circles
 
 
-def circles(*, also_in_functions: bool) -> list[set[str]]:
-    """Return the sets of modules that import each other."""
-    graph = {
-        name: imports_of(tree, also_in_functions=also_in_functions) & MODULES.keys() for name, tree in MODULES.items()
-    }
-    reached = {name: closure(graph, name) for name in graph}
-    found: list[set[str]] = []
-    for name in graph:
-        circle = {other for other in reached[name] if name in reached[other]}
-        if circle and circle not in found:
-            found.append(circle)
+Graph = Mapping[str, set[str]]
+
+
+def dependencies(name: str, imports: Iterable[str]) -> set[str]:
+    """Return the project's modules that imports in a module run, other than the packages around that module.
+
+    `from a import b` depends on `a/__init__.py` within the package `a` only if `b` is no module.
+    """
+    modules = {imported: module_called(imported) for imported in imports if module_called(imported)}
+    with_submodule = {imported.rpartition(".")[0] for imported in modules}
+    with_attribute = {imported.rpartition(".")[0] for imported in set(imports) - modules.keys()}
+    found = {modules[each] for each in modules.keys() - (with_submodule - with_attribute)}
+    return found.union(*(with_parents(imported) - with_parents(name) for imported in modules))
+
+
+def module_called(name: str) -> str:
+    """Return the module with a dotted name, which may be a package, or an empty string."""
+    return next((module for module in (name, f"{name}.__init__") if module in MODULES), "")
+
+
+def circles(graph: Graph) -> set[frozenset[str]]:
+    """Return the strongly connected components of a graph that have a circle."""
+    reached = {node: reachable(graph, node) for node in graph}
+    members = {node: frozenset(other for other in reached[node] if node in reached[other]) for node in graph}
+    return {component for component in members.values() if component}
+
+
+def reachable(graph: Graph, start: str) -> set[str]:
+    """Return the nodes that can be reached from a node by at least one step."""
+    found: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += graph[node]
     return found
 
 
-def closure(graph: dict[str, set[str]], start: str) -> set[str]:
-    """Return what can be reached from a node by at least one step."""
-    reached: set[str] = set()
-    waiting = list(graph[start])
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting += graph[name]
-    return reached
+def test_circles_are_strongly_connected_components() -> None:
+    # a circle of three with a chord, one of two that it leads to, a loop, and a node in between that is in no circle
+    edges = {"a": "bc", "b": "c", "c": "ad", "d": "e", "e": "f", "f": "e", "g": "g", "h": "ag"}
+    graph = {node: set(others) for node, others in edges.items()}
+    assert circles(graph) == {frozenset("abc"), frozenset("ef"), frozenset("g")}
 
 
-def test_no_imports_run_in_a_circle() -> None:
-    assert circles(also_in_functions=False) == []
-    assert circles(also_in_functions=True) == []
+def test_a_module_depends_on_the_packages_around_what_it_imports() -> None:
+    package = "ninetka_env.api.conformance"
+    assert dependencies(f"{package}.rules", {package, f"{package}.case"}) == {f"{package}.case"}
+    assert dependencies(f"{package}.rules", {package, f"{package}.check"}) == {f"{package}.__init__"}
+    assert dependencies(f"{package}.rules", {package}) == {f"{package}.__init__"}
+    outside = {f"{package}.case", f"{package}.__init__", "ninetka_env.api.__init__"}
+    assert dependencies("ninetka_env.core.jit", {f"{package}.case"}) == outside
 
 
-def annotations_in(tree: ast.AST) -> Iterator[ast.AST]:
+def test_no_imports_at_run_time_form_a_circle() -> None:
+    at_load = circles({name: dependencies(name, imports_of(name).at_load) for name in MODULES})
+    at_run_time = circles({name: dependencies(name, runtime_imports(name)) for name in MODULES})
+    assert_none({"at load": map(circle_name, at_load), "at run time": map(circle_name, at_run_time)})
+
+
+def test_imports_for_type_checking_form_only_the_known_circles() -> None:
+    every = {name: imports_of(name).at_run_time | imports_of(name).for_types for name in MODULES}
+    found = circles({name: dependencies(name, imports) for name, imports in every.items()})
+    new, gone = found - KNOWN_TYPE_CIRCLES, KNOWN_TYPE_CIRCLES - found
+    assert_none({"new": map(circle_name, new), "gone, so remove from the list": map(circle_name, gone)})
+
+
+def circle_name(circle: Iterable[str]) -> str:
+    return " <-> ".join(sorted(circle))
+
+
+def annotation_nodes(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         for part in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             if part is not None:
@@ -346,60 +615,168 @@ def annotations_in(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def bound_by_imports(nodes: Iterable[ast.AST]) -> list[str]:
-    """Return the names that imports among the nodes give."""
+    """Return the variables that the import statements among the nodes assign."""
     imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
     return [alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_what_is_imported_for_types_stands_in_annotations_only(name: str) -> None:
-    nodes = list(ast.walk(MODULES[name]))
-    for_types = bound_by_imports(node for block in nodes if is_for_types(block) for node in ast.walk(block))
-    again = bound_by_imports(nodes)  # a function may import another thing by that name
-    only_for_types = {one for one in for_types if again.count(one) == for_types.count(one)}
-    annotations = set(map(id, annotations_in(MODULES[name])))
-    used = [node for node in nodes if isinstance(node, ast.Name) and node.id in only_for_types]
-    assert [node.id for node in used if id(node) not in annotations] == []
+def misused_type_imports(tree: ast.AST) -> set[str]:
+    """Return the names imported for type checking that code outside annotations uses."""
+    nodes = list(ast.walk(tree))
+    statements = [statement for block in nodes if is_type_block(block) for statement in block.body]
+    for_types = bound_by_imports(node for statement in statements for node in ast.walk(statement))
+    every = bound_by_imports(nodes)  # a function may import the same name for itself
+    only_for_types = {name for name in for_types if every.count(name) == for_types.count(name)}
+    annotations = set(map(id, annotation_nodes(tree)))
+    used = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in annotations]
+    return {node.id for node in used if node.id in only_for_types}
+
+
+def test_names_imported_for_type_checking_are_used_only_in_annotations() -> None:
+    modules = [name for name in MODULES if imports_of(name).for_types]
+    assert_none({name: misused_type_imports(tree_of(name)) for name in modules})
 
 
 # What an import loads
 
 
-PROGRAM = "import sys, {}; print(*sorted(set(sys.modules) & {{'torch', 'scipy', 'pygame', 'matplotlib', 'numba'}}))"
+LIST_HEAVY_PACKAGES = "import sys, {}; print(*sorted(set(sys.modules) & {}))"
 
 
-@pytest.mark.parametrize(
-    ("module", "loaded"),
-    [("ninetka_env", ""), *((f"ninetka_env.{game}_v0", "numba scipy") for game in GAMES)],  # numba loads scipy
-)
-def test_the_environment_loads_no_heavy_package(module: str, loaded: str) -> None:
+def heavy_packages_after_import(module: str) -> str:
+    """Import a module in a new process and return the heavy packages that it loads, or the error."""
+    heavy = {"torch", "scipy", "pygame", "matplotlib", "numba"}
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-c", PROGRAM.format(module)]
+    command = [sys.executable, "-c", LIST_HEAVY_PACKAGES.format(module, heavy)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, loaded), done.stderr
+    return done.stderr if done.returncode else done.stdout.strip()
 
 
-# Short functions, short files
+def test_importing_the_environment_loads_no_heavy_package() -> None:
+    expected = {"ninetka_env": "", **{f"ninetka_env.{game}_v0": "numba scipy" for game in GAMES}}  # numba loads scipy
+    with ThreadPoolExecutor() as pool:
+        loaded = dict(zip(expected, pool.map(heavy_packages_after_import, expected), strict=True))
+    assert_none({module: {loaded[module] or "nothing"} - {expected[module] or "nothing"} for module in expected})
 
 
-def lengths(package: str) -> list[int]:
-    """Return the lines of each function, its decorators apart."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    trees = [MODULES[name] for name in names_in(package)]
-    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, functions)]
-    return [int(node.end_lineno or 0) - node.lineno + 1 for node in nodes]
+# numba's internals
 
 
-@pytest.mark.parametrize("package", PLACES)
-def test_functions_are_short(package: str) -> None:
-    assert len(lengths(package)) > 50
-    assert statistics.median(lengths(package)) <= 10
+def dotted_names_used(node: ast.AST) -> set[str]:
+    """Return the dotted names that a node imports, uses, or has in a string."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return imported_names(node)
+    if isinstance(node, ast.Attribute):
+        return {dotted_name(node)}
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return set(re.findall(r"\b(?:numba|llvmlite)(?:\.\w+)+", node.value))
+    return set()
+
+
+def other_names_of_numba(node: ast.AST) -> set[str]:
+    """Return the name that a node imports numba under, which would hide what is used of numba."""
+    aliases = node.names if isinstance(node, ast.Import) else []
+    return {alias.asname for alias in aliases if alias.name == "numba" and alias.asname}
+
+
+def private_names_used(node: ast.AST) -> set[str]:
+    """Return the undocumented name that a node has as an attribute (not of `self`), a keyword argument or a string."""
+    name: object = None
+    if isinstance(node, ast.Attribute) and dotted_name(node.value) != "self":
+        name = node.attr
+    elif isinstance(node, ast.keyword):
+        name = node.arg
+    elif isinstance(node, ast.Constant):
+        name = node.value
+    return {name} & NUMBA_PRIVATE_NAMES if isinstance(name, str) else set()
+
+
+def numba_internals(tree: ast.AST) -> set[str]:
+    """Return the undocumented parts of numba, and the parts of llvmlite, that a module uses."""
+    nodes = list(ast.walk(tree))
+    names = {name for node in nodes for name in dotted_names_used(node)}
+    internal = {name for name in inside(names, "numba") if "." in name and name.split(".")[1] not in NUMBA_PUBLIC}
+    internal |= {name for name in inside(names, "llvmlite") if "." in name}
+    internal |= {f"numba as {name}" for node in nodes for name in other_names_of_numba(node)}
+    longest = {name for name in internal if inside(internal, name) == {name}}
+    return longest | {name for node in nodes for name in private_names_used(node)}
+
+
+def test_numba_internals_are_found() -> None:
+    source = "import numba\nimport numba.np.ufunc\nfrom numba.core import cgutils\nfrom numba.extending import models\n"
+    source += "numba.njit(_nrt=False)\nnumba.config.THREADS\nnumba.core.caching.dump()\nnumba.types.int64\n"
+    source += "f._cache = 1\nself._cache = 1\nself.targetctx\nhasattr(f, 'overloads')\n"
+    source += "run('import numba.misc.x; numba.njit')\n"
+    found = {"numba.core.cgutils", "numba.np.ufunc", "numba.core.caching.dump", "numba.misc.x"}
+    assert numba_internals(ast.parse(source)) == found | {"_nrt", "_cache", "overloads"}
+    assert numba_internals(ast.parse("import numba as nb")) == {"numba as nb"}
+
+
+def test_only_the_listed_modules_use_numba_internals() -> None:
+    own_name = ".".join(Path(__file__).relative_to(ROOT).with_suffix("").parts)  # this file contains the names
+    words = re.compile("|".join(["numba", "llvmlite", *NUMBA_PRIVATE_NAMES]))
+    names = {name for name in SOURCES if name != own_name and words.search(text_of(name))}  # the others need no parsing
+    found = {name: numba_internals(tree_of(name)) for name in names}
+    assert_none(differences(found, NUMBA_INTERNALS))
+
+
+# Short functions, short files, imports at the top
+
+
+def functions_in(name: str) -> list[Function]:
+    """Return all functions of a module, including those in classes and in other functions."""
+    return [node for node in ast.walk(tree_of(name)) if isinstance(node, Function)]
+
+
+def function_lines(function: Function) -> int:
+    """Count the lines of a function without its decorators."""
+    return int(function.end_lineno or 0) - function.lineno + 1
+
+
+def body_lines(function: Function) -> int:
+    """Count the lines of a function without its decorators, signature and docstring, and comments right after them."""
+    body = function.body[ast.get_docstring(function, clean=False) is not None :]
+    if not body:
+        return 0
+    decorators: list[ast.expr] = getattr(body[0], "decorator_list", [])
+    start = min([body[0].lineno, *(decorator.lineno for decorator in decorators)])
+    return int(function.end_lineno or 0) - start + 1
+
+
+def test_the_body_of_a_function_is_measured() -> None:
+    source = '@decorator\ndef f(\n    a,\n):\n    """Say.\n\n    More.\n    """\n\n    @other\n    def g():\n'
+    source += "        # Comment.\n\n        return [\n            1\n        ]\n\n    return g\n"
+    outer, inner = (node for node in ast.walk(ast.parse(source)) if isinstance(node, Function))
+    assert (body_lines(outer), body_lines(inner), function_lines(outer), function_lines(inner)) == (9, 3, 17, 6)
+    (empty,) = ast.parse('def f():\n    """Say."""\n').body
+    assert isinstance(empty, ast.FunctionDef)
+    assert body_lines(empty) == 0
+
+
+def test_the_bodies_of_functions_are_short() -> None:
+    long = {}
+    for name in MODULES:
+        lengths = [(function.name, body_lines(function)) for function in functions_in(name)]
+        long[name] = {f"{function}() has {lines} lines" for function, lines in lengths if lines > MAX_BODY_LINES}
+    assert_none(long)
+
+
+def test_most_functions_are_very_short() -> None:
+    violations = {}
+    for package in PACKAGES:
+        lengths = [function_lines(function) for name in modules_in(package) for function in functions_in(name)]
+        assert len(lengths) > 50, f"{package} has only {len(lengths)} functions"
+        median = statistics.median(lengths)
+        violations[package] = {f"the median is {median} lines"} if median > MAX_MEDIAN_LINES else set()
+    assert_none(violations)
 
 
 def test_files_are_short() -> None:
-    long = set()
-    for name in MODULES:
-        path = (PLACES[name.split(".")[0]] / name.replace(".", "/")).with_suffix(".py")
-        if len(path.read_text("utf-8").splitlines()) >= 500:
-            long.add(name)
-    assert long == set()
+    lengths = {name: len(text_of(name).splitlines()) for name in MODULES}
+    assert_none({name: {f"{lines} lines"} if lines >= MAX_FILE_LINES else set() for name, lines in lengths.items()})
+
+
+def test_tests_import_at_the_top_of_the_file() -> None:
+    comment = re.compile(r"#\s*(?:(?:ruff|flake8)\s*:\s*)?noqa\b.*\bE402\b", re.IGNORECASE)
+    lines = {name: enumerate(text_of(name).splitlines(), start=1) for name in TESTS}
+    assert_none({name: {f"line {n}" for n, line in lines[name] if comment.search(line)} for name in TESTS})

@@ -1,4 +1,4 @@
-"""Where the project touches numba, beside `lanes` (four numbers at once) and `threads`: `jit`, some bit operations.
+"""`jit` and some bit operations on numba.
 
 Two rules follow from numba's ways: compiled functions never call themselves (recursive ones crash when loaded from the
 cache), and module globals are constants (they freeze when compiled). What is compiled is kept on disk; see

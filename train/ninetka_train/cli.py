@@ -69,6 +69,36 @@ def ninetka(
     """Board games for reinforcement learning: 9tka, Go, Kropki."""
 
 
+class _Display:
+    """Shows how training goes: a bar in a terminal, lines elsewhere; nothing unless it is the first process."""
+
+    def __init__(self, first: bool, by_round: bool) -> None:
+        """With `by_round` each round on a cluster is a line of its own."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        console = Console(stderr=True)
+        self.bar = Progress(*columns, console=console, transient=True, disable=not (first and console.is_terminal))
+        self._task = self.bar.add_task("", total=1.0)
+        self._first, self._by_round, self._percent = first, by_round, -1
+
+    def show(self, share: float, numbers: dict[str, float]) -> None:
+        """Show which share of the training is done, and some of its figures."""
+        text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
+        self.bar.update(self._task, completed=share, description=text)
+        if self._by_round and "workers" in numbers:  # a resumed run may report a round that had no cluster
+            self.print(round_line(share, numbers))
+        elif not self.bar.console.is_terminal and int(100 * share) > self._percent:
+            self._percent = int(100 * share)
+            self.print(f"{share:4.0%}: {text}")
+
+    def print(self, line: str) -> None:
+        """Print a line above the bar."""
+        if self._first:
+            self.bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 @app.command(cls=OnCluster)
 @stopped_by_signals()
 def train(
@@ -84,9 +114,6 @@ def train(
     cluster: Cluster = None,
 ) -> None:
     """Train a network by self-play, and measure it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
     check_address_space()
     try:
         from ninetka_train.learning import processes
@@ -96,32 +123,15 @@ def train(
     except ImportError as error:
         fail_import("training needs", error)
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    console, first, told = Console(stderr=True), processes.rank() == 0, -1
-    bar = Progress(*columns, console=console, transient=True, disable=not (first and console.is_terminal))
-    task = bar.add_task("", total=1.0)
-
-    def show(share: float, numbers: dict[str, float]) -> None:
-        nonlocal told
-        text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
-        bar.update(task, completed=share, description=text)
-        if cluster and "workers" in numbers:  # a resumed run may report a round that was played without a cluster
-            tell(round_line(share, numbers))
-        elif not console.is_terminal and int(100 * share) > told:
-            told = int(100 * share)
-            tell(f"{share:4.0%}: {text}")
-
-    def tell(line: str) -> None:
-        if first:
-            bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
+    first = processes.rank() == 0
+    display = _Display(first, by_round=bool(cluster))
     try:
         chosen = load_config(config, settings or ())
         device = choose_device(chosen)
-        with bar, processes.joined(device), on_cluster(cluster if first else None) as player:
-            tell(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
-            run(chosen, runs / chosen.name, games, resume, show, player)
-            tell(f"{runs / chosen.name}: finished, to be played as net:{runs / chosen.name}")
+        with display.bar, processes.joined(device), on_cluster(cluster if first else None) as player:
+            display.print(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
+            run(chosen, runs / chosen.name, games, resume, display.show, player)
+            display.print(f"{runs / chosen.name}: finished, to be played as net:{runs / chosen.name}")
     except ValueError as error:
         fail(error)
     except OSError as error:
