@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help train setup browser engines quick test exhaustive test-all golden fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings bench clean
+.PHONY: help train setup browser engines quick test exhaustive test-all golden public-api fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test-all: test exhaustive lint types docs  ## check everything: all tests, style
 
 golden: $(INSTALLED)  ## write the golden playthroughs anew, if package and references agree at every ply
 	PYTHONPATH=tests $(BIN)/python -m golden.regenerate
+
+public-api: $(INSTALLED)  ## update the snapshot of the public API, after an intended change
+	PYTHONPATH=tests $(BIN)/python -m public_api
 
 fuzz: $(INSTALLED)  ## try 300,000 odd inputs and 1,000 odd command lines: all must end in success or one sentence
 	PYTHONPATH=tests $(BIN)/python -m fuzz

@@ -13,12 +13,12 @@ from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records
-from ninetka_env.games.go import text
 from ninetka_env.games.go.geometry import action_index, action_name, wide
 from ninetka_env.games.go.position import check_board, hand_turn, read_records, set_up
 from ninetka_env.games.go.repetition import has_superko, repeats
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS, is_over, is_suicide
 from ninetka_env.games.go.scoring import write_targets
+from ninetka_env.games.go.text import SEATS, draw, read_position, write_line
 
 _COMPARED = (
     "board", "to_move", "ko_point", "captured", "plies", "passes", "resigned", "komi", "max_plies", "ko", "scoring",
@@ -101,9 +101,9 @@ class Game(game.Game):
         return cls(set_up(cls.definition().variant(size=len(cells), **options), cells, to_move))
 
     @classmethod
-    def from_text(cls, text_: str) -> Self:
+    def from_text(cls, text: str) -> Self:
         """Read what `str(game)` wrote, or its first line; raises `ValueError` naming the word that is wrong."""
-        found = text.read_position(text_)
+        found = read_position(text)
         variant = cls.definition().variant(
             size=len(found.board), komi=found.komi, ko=found.ko, scoring=found.scoring, max_plies=found.max_plies,
             handicap=found.handicap, planes=found.planes, allow_resign=found.allow_resign,
@@ -157,11 +157,11 @@ class Game(game.Game):
         if winner == DRAWN:
             return "0"
         if self.event is not None:
-            return f"{text.SEATS[winner][0]}+{_EVENT_LETTERS[self.event.kind]}"
+            return f"{SEATS[winner][0]}+{_EVENT_LETTERS[self.event.kind]}"
         if self.records["resigned"][0]:
-            return f"{text.SEATS[winner][0]}+R"
+            return f"{SEATS[winner][0]}+R"
         scores = self.scores()
-        return f"{text.SEATS[winner][0]}+{scores[winner] - scores[1 - winner]:g}"
+        return f"{SEATS[winner][0]}+{scores[winner] - scores[1 - winner]:g}"
 
     # What can be done
 
@@ -239,7 +239,7 @@ class Game(game.Game):
         what = f"action {action} ({self.action_name(action)}) is illegal"
         if self.is_over:
             return f"{what}: the game is over"
-        return f"{what} for {text.SEATS[self.to_move]} at ply {self.ply}: {self._reason(action)}"
+        return f"{what} for {SEATS[self.to_move]} at ply {self.ply}: {self._reason(action)}"
 
     def _reason(self, point: int) -> str:
         """Say what forbids the seat to move to place a stone on a point."""
@@ -253,7 +253,7 @@ class Game(game.Game):
 
     def __str__(self) -> str:
         """Return the position as text that `from_text` reads back."""
-        return f"{text.write_line(self)}\n\n{text.draw(self.board)}"
+        return f"{write_line(self)}\n\n{draw(self.board)}"
 
     def __eq__(self, other: object) -> bool:
         """Compare positions, options included, and events."""

@@ -11,11 +11,12 @@ from ninetka_env.core import game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import shortened
 from ninetka_env.core.verbs import Records
-from ninetka_env.games.kropki import position, text
+from ninetka_env.games.kropki import position
 from ninetka_env.games.kropki.geometry import node_index, node_name
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node, flood, unmark
 from ninetka_env.games.kropki.rules import TERRITORIES, mover, num_nodes
 from ninetka_env.games.kropki.start import STARTS
+from ninetka_env.games.kropki.text import SEATS, read_position, write_position
 
 
 class Game(game.Game):
@@ -88,9 +89,9 @@ class Game(game.Game):
         return cls(position.read_board(points, regions, to_move, drawing, last, variant))
 
     @classmethod
-    def from_text(cls, text_: str) -> Self:
+    def from_text(cls, text: str) -> Self:
         """Read what `str(game)` wrote; raises `ValueError` naming what is wrong."""
-        found = text.read_position(text_)
+        found = read_position(text)
         return cls.from_board(
             found.board, found.region, found.to_move, drawing=found.drawing, last=found.last,
             territory=found.territory, start=found.start,
@@ -193,7 +194,7 @@ class Game(game.Game):
             return f"its point is placed: play {legal}"
         board, region = int(self.board.flat[action % nodes]), int(self.region.flat[action % nodes])
         if action < nodes:
-            name = text.SEATS[(board or region) - 1]
+            name = SEATS[(board or region) - 1]
             return f"the node is taken by {name}" if board else f"the node is inside a region of {name}"
         drawable = int(self.drawable().flat[action - nodes])
         if drawable >= 0:
@@ -202,7 +203,7 @@ class Game(game.Game):
 
     def __str__(self) -> str:
         """Return the position as text that `from_text` reads back."""
-        return text.write_position(self)
+        return write_position(self)
 
 
 @jit

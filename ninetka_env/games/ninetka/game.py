@@ -11,7 +11,7 @@ from ninetka_env.core import game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records
-from ninetka_env.games.ninetka import rules, text
+from ninetka_env.games.ninetka import rules
 from ninetka_env.games.ninetka.geometry import (
     EDGE,
     NEUTRAL_STONE,
@@ -29,6 +29,7 @@ from ninetka_env.games.ninetka.geometry import (
 from ninetka_env.games.ninetka.position import read_board
 from ninetka_env.games.ninetka.rules import TURN_ORDERS, Phase
 from ninetka_env.games.ninetka.start import NEUTRAL_PLACEMENTS
+from ninetka_env.games.ninetka.text import read_position, seat_label, write_position
 
 
 class Game(game.Game):
@@ -103,9 +104,9 @@ class Game(game.Game):
         )
 
     @classmethod
-    def from_text(cls, text_: str) -> Self:
+    def from_text(cls, text: str) -> Self:
         """Read what `str(game)` wrote; raises `ValueError` naming the line that is wrong."""
-        found = text.read_position(text_)
+        found = read_position(text)
         errors = []
         for neutral_placement in NEUTRAL_PLACEMENTS:  # the text does not tell
             try:
@@ -118,9 +119,7 @@ class Game(game.Game):
                 continue
             if game.to_move == found.to_move:
                 return game
-            errors = [
-                ValueError(f"{text.seat_label(found.to_move)}: none of its stones can slide, so it is passed over")
-            ]
+            errors = [ValueError(f"{seat_label(found.to_move)}: none of its stones can slide, so it is passed over")]
             break
         raise ValueError(f"{found.where}: {errors[0]}")
 
@@ -206,7 +205,7 @@ class Game(game.Game):
 
     def __str__(self) -> str:
         """Return the position as text that `from_text` reads back."""
-        return text.write_position(self.board, self.to_move, self.num_players, self.turn_order, self.auto_pass)
+        return write_position(self.board, self.to_move, self.num_players, self.turn_order, self.auto_pass)
 
     def __repr__(self) -> str:
         """Name the place of the game in a line."""
