@@ -36,18 +36,18 @@ engines:  ## install GNU Go, and Sabaki's controller of engines, which tests pla
 	test -d $(SABAKI)/node_modules/@sabaki/gtp || npm install --no-audit --no-fund --prefix $(SABAKI) @sabaki/gtp@3.0.0
 
 # CONTRIBUTING.md describes the three tiers of tests.
-quick: $(INSTALLED)  ## run the tests that take little time, as after an edit: 90 seconds
+quick: $(INSTALLED)  ## run the fast tests, as after an edit
 	NINETKA_TEST_GAMES=20 $(PYTEST) -m "not slow and not exhaustive"
 
-test: $(INSTALLED)  ## run the tests of every module and every promise: some minutes
+test: $(INSTALLED)  ## run the tests, without the exhaustive ones
 	$(PYTEST) -m "not exhaustive"
 
-exhaustive: $(INSTALLED)  ## run what `make test` leaves out, and with many more games what it plays few games of
+exhaustive: $(INSTALLED)  ## run what `make test` leaves out, and its tests of scalable size with many games
 	NINETKA_TEST_GAMES=2000 $(PYTEST) -m "exhaustive or scaled"
 
 test-all: test exhaustive lint types docs  ## check everything: all tests, style, types, documentation
 
-golden: $(INSTALLED)  ## write the golden playthroughs anew, if package and references agree at every ply
+golden: $(INSTALLED)  ## rewrite the golden playthroughs, if package and references agree at every ply
 	PYTHONPATH=tests $(BIN)/python -m golden.regenerate
 
 public-api: $(INSTALLED)  ## update the snapshot of the public API, after an intended change
@@ -56,16 +56,18 @@ public-api: $(INSTALLED)  ## update the snapshot of the public API, after an int
 fuzz: $(INSTALLED)  ## try 300,000 odd inputs and 1,000 odd command lines: all must end in success or one sentence
 	PYTHONPATH=tests $(BIN)/python -m fuzz
 
-lint: $(INSTALLED) lint-page  ## check style and format, and the types of the page's JavaScript
+lint: $(INSTALLED)  ## check style and format, and the types of the page's JavaScript
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	@$(MAKE) --no-print-directory lint-page
 
 PAGE := build/page
 PAGE_FILES := "ninetka_web/static/**/*.js" tools/page
 PRETTIER := $(PAGE)/node_modules/.bin/prettier --config tools/page/prettier.json --log-level warn
 lint-page:
-	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory check-page; \
-	else echo "lint: JavaScript is not checked, there is no Node.js"; fi
+	@if command -v npm > /dev/null && node -e 'process.exit(+(parseInt(process.versions.node) < 18))'; \
+	then $(MAKE) --no-print-directory check-page; \
+	else echo "lint: JavaScript is not checked, that needs Node.js 18 or later and npm"; fi
 
 check-page: $(PAGE)/.installed
 	$(PRETTIER) --check $(PAGE_FILES)
@@ -77,7 +79,8 @@ format-page: $(PAGE)/.installed  ## format the page's JavaScript
 $(PAGE)/.installed: tools/page/package.json tools/page/package-lock.json
 	mkdir -p $(PAGE)
 	cp $^ $(PAGE)
-	npm ci --no-audit --no-fund --prefix $(PAGE)
+	npm ci --no-audit --no-fund --include=dev --fetch-retries=1 --prefix $(PAGE) || \
+		{ echo "lint: npm cannot install Prettier and TypeScript; is there a network?"; exit 1; }
 	@touch $@
 
 types: $(INSTALLED)  ## check types

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import ipaddress
 import mimetypes
+import re
 import socket
 import sys
 import threading
@@ -24,7 +26,6 @@ from urllib.parse import urlsplit
 import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from starlette.datastructures import Headers
-from starlette.middleware.gzip import GZipMiddleware
 
 from ninetka_web import quotas
 from ninetka_web.guest import Guest
@@ -76,7 +77,6 @@ def make_app(
         store.close()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(GZipMiddleware)  # a third of the page's bytes, for phones
     names = own_names(host)
 
     @app.middleware("http")
@@ -112,17 +112,33 @@ def _add_page(app: FastAPI) -> None:
     parts = {part.name: part.read_bytes() for part in folder.iterdir() if part.is_file()}
     parts |= {f"games/{part.name}": part.read_bytes() for part in folder.joinpath("games").iterdir()}
     page = parts.pop("index.html")
+    packed = {body: gzip.compress(body, mtime=0) for body in (page, *parts.values())}
+
+    def answer(request: Request, body: bytes, media_type: str) -> Response:
+        headers = {"Vary": "Accept-Encoding"}
+        if _takes_gzip(request.headers):
+            body, headers["Content-Encoding"] = packed[body], "gzip"
+        return Response(body, media_type=media_type, headers=headers)
 
     @app.get("/")
     @app.get("/t/{table}")
-    def index() -> Response:
-        return Response(page, media_type="text/html")
+    def index(request: Request) -> Response:
+        return answer(request, page, "text/html")
 
     @app.get("/static/{name:path}")
-    def part(name: str) -> Response:
+    def part(request: Request, name: str) -> Response:
         if name not in parts:
             return Response("not found", 404)
-        return Response(parts[name], media_type=mimetypes.guess_type(name)[0] or "text/plain")
+        return answer(request, parts[name], mimetypes.guess_type(name)[0] or "text/plain")
+
+
+def _takes_gzip(headers: Headers) -> bool:
+    """Return whether a browser accepts compressed bodies: `Accept-Encoding` names gzip, and not with weight 0."""
+    for coding in headers.get("accept-encoding", "").lower().split(","):
+        name, _, weight = coding.replace(" ", "").partition(";")
+        if name == "gzip":
+            return not re.fullmatch(r"q=0(\.0*)?", weight)
+    return False
 
 
 async def _serve(socket: WebSocket, hub: Hub, rate: float, network: str) -> None:

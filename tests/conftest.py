@@ -34,8 +34,8 @@ def scaled() -> Scaled:
 LAST = ("search", "go", "kropki", "judging", "gtp", "learning", "cluster", "web", "test_docs.py")
 """Folders and files whose tests compile and use searches, in the order of their turns.
 
-Each of two workers begins with one half of the tests. Searches take most of the time that compiling takes; with all of
-them in the second half, no search is compiled by both workers, and the first finds them in the cache later on.
+Each of two workers begins with one half of the tests. Most of the compiling is that of searches. With nearly all of
+them in the second half, few functions are compiled by both workers: the first finds the searches in the cache later.
 """
 
 

@@ -174,14 +174,14 @@ def main() -> None:
 
 
 def _parameters(function: Callable[..., Any], *omitted: str) -> list[str]:
-    """Return a function's parameters with their defaults."""
+    """Return a function's parameters with their defaults; those after `"*"` by keyword, `"/name"` by position only."""
     found: list[str] = []
     for one in inspect.signature(function).parameters.values():
         if one.name not in omitted:
             if one.kind is one.KEYWORD_ONLY and "*" not in found:
                 found.append("*")
-            stars = "**" if one.kind is one.VAR_KEYWORD else ""
-            found.append(stars + one.name + ("" if one.default is one.empty else f"={_text(one.default)}"))
+            sign = {one.POSITIONAL_ONLY: "/", one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+            found.append(sign + one.name + ("" if one.default is one.empty else f"={_text(one.default)}"))
     return found
 
 

@@ -649,7 +649,7 @@ def heavy_packages_after_import(module: str) -> str:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-c", LIST_HEAVY_PACKAGES.format(module, heavy)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    return done.stderr if done.returncode else done.stdout.strip()
+    return f"status {done.returncode}: {done.stderr}" if done.returncode else done.stdout.strip()
 
 
 def test_importing_the_environment_loads_no_heavy_package() -> None:

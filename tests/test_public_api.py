@@ -32,6 +32,10 @@ def test_nothing_public_is_gone_or_has_changed(section: str) -> None:
         pytest.fail("\n".join(["the public API has changed:", *(f"  {one}" for one in found), ADVICE]), pytrace=False)
 
 
+def test_the_snapshot_has_all_sections() -> None:
+    assert PROMISED.keys() == SECTIONS.keys()
+
+
 # The page
 
 

@@ -1,4 +1,4 @@
-"""`jit` and some bit operations on numba.
+"""Compilation by numba: `jit`, and some bit operations; `lanes` and `threads` compile in ways of their own.
 
 Two rules follow from numba's ways: compiled functions never call themselves (recursive ones crash when loaded from the
 cache), and module globals are constants (they freeze when compiled). What is compiled is kept on disk; see

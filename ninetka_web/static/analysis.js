@@ -105,10 +105,10 @@ export class Analysis {
 
   /** Ask the server: for all that is in sight, or for a hint. */
   async ask(hint = false) {
-    const { engine, line } = this;
     this.compiling = false;
-    const more = { ...(line && { line }), ...(hint && { hint }) };
     try {
+      const { engine, line } = this;
+      const more = { ...(line && { line }), ...(hint && { hint }) };
       await this.app.link.say({ type: "analyse", ply: this.view.ply, engine, ...more });
     } catch (error) {
       const { message } = /** @type {Error} */ (error);

@@ -392,7 +392,7 @@ export class Board {
     const { unit } = this.face;
     const box = { x: -unit / 2, y: -unit / 2, width: unit, height: unit, rx: 1.5 };
     return moves.flatMap(({ cell, grade, sure }) => {
-      if (cell === null || sure <= 0) return [];
+      if (cell === null || !(sure > 0)) return [];
       const opacity = (0.08 + 0.72 * sure).toFixed(2);
       return [this.place(cell, svg("rect", { class: `warm w${grade}`, ...box, opacity }))];
     });
@@ -414,7 +414,7 @@ export class Board {
    */
   drawChances(moves) {
     return moves.flatMap(({ cell, sure, chance, thrown }) => {
-      if (cell === null || sure < 0.4 || chance === undefined || thrown) return [];
+      if (cell === null || !(sure >= 0.4) || chance === undefined || thrown) return [];
       return [this.place(cell, svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * chance))))];
     });
   }

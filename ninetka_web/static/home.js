@@ -63,12 +63,12 @@ const playsAt = ({ seats }, players) => !seats.length || seats.includes(players)
  */
 export async function showHome(main, app) {
   const form = remembered(app);
-  const { games, tables } = app.welcome;
+  const { games } = app.welcome;
   if (!games.some((game) => game.name === form.game)) form.game = games[0].name;
   const draw = async () => {
     const game = app.game(form.game);
     save(form);
-    await Promise.all([...new Set([form.game, ...tables.map((table) => table.game)])].map(loadFace));
+    await Promise.all([...new Set([form.game, ...app.welcome.tables.map((table) => table.game)])].map(loadFace));
     if (location.pathname.startsWith("/t/")) return;
     document.title = game.title;
     app.about(game);

@@ -60,8 +60,8 @@ export class Link {
   }
 
   /**
-   * Send a message; the promise is kept when it is done (with the text asked for, empty if there is none), and broken
-   * with the reason it was refused.
+   * Send a message; resolves when it is done (with the text asked for, empty if there is none), rejects with the reason
+   * it was refused.
    * @param {Wish} message
    * @returns {Promise<string>}
    */

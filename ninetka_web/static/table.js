@@ -137,7 +137,7 @@ export class TableView {
   /** @param {TableMessage} message */
   hear(message) {
     if (message.type === "chat") this.people.hear(message);
-    else this.analysis.hear(message);
+    else if (this.laid || message.type === "lost") this.analysis.hear(message); // not of the table before
   }
 
   /** What is to be seen now. */

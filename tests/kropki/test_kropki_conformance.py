@@ -22,7 +22,9 @@ def test_kropki_passes(spec: str) -> None:
     check(spec, games=1, only=CHECKS)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("spec", SPECS[:4])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spec", [SPECS[2], *(pytest.param(spec, marks=pytest.mark.exhaustive) for spec in (*SPECS[:2], SPECS[3]))]
+)
 def test_searches_of_kropki_pass(spec: str) -> None:
     check(spec, games=2, only=["search"])

@@ -42,8 +42,8 @@ CONFIGS = [
 ]
 
 
-FIRST = ("quick", "quick-go", "quick-kropki", "ppo")
-"""The configurations that people start with; the others differ from them by numbers."""
+FIRST = ("quick", "quick-go", "quick-kropki", "ppo", "placements", "gen-6-go", "maxn-exploiter")
+"""The configurations that people start with, and those with settings that no other one has."""
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_the_process_ends_at_once_with_the_status_of_the_signal(tmp_path):
         if "learning 9tka" in line:
             break
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(2)  # it plays its first round
+        process.wait(5)  # it plays its first round
     process.terminate()
     assert process.communicate(timeout=20)[1].splitlines()[-1] == "error: stopped by SIGTERM: go on with --resume"
     assert process.returncode == 143

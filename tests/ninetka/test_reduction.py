@@ -79,7 +79,7 @@ def _on_fields(words: States, bound: int, out: States) -> None:
 @pytest.mark.parametrize("bound", [30, 31, 32, 33])
 def test_fields_are_computed_with_all_at_once_as_one_by_one(bound: int, scaled: Scaled) -> None:
     """Leads of up to 27 stones, the most that bounds can reach; sums and gains of up to 36."""
-    rng, count = np.random.default_rng(bound), scaled(2000) // LANES * LANES
+    rng, count = np.random.default_rng(bound), scaled(2000, LANES) // LANES * LANES
     leads, arrivals = rng.integers(32 - 27, 32 + 28, (count, NUM_SECTIONS)), rng.integers(0, 5, (count, NUM_SECTIONS))
     numbers, out = rng.integers(0, 19, (count, 3)), np.zeros((count, 4), np.int64)
     shifts = 7 * np.arange(NUM_SECTIONS)

@@ -36,14 +36,14 @@ def endings(count: int, most: int, seed: int = 0) -> Records:
 
 
 def test_winners_are_those_of_plain_search(scaled: Scaled) -> None:
-    games = endings(scaled(500), 12)
+    games = endings(scaled(500, 5), 12)
     winners, _ = solve_batch(games, moves=False)
     assert winners.tolist() == [winner_by_force(games, index) for index in range(len(games))]
     assert 0 < np.count_nonzero(winners) < len(games)
 
 
 def test_moves_are_those_of_plain_search(scaled: Scaled) -> None:
-    games = endings(scaled(500), 9, seed=1_000_000)
+    games = endings(scaled(500, 5), 9, seed=1_000_000)
     winners, values = solve_batch(games)
     for index, winner in enumerate(winners):
         game = Game(games[index : index + 1])

@@ -40,9 +40,7 @@ def test_ninetka_passes(spec):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "spec", ["ninetka", *(pytest.param(spec, marks=pytest.mark.exhaustive) for spec in ("tictactoe", *NINETKA[1:]))]
-)
+@pytest.mark.parametrize("spec", [*NINETKA, pytest.param("tictactoe", marks=pytest.mark.exhaustive)])
 def test_searches_of_healthy_games_pass(spec):
     full.check(spec, games=2, only=["search"])
 

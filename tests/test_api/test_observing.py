@@ -13,7 +13,7 @@ BATCHES = {
     "9tka, 3 players": lambda: ninetka_v0.vector_env(8, num_players=3),
     "9tka, passes": lambda: ninetka_v0.vector_env(8, auto_pass=False, neutral_placement="random"),
     "go": lambda: go_v0.vector_env(8, size=5, komi=0.5),
-    "go, other planes": lambda: go_v0.vector_env(8, size=5, planes="alphazero", ko="situational"),
+    "go, other planes": lambda: go_v0.vector_env(8, size=9, planes="alphazero", ko="situational"),
     "kropki": lambda: kropki_v0.vector_env(8, width=6, height=4),
     "kropki, immediate": lambda: kropki_v0.vector_env(8, width=4, height=6, territory="immediate"),
 }

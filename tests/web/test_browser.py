@@ -17,23 +17,6 @@ from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 pytestmark = [pytest.mark.exhaustive, needs_chromium]
 
 
-def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: Person) -> None:
-    ann.start("me", "me")
-    for number in range(5):
-        ann.click(number)
-    assert ann.plies == 5
-    moves = ann.page.locator(".move").all_inner_texts()
-    ann.page.reload()
-    ann.page.wait_for_selector(".hit")
-    assert ann.page.locator(".move").all_inner_texts() == moves
-    ann.page.click("#undo")
-    expect(ann.page.locator(".count")).to_have_text("4 / 4")
-    ann.page.keyboard.press("u")
-    expect(ann.page.locator(".count")).to_have_text("3 / 3")
-    ann.click(2)
-    assert ann.page.locator(".move").all_inner_texts()[:3] == moves[:3]
-
-
 def test_the_focus_stays_where_it_is(ann: Person) -> None:
     ann.start("me", "me")
     for number in range(3):
@@ -74,31 +57,6 @@ def test_a_line_that_breaks_before_the_table_is_shown_is_opened_again(ann: Perso
     ann.page.reload()
     ann.page.wait_for_selector(".board")
     assert len(lines) == 2
-
-
-def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browser: Browser, server: Server) -> None:
-    ann.start("me", "open")
-    url = ann.page.url
-    bob.join(url, "Bob")
-    expect(ann.page.locator(".seat").nth(1)).to_contain_text("Bob")
-    watcher = Person(browser, server)
-    watcher.page.goto(url)
-    for turn in range(6):
-        (ann if turn % 2 == 0 else bob).wait_for_turn()
-        (ann if turn % 2 == 0 else bob).click(turn)
-    for person in (ann, bob, watcher):
-        expect(person.page.locator(".count")).to_have_text("6 / 6")
-    assert watcher.page.locator(".hit").count() == 0
-    assert bob.page.locator(".hit").count() == 0
-    ann.page.click("#undo")
-    bob.page.click("text=Refuse")
-    expect(ann.page.locator(".question")).to_have_count(0)
-    ann.page.click("#undo")
-    bob.page.click("text=Agree")
-    expect(watcher.page.locator(".count")).to_have_text("4 / 4")
-    watcher.page.click("#tab-analysis")
-    expect(watcher.page.locator(".panel")).to_contain_text("when the game is over")
-    watcher.leave()
 
 
 def test_people_leave_talk_play_again_and_take_their_seat_along(browser: Browser, server: Server) -> None:

@@ -1,4 +1,4 @@
-"""Whole games of 9tka, Go and Kropki on the page in a real browser, by clicks and by keys."""
+"""The page in a real browser: whole games of 9tka, Go and Kropki by clicks and by keys, take-backs, several people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("playwright")
 from browser import Person, click_on, needs_chromium, saved
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
+from web_helpers import Server
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -156,3 +157,45 @@ def test_a_whole_game_of_kropki_by_keys(ann: Person) -> None:
         turns += 1
     assert turns >= 12
     expect(page.locator("#live")).to_contain_text(re.compile("wins?|Drawn"))
+
+
+def test_moves_are_taken_back_and_nothing_is_lost_by_a_reload(ann: Person) -> None:
+    ann.start("me", "me")
+    for number in range(5):
+        ann.click(number)
+    assert ann.plies == 5
+    moves = ann.page.locator(".move").all_inner_texts()
+    ann.page.reload()
+    ann.page.wait_for_selector(".hit")
+    assert ann.page.locator(".move").all_inner_texts() == moves
+    ann.page.click("#undo")
+    expect(ann.page.locator(".count")).to_have_text("4 / 4")
+    ann.page.keyboard.press("u")
+    expect(ann.page.locator(".count")).to_have_text("3 / 3")
+    ann.click(2)
+    assert ann.page.locator(".move").all_inner_texts()[:3] == moves[:3]
+
+
+def test_two_people_and_a_watcher_share_a_table(ann: Person, bob: Person, browser: Browser, server: Server) -> None:
+    ann.start("me", "open")
+    url = ann.page.url
+    bob.join(url, "Bob")
+    expect(ann.page.locator(".seat").nth(1)).to_contain_text("Bob")
+    watcher = Person(browser, server)
+    watcher.page.goto(url)
+    for turn in range(6):
+        (ann if turn % 2 == 0 else bob).wait_for_turn()
+        (ann if turn % 2 == 0 else bob).click(turn)
+    for person in (ann, bob, watcher):
+        expect(person.page.locator(".count")).to_have_text("6 / 6")
+    assert watcher.page.locator(".hit").count() == 0
+    assert bob.page.locator(".hit").count() == 0
+    ann.page.click("#undo")
+    bob.page.click("text=Refuse")
+    expect(ann.page.locator(".question")).to_have_count(0)
+    ann.page.click("#undo")
+    bob.page.click("text=Agree")
+    expect(watcher.page.locator(".count")).to_have_text("4 / 4")
+    watcher.page.click("#tab-analysis")
+    expect(watcher.page.locator(".panel")).to_contain_text("when the game is over")
+    watcher.leave()

@@ -25,7 +25,7 @@ from ninetka_env.api.records import format_record
 from ninetka_web.adapter import adapter_of
 from ninetka_web.players import agent_of
 from ninetka_web.protocol import MAX_MESSAGE, RefusedError, read_message
-from ninetka_web.server import is_loopback, is_own_host, own_names
+from ninetka_web.server import HEADERS, is_loopback, is_own_host, own_names
 from ninetka_web.tables import Table
 
 pytestmark = pytest.mark.slow
@@ -261,10 +261,12 @@ def test_the_page_is_small_and_stands_alone(server: Server, game: str) -> None:
     parts |= {f"/static/{name}.js" for name in (*scripts, f"games/{game}")}
     weight = 0
     for part in ("/", *parts):
-        response, sent = request(server, part, encoding="gzip")
+        response, sent = request(server, part, encoding="br, gzip;q=0.8")
         assert response.status == 200
-        body = gzip.decompress(sent) if response.headers["Content-Encoding"] == "gzip" else sent
-        assert body == request(server, part)[1]
+        assert (response.headers["Content-Encoding"], response.headers["Vary"]) == ("gzip", "Accept-Encoding")
+        assert {name: response.headers[name] for name in HEADERS} == HEADERS
+        body = gzip.decompress(sent)
+        assert body == request(server, part)[1] == request(server, part, encoding="gzip;q=0")[1]
         assert b"://" not in body.replace(b"http://www.w3.org/2000/svg", b"")  # nothing comes from elsewhere
         weight += len(sent)
     assert weight < 50_000

@@ -90,7 +90,7 @@ export function make({ size, stars }, turned) {
     points.flatMap((point) => {
       const share = ownership[point];
       const owner = share > 0 ? 1 : 2;
-      if (Math.abs(share) <= 0.1 || cells[point] === owner) return [];
+      if (!(Math.abs(share) > 0.1) || cells[point] === owner) return [];
       return [square(point, 5 * Math.sqrt(Math.abs(share)), `owner g${owner}`)];
     });
 
