@@ -22,7 +22,7 @@ from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.definition import MOST_PLIES
 from ninetka_env.games.ninetka.game import Game
-from ninetka_env.games.ninetka.rules import GAME
+from ninetka_env.games.ninetka.rules import GAME, Phase
 from ninetka_train.judging import evaluate as ev
 from ninetka_train.judging import ratings
 from ninetka_train.judging.arena import (
@@ -273,7 +273,7 @@ class Remembering:
 
     def __init__(self, answer=lambda legal, drawn: legal[drawn % 2 % len(legal)]):
         self.answer = answer
-        self.alive, self.most_alive, self.closed = set(), 0, []
+        self.alive, self.most_alive, self.closed, self.stages = set(), 0, [], []
 
     def act(self, games, rng):
         raise AssertionError("its players are asked instead")
@@ -290,6 +290,7 @@ class RememberingPlayer:
         agent.most_alive = max(agent.most_alive, len(agent.alive))
 
     def act(self, rng):
+        self.agent.stages.append(self.game.stage)
         drawn = int(game_streams(self.game.records, rng)[0])
         return self.agent.answer(self.game.legal_actions().tolist(), drawn)
 
@@ -309,6 +310,7 @@ def test_players_are_told_every_action_and_closed():
     assert agent.most_alive == 4
     warm_up, *told = agent.closed
     assert len(warm_up) == 9 + 36 + 1  # until every phase was seen
+    assert agent.stages[:3] == [Phase.NEUTRAL, Phase.PLACEMENT, Phase.MOVEMENT]  # and in each it acts once
     played = [list(record.actions) for record in game_records(results)]
     assert sorted(told) == sorted(played)
     assert results.clock.moves.sum() == (results.actions != NO_ACTION).sum()

@@ -285,13 +285,15 @@ def test_values_are_turned_from_relative_to_absolute_seats():
 
 def test_a_forced_pass_is_searched_through():
     game = forced_pass()
-    result = make_search().run(game.records, np.random.default_rng(0))
-    assert result.actions.tolist() == [PASS]
-    assert result.visits[0, PASS] == SIMULATIONS
-    assert result.policy[0, PASS] == 1
+    result = make_search().run(np.repeat(game.records, 2), np.random.default_rng(0))
+    assert result.actions.tolist() == [PASS, PASS]
+    assert (result.visits[:, PASS] == SIMULATIONS).all()
+    for shares in (result.policy, result.prior):
+        assert (shares[:, PASS] == 1).all()
+        assert (shares.sum(axis=1) == 1).all()
     onward = make_search().run(after(game, PASS).records, np.random.default_rng(0))
     if onward.actions[0] != PASS:
-        np.testing.assert_allclose(result.values, onward.values, atol=1e-6)
+        np.testing.assert_allclose(result.values[:1], onward.values, atol=1e-6)
 
 
 # Chance and batches
