@@ -33,6 +33,7 @@ def test_weights_are_the_means_and_those_named_twice_count_twice(tmp_path):
     (one, first), (other, second) = saved(tmp_path, "a"), saved(tmp_path, "b")
     done = command(first, second, second, "--out", tmp_path / "mean")
     assert done.exit_code == 0, done.output
+    assert done.stdout == f"wrote {tmp_path / 'mean.safetensors'} and mean.json\n"
     assert "mean.safetensors" in done.output
     mean, about, _ = load_checkpoint(tmp_path / "mean")
     assert about.notes == {"mean_of": [str(first), str(second), str(second)], "policy_temperature": 1.0}

@@ -319,7 +319,8 @@ def test_replay_shows_positions(games_file):
 def test_replay_draws_a_picture(games_file, tmp_path):
     pytest.importorskip("pygame")
     picture = tmp_path / "board.png"
-    assert run("replay", games_file, "--png", picture).exit_code == 0
+    done = run("replay", games_file, "--png", picture)
+    assert (done.exit_code, done.stdout) == (0, f"wrote {picture}\n")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

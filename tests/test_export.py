@@ -54,6 +54,7 @@ def test_an_exported_network_gives_the_same_outputs(game, tmp_path):
     network, checkpoint = saved(game, tmp_path)
     done = command(checkpoint, tmp_path / "net.onnx")
     assert done.exit_code == 0, done.output
+    assert done.stdout == f"wrote {tmp_path / 'net.onnx'}\n"
     session = onnxruntime.InferenceSession(str(tmp_path / "net.onnx"), providers=["CPUExecutionProvider"])
     for spec in SPECS[game]:
         records = positions(spec)

@@ -70,6 +70,7 @@ def test_moves_that_were_not_solved_are_no_losing_ones():
 def test_the_command_writes_a_page_a_picture_and_the_figures(few_agents, tmp_path):
     done = CliRunner().invoke(app, ["study", str(tmp_path / "docs" / "perfect"), "--games", "1"])
     assert done.exit_code == 0, done.output
+    assert done.stdout == f"wrote {tmp_path / 'docs' / 'perfect.md'}, .png and .json\n"
     page = (tmp_path / "docs" / "perfect.md").read_text()
     assert "(perfect.png)" in page
     assert "| `maxn:depth=1` |" in page
