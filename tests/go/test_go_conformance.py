@@ -21,7 +21,7 @@ def test_searches_of_go_pass():
     [
         "go:planes=alphazero,scoring=territory,komi=0",
         "go:handicap=4,allow_resign=true",
-        "go:ko=situational,max_plies=80",
+        pytest.param("go:ko=situational,max_plies=80", marks=pytest.mark.exhaustive),
     ],
 )
 def test_other_options_pass_the_checks_of_their_own(spec):

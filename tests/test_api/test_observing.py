@@ -19,7 +19,12 @@ BATCHES = {
 }
 
 
-@pytest.mark.parametrize("name", BATCHES)
+ODD = "go, other planes"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if name == ODD else name for name in BATCHES]
+)
 def test_records_look_as_in_the_batched_environment(name):
     envs, rng = BATCHES[name](), np.random.default_rng(0)
     envs.reset(seed=0)

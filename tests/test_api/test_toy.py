@@ -109,6 +109,7 @@ def test_records():
 # Agents
 
 
+@pytest.mark.exhaustive
 def test_searches_find_the_win_and_the_only_defence():
     guided = GuidedSearch(uniform, simulations=16, playouts=64)
     gumbel = GumbelSearch(uniform, SearchOptions(simulations=512, gumbel_scale=0.0, playouts=8))

@@ -73,9 +73,8 @@ from ninetka_web.warm import COUNTING, FIRST, RULES, Job, is_kept, usual_jobs, w
 folder = cache_folder(Path(ninetka_web.__file__).absolute().parent)
 if folder:  # others who test wait here, and find it done
     sqlite3.connect(folder / "tests.lock", timeout=900, isolation_level=None).execute("BEGIN EXCLUSIVE")
-small, large = "go:size=5", "kropki:width=20,height=20"
-for job in [*usual_jobs(), *(Job(small, what) for what in (FIRST, RULES, "random", COUNTING)), Job(large, FIRST),
-            Job(large, RULES)]:
+small = "go:size=5"
+for job in [*usual_jobs(), *(Job(small, what) for what in (FIRST, RULES, "random", COUNTING))]:
     if folder and not is_kept(job):
         warm(job)
 """
