@@ -68,7 +68,7 @@ def one_torch_thread() -> Iterator[None]:
 
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a test register games that nobody knows afterwards."""
+    """Let a test register games, and forget them afterwards."""
     registry._load_all()
     known = registry._REGISTER
     own = replace(known, definitions=dict(known.definitions), dtypes=dict(known.dtypes))

@@ -197,7 +197,7 @@ export class Analysis {
   }
 
   /**
-   * Play on from a ply of this game at a new table; everybody else is an agent there.
+   * Play on from a ply of this game at a new table; agents take all other seats.
    * @param {number} ply
    * @param {number} seat
    */
@@ -272,7 +272,7 @@ export class Analysis {
     return now && next ? now[seat] - next[seat] : null;
   }
 
-  /** Tell whether the move after `ply` plies threw a win away. @param {number} ply */
+  /** Return whether the move after `ply` plies threw a win away. @param {number} ply */
   isBlunder(ply) {
     const { winners } = this;
     const { moves } = this.view.state;

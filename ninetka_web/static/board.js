@@ -164,7 +164,7 @@ export class Board {
    * Draw a position.
    * @param {Position} position
    * @param {Choices | null} choices what the person may do; null for nothing.
-   * @param {Partial<Marks> & { animate?: boolean, waits?: boolean }} more beside the position: `animate` shows the last
+   * @param {Partial<Marks> & { animate?: boolean, waits?: boolean }} more drawn in addition to the position: `animate` shows the last
    *   move; `waits`: the person plays, and may have to wait for their turn.
    */
   draw(position, choices, { heat = [], lost = [], marks = [], animate = false, waits = false } = {}) {

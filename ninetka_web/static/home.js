@@ -50,7 +50,7 @@ function partOf(form, game) {
 }
 
 /**
- * Tell whether an agent can play at so many seats.
+ * Return whether an agent can play with this number of players.
  * @param {{ seats: number[] }} agent
  * @param {number} players
  */
@@ -175,7 +175,7 @@ function moreRows(form, rows) {
 }
 
 /**
- * What the person who plays chooses beside the game: a clock, a name, and whether games are kept.
+ * What the person who plays chooses apart from the game: a clock, a name, and whether games are kept.
  * @param {Form} form
  */
 function personRows(form) {
@@ -218,7 +218,7 @@ const chosen = new WeakMap();
  * @param {string} name
  * @param {string} id
  * @param {string} label
- * @param {() => boolean} fits tells whether it is the one that is chosen.
+ * @param {() => boolean} fits returns whether it is the one that is chosen.
  * @param {() => void} change
  */
 function radio(name, id, label, fits, change) {

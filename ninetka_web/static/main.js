@@ -68,7 +68,7 @@ function route() {
     view?.close();
     view = null;
     app.link.say({ type: "leave" }).catch(() => {});
-    // The answer tells of the tables as they are now.
+    // The answer lists the tables as they are now.
     app.link.say({ type: "hello", token: welcome.token }).catch(() => {});
   }
 }

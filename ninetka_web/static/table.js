@@ -202,7 +202,7 @@ export class TableView {
     else if (!this.isMyTurn) toast(`It is ${this.game.colours[state.to_move]}'s turn`);
   }
 
-  /** What is drawn on the board beside the position. */
+  /** What is drawn on the board in addition to the position. */
   get marks() {
     const { marks, ...more } = this.analysis.marks;
     return { ...more, marks: [...marks, ...this.premove.marks] };

@@ -127,7 +127,7 @@ class Person:
 
     @contextmanager
     def moving(self, moves: int = 1) -> Iterator[None]:
-        """Wait at the end until so many moves more are shown."""
+        """Wait at the end until this many more moves are shown."""
         shown = self.plies + moves
         yield
         self.page.wait_for_function(

@@ -1,13 +1,14 @@
-"""What tests of the page share: a server, a browser, and people before it."""
+"""Fixtures of the tests of the web app: a server, a browser, and users of the page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:  # not everybody has a browser
+if TYPE_CHECKING:  # Playwright may not be installed
     from browser import Person
     from playwright.sync_api import Browser
     from web_helpers import Server
@@ -32,29 +33,29 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def ann(browser: Browser, server: Server) -> Iterator[Person]:
+@contextmanager
+def person(browser: Browser, server: Server) -> Iterator[Person]:
     from browser import Person
 
-    person = Person(browser, server)
-    yield person
-    person.leave()
+    one = Person(browser, server)
+    yield one
+    one.leave()
+
+
+@pytest.fixture
+def ann(browser: Browser, server: Server) -> Iterator[Person]:
+    with person(browser, server) as ann:
+        yield ann
 
 
 @pytest.fixture
 def bob(browser: Browser, server: Server) -> Iterator[Person]:
-    from browser import Person
-
-    person = Person(browser, server)
-    yield person
-    person.leave()
+    with person(browser, server) as bob:
+        yield bob
 
 
 @pytest.fixture(scope="module")
 def inspected(browser: Browser, server: Server) -> Iterator[Person]:
     """A browser page that serves several inspections."""
-    from browser import Person
-
-    person = Person(browser, server)
-    yield person
-    person.leave()
+    with person(browser, server) as inspected:
+        yield inspected

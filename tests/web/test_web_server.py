@@ -31,12 +31,6 @@ from ninetka_web.tables import Table
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("data") / "table.sqlite3") as server:
-        yield server
-
-
 @pytest.fixture
 def ann(server: Server) -> Iterator[Client]:
     with Client(server) as client:

@@ -203,7 +203,7 @@ export interface TableLine {
   winner: Winner;
 }
 
-// What the server says, beside `State`
+// Messages of the server, except `State`
 
 export interface Welcome {
   type: "welcome";
@@ -426,7 +426,7 @@ export interface Mark {
   classes?: string;
 }
 
-/** What is drawn on the board beside the position. */
+/** What is drawn on the board in addition to the position. */
 export interface Marks {
   heat?: Heat[];
   /** Cells that throw a win away. */
