@@ -42,15 +42,15 @@ quick: $(INSTALLED)  ## run the fast tests, as after an edit
 test: $(INSTALLED)  ## run the tests, without the exhaustive ones
 	$(PYTEST) -m "not exhaustive"
 
-exhaustive: $(INSTALLED)  ## run what `make test` leaves out, and its tests of scalable size with many games
+exhaustive: $(INSTALLED)  ## run what `make test` leaves out, and many more games
 	NINETKA_TEST_GAMES=2000 $(PYTEST) -m "exhaustive or scaled"
 
-test-all: test exhaustive lint types docs  ## check everything: all tests, style, types, documentation
+test-all: test exhaustive lint types docs  ## run all tests, and check style, types, docs
 
 golden: $(INSTALLED)  ## rewrite the golden playthroughs, if package and references agree at every ply
 	PYTHONPATH=tests $(BIN)/python -m golden.regenerate
 
-public-api: $(INSTALLED)  ## update the snapshot of the public API, after an intended change
+public-api: $(INSTALLED)  ## update the snapshot of the public API
 	PYTHONPATH=tests $(BIN)/python -m public_api
 
 fuzz: $(INSTALLED)  ## try 300,000 odd inputs and 1,000 odd command lines: all must end in success or one sentence
