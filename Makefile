@@ -6,7 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+# The workers share the cores, so a thread of torch that waits must not spin.
+PYTEST := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help train setup browser engines quick test exhaustive test-all golden public-api fuzz lint lint-page check-page format-page types coverage docs docs-trainers match ratings bench clean

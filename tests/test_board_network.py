@@ -34,7 +34,7 @@ GO, RESIGN, DECLARED, IMMEDIATE, LONG = BOARDS = (
     "go:size=5,scoring=territory,planes=alphazero,allow_resign=True",
     "kropki:width=6,height=6",
     "kropki:width=6,height=5,territory=immediate",
-    "kropki:width=39,height=3",
+    "kropki:width=13,height=5",
 )
 
 
@@ -211,7 +211,7 @@ def test_each_example_is_turned_its_own_way():
 
 
 def test_the_same_weights_judge_boards_of_all_sizes():
-    for specs in (("go:size=5", "go:size=9", "go:size=13"), (DECLARED, IMMEDIATE, LONG)):
+    for specs in (("go:size=3,ko=positional", "go:size=5", "go:size=9"), (DECLARED, IMMEDIATE, LONG)):
         network = network_for(specs[0])
         for spec in specs:
             assert network.judge(records_of(games_of(spec))).values.isfinite().all()

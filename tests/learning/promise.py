@@ -23,7 +23,7 @@ _ALPHAZERO = {
     "minibatch": 64, "microbatch": 32,
 }  # fmt: skip
 _PPO = {
-    "moves": 2000,
+    "moves": 1024,  # four rollouts
     "games": 32,
     "plies": 8,
     "minibatch": 128,

@@ -40,7 +40,7 @@ def same(first, second):
 @compiled
 @pytest.mark.parametrize(
     ("spec", "plies"),
-    [("go:size=3,komi=0,max_plies=9", 5), ("kropki:width=5,height=4,territory=declared", 14)],
+    [("go:size=3,komi=0,ko=positional,max_plies=9", 5), ("kropki:width=5,height=4,territory=declared", 14)],
 )
 def test_it_finds_a_best_action_on_tiny_boards(spec, plies):
     search, found = GuidedRaveSearch(uniform, 200, 16, rules=EXPLORING), 0
@@ -146,7 +146,7 @@ def test_a_batch_is_searched_like_each_game_alone(spec):
 
 
 def test_noise_draws_by_visits():
-    games, rng = np.repeat(start("go:size=3").records, 500), np.random.default_rng(0)
+    games, rng = np.repeat(start("go:size=3,ko=positional").records, 500), np.random.default_rng(0)
     result = GuidedRaveSearch(uniform, 3, 10, gumbel_scale=1.0, rules=PLAIN).run(games, rng)
     drawn = np.bincount(result.actions, minlength=result.visits.shape[1]) / len(games)
     expected = (result.visits / result.visits.sum(1, keepdims=True)).mean(0)
@@ -268,7 +268,7 @@ def test_wrong_numbers_of_the_rules_are_named(name, value):
 @pytest.mark.parametrize(
     ("spec", "rules"),
     [
-        ("go", (True, False)),
+        ("go:size=5", (True, False)),
         ("kropki", (False, False)),
         pytest.param("kropki:width=20,height=20", (True, True), marks=pytest.mark.exhaustive),
     ],

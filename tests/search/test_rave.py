@@ -153,8 +153,8 @@ def undecided(spec, plies, seeds):
 @pytest.mark.parametrize(
     ("spec", "plies", "heavy"),
     [
-        ("go:size=3,komi=0,max_plies=9", 5, False),
-        ("go:size=3,komi=0,max_plies=9", 5, True),
+        ("go:size=3,komi=0,ko=positional,max_plies=9", 5, False),
+        ("go:size=3,komi=0,ko=positional,max_plies=9", 5, True),
         ("kropki:width=5,height=4,territory=immediate", 13, False),
         ("kropki:width=5,height=4,territory=declared", 14, False),
     ],

@@ -200,7 +200,7 @@ def test_maxn_is_told_in_words() -> None:
 # Variations
 
 
-@pytest.mark.parametrize("spec", [GAMES[0], "go:size=5,ko=positional", GAMES[2]])
+@pytest.mark.parametrize("spec", [GAMES[0], "go:ko=positional", GAMES[2]])
 def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     variant = load_variant(spec)
     usual = {one.name: one.default for one in variant.definition.options}
