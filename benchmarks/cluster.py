@@ -22,6 +22,7 @@ import ray
 import torch
 from ray.cluster_utils import Cluster
 
+from ninetka_env.core.cores import cores
 from ninetka_train.cluster.packing import pack, unpack
 from ninetka_train.cluster.tasks import ClusterPlayer
 from ninetka_train.cluster.workers import Workers
@@ -29,7 +30,7 @@ from ninetka_train.learning.alphazero import TrainState, learn, new_state, play_
 from ninetka_train.learning.config import load_config
 from ninetka_train.learning.samples import Samples, join
 from ninetka_train.learning.selfplay import play_task, tasks_of
-from ninetka_train.machine import cores, machine
+from ninetka_train.machine import machine
 
 STORE = 256 * 2**20
 EMPTY = 300

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +15,7 @@ from ninetka_env.core.chance import Streams, draw_each, draw_many
 from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.registry import DEFAULT, definition_of, load_variant
 from ninetka_env.core.text import did_you_mean
+from ninetka_env.core.threads import most_threads
 from ninetka_env.core.verbs import Records
 
 Actions = npt.NDArray[np.int64]
@@ -223,6 +223,6 @@ def game_streams(games: Records, rng: np.random.Generator) -> Streams:
 
 
 def check_threads(threads: int) -> int:
-    """Return how many threads an agent may use: `threads`, or all that numba has for 0; never more than those."""
-    most = int(numba.config.NUMBA_NUM_THREADS)
+    """Return how many threads an agent may use: `threads`, or one per core for 0; never more than those."""
+    most = most_threads()
     return most if threads == 0 else min(most, check_count("threads", threads, least=0))

@@ -19,6 +19,7 @@ from ninetka_agents.net_search import SearchSettings, make_searches
 from ninetka_agents.outputs import MASKED
 from ninetka_agents.search.evaluation import Evaluate
 from ninetka_agents.search.mcts import TreeSearch
+from ninetka_env.core.cores import cores
 from ninetka_env.core.options import check_count, check_scale
 from ninetka_env.core.registry import DEFAULT, limits_of
 from ninetka_env.core.verbs import Records
@@ -51,8 +52,8 @@ class NetAgent:
             path: of a checkpoint; empty for the best shipped one.
             temperature: 0 plays the most probable action; else actions are drawn by p ** (1 / temperature).
                 With a search, it scales the Gumbel noise at the root.
-            threads: at most this many CPU threads; 0 leaves torch's setting alone. It is torch's for the whole process:
-                of several agents in one, the last that is made decides.
+            threads: at most this many CPU threads; 0 leaves torch's setting alone, within the cores that the process
+                may use. It is torch's for the whole process: of several agents in one, the last that is made decides.
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
                 trusts the network alone. None for what is best: 128, in Go 32, in Kropki 0, on its boards larger than
@@ -70,6 +71,8 @@ class NetAgent:
         """
         if check_count("threads", threads, least=0):
             torch.set_num_threads(check_threads(threads))
+        elif torch.get_num_threads() > cores():  # torch knows nothing of a container's quota
+            torch.set_num_threads(cores())
         self.name = "net"
         self.temperature = check_scale("temperature", temperature)
         self.network = load_checkpoint(path or best_shipped(game), best_device(), game)[0]
@@ -131,8 +134,11 @@ def best_device() -> torch.device:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Tell whether a device multiplies in bfloat16 in hardware."""
-    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
+    """Tell whether a device multiplies in bfloat16 in hardware: of NVIDIA's GPUs, those from Ampere (2020) on."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    is_supported = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private: torch 2.5 to 2.13 have it
+    return device.type == "cpu" and is_supported is not None and bool(is_supported())
 
 
 def policy_logits(network: Any, games: Records) -> Floats:

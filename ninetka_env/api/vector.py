@@ -30,6 +30,7 @@ from ninetka_env.core.threads import (
     close_shares,
     look,
     make_control,
+    most_threads,
     open_shares,
     pause,
     waits,
@@ -83,7 +84,7 @@ class GameVectorEnv:
             num_envs: N, the number of games, at least 1.
             variant: the game with its options.
             reward: `"win"` or `"score"`.
-            num_threads: at most this many threads step the games; None for all that numba may use.
+            num_threads: at most this many threads step the games; None for one per core.
 
         Raises:
             ValueError: naming the option that is wrong and the values it may have.
@@ -91,7 +92,7 @@ class GameVectorEnv:
         self.variant = variant
         self.metadata = {"name": variant.definition.version, "autoreset_mode": AutoresetMode.SAME_STEP}
         self._reward = check_choice("reward", reward, REWARDS)
-        most = numba.config.NUMBA_NUM_THREADS
+        most = most_threads()
         self.num_envs = check_count("num_envs", num_envs)
         check_memory("num_envs", self.num_envs, bytes_per_game(variant))
         threads = most if num_threads is None else min(most, check_count("num_threads", num_threads))

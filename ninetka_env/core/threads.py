@@ -23,14 +23,17 @@ from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
+from ninetka_env.core.cores import cores
 from ninetka_env.core.jit import jit
 
 Control = npt.NDArray[np.int64]
-"""((shares + 1) * 8,) int64: counters, each in a cache line of its own: the items done, then per share the next item to
-be claimed. Items are divided into shares of equal size; a thread claims from its own share first, so that from step to
-step it mostly meets the items that its processor's cache still holds, and helps with the others' then."""
+"""((shares + 1) * LINE,) int64: counters, each in a cache line of its own: the items done, then per share the next item
+to be claimed. Items are divided into shares of equal size; a thread claims from its own share first, so that from step
+to step it mostly meets the items that its processor's cache still holds, and helps with the others' then."""
 
-LINE = 8
+LINE = 16
+"""Numbers from one counter to the next: 128 bytes, a cache line of Apple's processors, and a pair of lines that x86's
+fetch together."""
 DONE = 0
 PAUSES = 10_000
 """How often an idle helper pauses, some ten nanoseconds each time, before it goes to sleep."""
@@ -93,12 +96,21 @@ def pause() -> None:
     """Wait some nanoseconds, leaving the processor's units to others."""
 
 
+def _add_pause(builder: Any, machine: str) -> None:
+    """Add the instruction that takes a processor of this type some ten nanoseconds, none if there is none."""
+    if machine in ("x86_64", "amd64"):
+        nothing = ir.FunctionType(ir.VoidType(), [])
+        builder.call(get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
+    elif machine in ("aarch64", "arm64"):  # a barrier; what is called `yield` there takes no time
+        number = ir.IntType(32)
+        barrier = ir.FunctionType(ir.VoidType(), [number])
+        builder.call(get_or_insert_function(builder.module, barrier, "llvm.aarch64.isb"), [number(15)])
+
+
 @intrinsic
 def _pause_instruction(typing_context: Any) -> Any:
     def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if platform.machine().lower() in ("x86_64", "amd64"):
-            nothing = ir.FunctionType(ir.VoidType(), [])
-            builder.call(get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
+        _add_pause(builder, platform.machine().lower())
         return context.get_dummy_value()
 
     return types.void(), lower
@@ -178,9 +190,15 @@ def claim(control: Control, own: int, count: int, chunk: int) -> tuple[int, int]
     return 0, 0
 
 
+def most_threads() -> int:
+    """Count the threads to use where nobody tells: one per core, or as many as NUMBA_NUM_THREADS says."""
+    known = int(numba.config.NUMBA_NUM_THREADS)
+    return known if "NUMBA_NUM_THREADS" in os.environ else min(known, cores())
+
+
 @functools.cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, "ninetka")
+    return ThreadPoolExecutor(most_threads(), "ninetka")
 
 
 if hasattr(os, "register_at_fork"):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 import platform
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
+
+from ninetka_env.core.cores import cores
 
 
 def machine() -> str:
@@ -17,12 +21,22 @@ def machine() -> str:
 @functools.cache
 def processor() -> str:
     """Name the processor."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
-    return names[0] if names else platform.processor() or platform.machine()
+    told = ""
+    with suppress(OSError, subprocess.SubprocessError):
+        if sys.platform == "linux":
+            told = _named_in(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))
+        elif sys.platform == "darwin":
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            told = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", timeout=10).stdout.strip()
+    return told or platform.processor() or platform.machine()
 
 
-def cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _named_in(cpuinfo: str) -> str:
+    """Return the processor that Linux describes: its name or, on most of ARM, the maker's and the cores' numbers."""
+    lines = [(name.strip(), value.strip()) for name, _, value in (line.partition(":") for line in cpuinfo.splitlines())]
+    for name, value in lines:
+        if name == "model name":
+            return value
+    numbers = ("CPU implementer", "CPU part", "CPU variant", "CPU revision")
+    known = {name: " ".join(sorted({value for other, value in lines if other == name})) for name in numbers}
+    return ", ".join(f"{name} {value}" for name, value in known.items() if value)

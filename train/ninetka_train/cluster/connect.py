@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import ray
 from ray.exceptions import RayError
 
+from ninetka_env.core.cores import cores
 from ninetka_env.core.options import shortened
 from ninetka_train.cluster import LOCAL
 from ninetka_train.cluster.head import check_answers
@@ -19,7 +20,6 @@ from ninetka_train.cluster.queue import ClusterError
 from ninetka_train.cluster.tasks import ClusterPlayer
 from ninetka_train.cluster.workers import Workers, told
 from ninetka_train.ending import Stopped
-from ninetka_train.machine import cores
 
 OBJECT_STORE = 256 * 2**20
 """Bytes for weights and samples under way on a local cluster; more go to disk."""

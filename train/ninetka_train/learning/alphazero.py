@@ -64,7 +64,14 @@ from ninetka_train.learning.samples import (
     write_samples,
 )
 from ninetka_train.learning.selfplay import play_task, tasks_of
-from ninetka_train.learning.setup import Log, first_network, set_torch_threads, single_threaded_pool, uses_bf16
+from ninetka_train.learning.setup import (
+    Log,
+    first_network,
+    set_torch_threads,
+    single_threaded_pool,
+    use_threads,
+    uses_bf16,
+)
 
 Shares = tuple[float, float]
 """Of positions that have a policy to learn, and of those that have values."""
@@ -153,8 +160,7 @@ def train_alphazero(
     Returns:
         The trained network, in evaluation mode.
     """
-    if threads := config.threads or processes.own_threads():
-        set_torch_threads(threads)
+    use_threads(config.threads or processes.own_threads())
     state = new_state(config)
     numbers = restore(state, folder) if resume and folder else {}
     if len(beginnings := set(processes.of_all([state.rounds]))) > 1:

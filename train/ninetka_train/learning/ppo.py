@@ -59,7 +59,7 @@ from ninetka_train.learning.rollout import (
     start_games,
 )
 from ninetka_train.learning.samples import relative_leads
-from ninetka_train.learning.setup import Log, first_network, set_torch_threads, uses_bf16
+from ninetka_train.learning.setup import Log, first_network, set_torch_threads, use_threads, uses_bf16
 
 LEARNER = -1
 """Stands for a game without opponents in `Learner.opponents`, and for any seat in `Learner.seats`."""
@@ -144,8 +144,7 @@ def train_ppo(
     Returns:
         The trained network, in evaluation mode.
     """
-    if config.threads:
-        set_torch_threads(config.threads)
+    use_threads(config.threads)
     learner = new_learner(config)
     numbers = restore(learner, folder) if resume and folder else {}
     writer = CheckpointWriter(folder, config.checkpoint_minutes)

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from ninetka_env.core.cores import cores
 from ninetka_train.learning.config import TrainConfig
-from ninetka_train.machine import cores
 
 T = TypeVar("T")
 

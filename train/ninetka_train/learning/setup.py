@@ -15,6 +15,7 @@ import torch
 from ninetka_agents.checkpoint import load_checkpoint
 from ninetka_agents.net_agent import best_device, has_bf16
 from ninetka_agents.parts import network_of
+from ninetka_env.core.cores import cores
 from ninetka_train.learning import processes
 from ninetka_train.learning.config import TrainConfig
 
@@ -72,6 +73,11 @@ def set_torch_threads(count: int) -> None:
     """
     if torch.get_num_threads() != count:  # asking is a first call, too, so that no later one replaces our number
         torch.set_num_threads(count)
+
+
+def use_threads(told: int) -> None:
+    """Make torch compute with so many threads here; 0 for its own number, within this process's cores."""
+    set_torch_threads(told or min(torch.get_num_threads(), cores()))
 
 
 @contextmanager
