@@ -88,9 +88,9 @@ class Agents:
                     table.propose(await self._players.run(table.adapter.settle, table.game.copy()))
                     self._changed(table)
                     return
-                begin = time.monotonic()
+                begin = time.perf_counter()
                 action = await self._players.run(choose, table.agent_to_move, table.game.copy())
-                await asyncio.sleep(table.wait / 1000 - (time.monotonic() - begin))
+                await asyncio.sleep(table.wait / 1000 - (time.perf_counter() - begin))
                 if table.paused:
                     return
                 table.play_agent(action)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ninetka_web.tables import Table
 
-now: Callable[[], float] = time.monotonic
+now: Callable[[], float] = time.perf_counter
 
 
 @dataclass

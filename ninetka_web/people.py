@@ -18,7 +18,7 @@ AWAY = 60.0
 MAX_LINES = 50
 """That were said at a table and are shown to whoever comes. They are not written down."""
 
-now: Callable[[], float] = time.monotonic
+now: Callable[[], float] = time.perf_counter
 
 
 class People:

@@ -21,7 +21,7 @@ UNTOUCHED, UNPLAYED = 90 * 86_400.0, 86_400.0
 """Seconds after its last change in which a table goes, and one on which nothing was played."""
 MAX_OWNERS = 10_000
 
-now: Callable[[], float] = time.monotonic
+now: Callable[[], float] = time.perf_counter
 
 
 class Allowance:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import gzip
 import ipaddress
-import mimetypes
 import re
 import socket
 import sys
@@ -41,6 +40,12 @@ RATE, BURST = 50.0, 100.0
 FREE, SHARE = 0.005, 0.1
 """Seconds that answering one message may take for nothing, and how much of the server's time a browser gets beyond."""
 
+MEDIA_TYPES = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+"""Of the parts of the page. Python's table would take over what other programs have told Windows."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -129,7 +134,7 @@ def _add_page(app: FastAPI) -> None:
     def part(request: Request, name: str) -> Response:
         if name not in parts:
             return Response("not found", 404)
-        return answer(request, parts[name], mimetypes.guess_type(name)[0] or "text/plain")
+        return answer(request, parts[name], MEDIA_TYPES[Path(name).suffix])
 
 
 def _takes_gzip(headers: Headers) -> bool:
@@ -145,19 +150,19 @@ async def _serve(socket: WebSocket, hub: Hub, rate: float, network: str) -> None
     """Listen and answer until one side hangs up."""
     guest = Guest(network)
     speaker = asyncio.create_task(_speak(socket, guest, hub))
-    allowed, since = BURST, time.monotonic()
+    allowed, since = BURST, time.perf_counter()
     try:
         while True:
             is_known = guest.person or guest.is_early  # a stranger says who it is, and soon
             async with asyncio.timeout(None if is_known else PATIENCE):
                 text = await socket.receive_text()
-            now = time.monotonic()
+            now = time.perf_counter()
             allowed, since = min(BURST, allowed + (now - since) * rate) - 1, now
             if allowed < 0:
                 await asyncio.sleep(-allowed / rate)
-            begin = time.monotonic()
+            begin = time.perf_counter()
             hub.receive(guest, text)
-            took = time.monotonic() - begin
+            took = time.perf_counter() - begin
             if took > FREE:
                 await asyncio.sleep(took / SHARE - took)
     except (WebSocketDisconnect, KeyError, RuntimeError, TimeoutError):
@@ -230,9 +235,8 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
         OSError: if the address is taken or the file cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Naming TCP lets asyncio set TCP_NODELAY on what it accepts: else a board waits 40 ms for the "done" before it.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        _refuse_taken_ports(listener)
         listener.bind((host, port))
         store = Store(path)
         _allow_files(MAX_FILES)
@@ -252,6 +256,14 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
         if show:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run([listener])
+
+
+def _refuse_taken_ports(listener: socket.socket) -> None:
+    """Let a socket be bound to a port that was in use a moment ago, but to none that another program listens at."""
+    if sys.platform == "win32":  # where SO_REUSEADDR would let both listen
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+    else:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 def _allow_files(number: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,20 +94,15 @@ class Store:
         Raises:
             OSError: if it cannot be made, is no database of ours, or another server uses it; naming the path.
         """
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = _lock(path)
-            self._database = _connect(path)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            version = _version(self._database)
-            if version not in (0, *FORMER):
-                raise _foreign(path)
-            if version != VERSION:
-                script = _migration(version) if version else TABLES + GAMES
-                self._database.executescript(f"BEGIN; {script} PRAGMA user_version = {VERSION}; COMMIT;")
-        except sqlite3.Error as error:
-            raise OSError(f"{path}: {error}") from error
+        with ExitStack() as on_error:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._lock = on_error.enter_context(closing(_lock(path)))
+                self._database = on_error.enter_context(closing(_connect(path)))
+                _prepare(self._database, path)
+            except sqlite3.Error as error:
+                raise OSError(f"{path}: {error}") from error
+            on_error.pop_all()
 
     def save(self, table: Table) -> None:
         """Write a table into the journal, and its game into the statistics if it has ended and may be kept."""
@@ -203,6 +198,18 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=2)
 
 
+def _prepare(database: sqlite3.Connection, path: Path) -> None:
+    """Bring a file's tables up to date, whole or not at all."""
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = NORMAL")
+    version = _version(database)
+    if version not in (0, *FORMER):
+        raise _foreign(path)
+    if version != VERSION:
+        script = _migration(version) if version else TABLES + GAMES
+        database.executescript(f"BEGIN; {script} PRAGMA user_version = {VERSION}; COMMIT;")
+
+
 def _version(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
@@ -213,10 +220,12 @@ def _foreign(path: Path) -> OSError:
 
 def _lock(path: Path) -> sqlite3.Connection:
     """Hold a lock that the system takes back however the process ends: that of a second, empty database."""
-    lock = sqlite3.connect(path.with_name(path.name + ".lock"), timeout=0, isolation_level=None)
-    try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        lock.close()
-        raise OSError(f"{path}: another server uses this file; stop it or name another file") from None
-    return lock
+    with ExitStack() as on_error:
+        place = path.with_name(path.name + ".lock")
+        lock = on_error.enter_context(closing(sqlite3.connect(place, timeout=0, isolation_level=None)))
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            raise OSError(f"{path}: another server uses this file; stop it or name another file") from None
+        on_error.pop_all()
+        return lock

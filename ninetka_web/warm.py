@@ -117,7 +117,7 @@ def warm(job: Job) -> None:
     mark = _mark(job)
     if mark and not is_kept(job):
         with contextlib.suppress(OSError):
-            mark.write_text("compiled\n")
+            mark.write_text("compiled\n", encoding="utf-8")
 
 
 def begin(kind: str) -> Table:
@@ -245,7 +245,7 @@ class WarmUp:
 
     def _work(self) -> None:
         """Get one job after the other ready."""
-        begin, compiled, done = time.monotonic(), 0, 0
+        begin, compiled, done = time.perf_counter(), 0, 0
         while (job := self._next()) is not None:
             done += 1
             if job in self._missing:
@@ -256,7 +256,7 @@ class WarmUp:
                 return
             self._load(job)
             if compiled and not self._waiting:
-                self._tell(f"all is compiled, after {time.monotonic() - begin:.0f} s")
+                self._tell(f"all is compiled, after {time.perf_counter() - begin:.0f} s")
                 compiled = 0
 
     def _next(self) -> Job | None:
