@@ -228,12 +228,12 @@ def _locked(path: Path) -> Iterator[None]:
 
 def _lock(file: Any) -> None:
     """Lock a file; `BlockingIOError` if another process holds on to it."""
-    end = time.monotonic() + (0 if _GAVE_UP.is_set() else _PATIENCE)
+    end = time.perf_counter() + (0 if _GAVE_UP.is_set() else _PATIENCE)
     while True:
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= end:
+            if time.perf_counter() >= end:
                 _GAVE_UP.set()
                 raise
         time.sleep(0.005)

@@ -178,7 +178,7 @@ class Window:
             ImportError: if pygame is missing, naming the extra to install.
             RuntimeError: if there is no screen.
         """
-        while not self.is_closed and (wait := self._next_at - time.monotonic()) > 0:
+        while not self.is_closed and (wait := self._next_at - time.perf_counter()) > 0:
             time.sleep(min(wait, 0.02))
             self.pump()
         if self.is_closed:
@@ -188,7 +188,7 @@ class Window:
             self._surface = self._open(picture.get_size())
         self._surface.blit(picture, (0, 0))
         load_pygame().display.flip()
-        self._next_at = time.monotonic() + self._pause
+        self._next_at = time.perf_counter() + self._pause
         self.pump()
 
     def pump(self) -> None:

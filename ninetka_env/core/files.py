@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -60,7 +61,7 @@ def check_writable(path: StrPath) -> None:
         _check_mode(target)
         if not is_special(target):
             part = _part(target)
-            part.open("x").close()
+            part.open("x", encoding="utf-8").close()
             part.unlink()
 
 
@@ -114,6 +115,11 @@ def _write(path: Path, part: Path | None, pieces: Iterable[bytes]) -> int:
     return count
 
 
+def is_closed_pipe(error: OSError) -> bool:
+    """Tell whether writing to a pipe failed because nobody reads on; Windows calls that an invalid argument."""
+    return error.errno == errno.EPIPE or (sys.platform == "win32" and error.errno == errno.EINVAL)
+
+
 def _check_mode(path: Path) -> None:
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is read-only")
@@ -130,12 +136,20 @@ def _part(path: Path) -> Path:
     return goal.with_name(f".{goal.name[-40:]}.{os.getpid()}.part")  # no name is too long for it that is not itself
 
 
+_UNKNOWN_TO_SHARES = {errno.EACCES, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+"""How systems of files answer that have no way to synchronise a folder, or let nobody read it."""
+
+
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last, where folders can be synchronised."""
+    """Make the new name last, where folders can be synchronised: not on Windows, nor on some network shares."""
     if not hasattr(os, "O_DIRECTORY"):
         return
-    descriptor = os.open(folder, os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(folder, os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _UNKNOWN_TO_SHARES:  # else the file is in place, and nothing more can be done
+            raise

@@ -21,11 +21,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import IO, Any, TypeAlias
 
-from sgfmill import sgf_grammar
-
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Definition, get_definition, known_games
 from ninetka_env.core.text import TAG, quote
+
+with warnings.catch_warnings():  # of an escape in its text, whenever an installer has not compiled it beforehand
+    warnings.simplefilter("ignore")
+    from sgfmill import sgf_grammar
 
 Node: TypeAlias = dict[str, list[str]]
 """Properties of a node, each with its values, without escapes."""

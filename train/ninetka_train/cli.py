@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -41,9 +42,15 @@ def main() -> None:
     """Run the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names of files may hold what the terminal cannot show
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(encoding=_encoding_of(stream), errors="backslashreplace")
     warnings.formatwarning = _format_warning
     app(prog_name="ninetka")
+
+
+def _encoding_of(stream: io.TextIOWrapper) -> str:
+    """Return how to write text: as the terminal asks; into files and pipes by UTF-8 also on Windows."""
+    is_told = "PYTHONIOENCODING" in os.environ or sys.platform != "win32" or stream.isatty()
+    return stream.encoding if is_told else "utf-8"
 
 
 def _format_warning(message: object, *_: object, **__: object) -> str:
@@ -257,12 +264,12 @@ def replay(
     """Show a saved game, position by position."""
     from ninetka_env.api.record_files import find_record, position_at, replay_text
     from ninetka_env.api.screen import save_png
+    from ninetka_train.showing.boards import show_boards
 
     try:
         record = find_record(file, game)
         if png is None:
-            for text in replay_text(record, ply, color=sys.stdout.isatty()):
-                typer.echo(text + "\n")
+            show_boards(lambda color: replay_text(record, ply, color=color))
         else:
             save_png(position_at(record, ply), png)
             typer.echo(f"wrote {png}")

@@ -35,8 +35,10 @@ def _ending_in_a_line() -> Iterator[None]:
     except KeyboardInterrupt:
         fail("stopped", code=130)
     except OSError as error:
+        from ninetka_env.core.files import is_closed_pipe
+
         _end_output()
-        if error.errno == errno.EPIPE:  # the reader has seen enough
+        if is_closed_pipe(error):  # the reader has seen enough
             raise typer.Exit(1) from None
         fail(error if error.filename is not None else f"standard output: {error.strerror}", code=1)
     except BaseException as error:
@@ -145,7 +147,7 @@ def stopped_by_signals() -> Iterator[None]:
 
     def stop(number: int, frame: object) -> None:
         nonlocal last
-        now = time.monotonic()
+        now = time.perf_counter()
         if now - last < REPEATED:
             return
         last = now

@@ -143,7 +143,7 @@ class GuidedSearch:
         result = tree.empty_result(len(games), limits_of(games.dtype))
         at_once = 1 if self._seconds else max(1, MEMORY // (room.nodes * _node_bytes(games)))
         for first in range(0, len(games), at_once):
-            start, part = time.monotonic(), slice(first, first + at_once)
+            start, part = time.perf_counter(), slice(first, first + at_once)
             trees = make_trees(games[part], streams[part], room)
             self.grow(trees, _Size(), start)
             _report_all(trees, self._gumbel_scale, tree.TreeResult._make(array[part] for array in result))
@@ -172,7 +172,7 @@ class GuidedSearch:
                 run_shared(_search_all, min(self._threads, len(trees.roots)), trees, first, used - 1, self._exact)
                 if not self._seconds:
                     continue
-                before, now = now, time.monotonic()
+                before, now = now, time.perf_counter()
                 if now - start >= self._seconds or trees.nodes[0, 0].winner >= 0:
                     return _Size(evaluated, used)
                 chunk = next_chunk(chunk, now - before) if self._exact else CHUNK
@@ -209,7 +209,7 @@ class GuidedPlayer:
 
     def act(self, rng: np.random.Generator) -> int:
         """Search on and choose an action; see `ninetka_agents.agent.Player.act`."""
-        start, games, streams = time.monotonic(), self._game.records, game_streams(self._game.records, rng)
+        start, games, streams = time.perf_counter(), self._game.records, game_streams(self._game.records, rng)
         if self._trees is None:
             self._trees, self._size = make_trees(games, streams, self._search.room(games, is_kept=True)), _Size()
         self._trees.streams[:] = streams

@@ -212,8 +212,8 @@ class GuidedRaveSearch:
             tree.left = self._simulations
             tree.grow(streams, index, self._simulations * self._playouts)
             return
-        end = time.monotonic() + self._seconds
-        while tree.grow(streams, index, min(CHUNK, tree.until_evaluation)) and time.monotonic() < end:
+        end = time.perf_counter() + self._seconds
+        while tree.grow(streams, index, min(CHUNK, tree.until_evaluation)) and time.perf_counter() < end:
             pass
 
     def _choose(self, tree: GuidedRaveTree, streams: Streams, index: int = 0) -> int:

@@ -79,7 +79,7 @@ class GumbelByClock(GumbelSearch):
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
         for index in range(len(games)):
-            self._start, part = time.monotonic(), slice(index, index + 1)
+            self._start, part = time.perf_counter(), slice(index, index + 1)
             super()._run(games[part], streams[part], SearchResult._make(array[part] for array in result))
 
     def _room(self, games: Records) -> int:
@@ -93,7 +93,7 @@ class GumbelByClock(GumbelSearch):
         limits = limits_of(trees.roots.dtype)
         nothing = np.empty((0, limits.actions), np.float32), np.empty((0, limits.players), np.float32)
         self._expand(trees, waiting, 0, 0, nothing)  # compiled by the first search, even if its time is up by now
-        self._pace = time.monotonic() - self._start  # that was the root's evaluation
+        self._pace = time.perf_counter() - self._start  # that was the root's evaluation
         for visits in islice(halving_by_clock(considered, self._start, self._seconds), trees.nodes.shape[1] - 1):
             at = _go_to_leaf(trees, visits, waiting, count, new, scales, exact)
             if at == COLLISION:
@@ -110,7 +110,7 @@ class GumbelByClock(GumbelSearch):
             self._take_in(trees, waiting, count)
 
     def _time_left(self) -> float:
-        return self._start + self._seconds - time.monotonic()
+        return self._start + self._seconds - time.perf_counter()
 
     def _take_in(self, trees: Trees, waiting: _Waiting, count: int) -> bool:
         """Have the waiting leaves evaluated while there is time; return whether there is time left after that."""

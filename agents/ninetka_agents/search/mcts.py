@@ -180,10 +180,10 @@ class MctsAgent:
         if not self._seconds:
             tree.grow(streams, index, self._simulations)
             return
-        now, chunk = time.monotonic(), 1 if self._exact else CHUNK
+        now, chunk = time.perf_counter(), 1 if self._exact else CHUNK
         end = now + self._seconds
         while tree.grow(streams, index, chunk):
-            before, now = now, time.monotonic()
+            before, now = now, time.perf_counter()
             if now >= end:
                 return
             chunk = next_chunk(chunk, now - before) if self._exact else CHUNK

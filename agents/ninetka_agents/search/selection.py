@@ -45,16 +45,16 @@ def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]
 
 
 def halving_by_clock(considered: int, start: float, seconds: float) -> Iterator[int]:
-    """Yield what a row of `halving_schedule` says, until so many seconds after `start` on the monotonic clock.
+    """Yield what a row of `halving_schedule` says, until so many seconds after `start`, a time of `time.perf_counter`.
 
     Sequential halving gives each of its phases the same part of the budget. Here that is a part of the time: a phase
     goes on round by round as long as its part lasts. The first entry comes however late it is.
     """
     visits, left, phases = [0] * considered, considered, max(1, math.ceil(math.log2(considered)))
     for phase in range(1, phases + 1):
-        while visits[0] == 0 or phase == phases or time.monotonic() - start < seconds * phase / phases:
+        while visits[0] == 0 or phase == phases or time.perf_counter() - start < seconds * phase / phases:
             for place in range(left):
-                if visits[0] and time.monotonic() - start >= seconds:
+                if visits[0] and time.perf_counter() - start >= seconds:
                     return
                 yield visits[place]
                 visits[place] += 1

@@ -59,7 +59,7 @@ class Head:
         try:
             check_answers(self.address)
         except OSError:
-            now = time.monotonic()
+            now = time.perf_counter()
             self._silent_since = self._silent_since or now
             if now - self._silent_since > PATIENCE:
                 raise ClusterError(f"the cluster is lost: its head at {self.address} does not answer") from None

@@ -115,7 +115,7 @@ class Workers:
     def _map(self, recipe: Recipe, tasks: Sequence[Any]) -> Iterator[Any]:
         from ninetka_train.cluster.packing import pack
 
-        start, busy = time.monotonic(), 0.0
+        start, busy = time.perf_counter(), 0.0
         queue, shared = TaskQueue(len(tasks), self._patience), [ray.put(pack(recipe))]
         results: dict[int, Any] = {}
         following = 0
@@ -130,15 +130,15 @@ class Workers:
                     following += 1
         finally:
             self._dismiss([ref for ref, call in self._calls.items() if call.task is not None])
-            wall = time.monotonic() - start
+            wall = time.perf_counter() - start
             idle = max(0.0, 1 - busy / (wall * max(1, len(self))))
             self.figures = {"workers": len(self), "idle": idle, "again": queue.again}
 
     def _hire(self) -> None:
         """Have as many workers as there are cores, and see who they are."""
-        if time.monotonic() - self._looked < BEAT:
+        if time.perf_counter() - self._looked < BEAT:
             return
-        self._looked = time.monotonic()
+        self._looked = time.perf_counter()
         if not self._head.answers():
             return
         for _ in range(int(ray.cluster_resources().get("CPU", 0)) - len(self._idle) - len(self._calls)):
@@ -146,7 +146,7 @@ class Workers:
             self._calls[worker.introduce.remote()] = _Call(worker, None)
 
     def _hand_out(self, queue: TaskQueue, shared: list[Any], tasks: Sequence[Any]) -> None:
-        while self._idle and (task := queue.take(time.monotonic())) is not None:
+        while self._idle and (task := queue.take(time.perf_counter())) is not None:
             worker = self._idle.pop()
             self._calls[worker.run.remote(shared, tasks[task])] = _Call(worker, task)
 

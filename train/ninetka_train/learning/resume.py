@@ -55,7 +55,7 @@ class CheckpointWriter:
             minutes: of the clock: a checkpoint to resume from is written once that much time has passed since the last.
         """
         self._folder, self._seconds = folder, 60 * minutes
-        self._written = time.monotonic()
+        self._written = time.perf_counter()
         self._newest: _State | None = None
         """The state after the newest whole round, unless it is written."""
 
@@ -90,8 +90,8 @@ class CheckpointWriter:
         del self._newest.about.notes[UNREPORTED]
         if scheduled:
             _keep(self._folder, self._newest)
-            self._newest, self._written = None, time.monotonic()
-        elif time.monotonic() - self._written >= self._seconds:
+            self._newest, self._written = None, time.perf_counter()
+        elif time.perf_counter() - self._written >= self._seconds:
             self._write_to_resume()
 
     @contextmanager
@@ -113,7 +113,7 @@ class CheckpointWriter:
         if self._folder and self._newest:
             path = self._newest.save(self._folder, RESUME)
             _remove(old for old in self._folder.glob(f"{RESUME}-*.safetensors") if old != path)
-            self._newest, self._written = None, time.monotonic()
+            self._newest, self._written = None, time.perf_counter()
 
 
 def _keep(folder: Path, state: _State) -> None:

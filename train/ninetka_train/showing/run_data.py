@@ -138,7 +138,7 @@ def read_run(folder: Path) -> Run:
     evaluations, games = [], []
     if (folder / EVALUATION).exists():
         try:
-            evaluations = json.loads((folder / EVALUATION).read_text())
+            evaluations = json.loads((folder / EVALUATION).read_text(encoding="utf-8"))
         except ValueError as error:
             raise ValueError(f"{folder / EVALUATION}: is no complete JSON: {error}") from None
         games = list(read_records(folder / GAMES))

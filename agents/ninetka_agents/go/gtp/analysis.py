@@ -128,9 +128,9 @@ def _ownership(game: Game) -> str:
 def analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
     """Think about a position, and show what is found, until another command comes."""
     request = read_request(session, arguments)
-    game, start, shown = session.turn_of(request.seat), time.monotonic(), -1.0
+    game, start, shown = session.turn_of(request.seat), time.perf_counter(), -1.0
     for tree in session.thinker.watch(game, lambda: session.pending() or session.interrupted()):
-        spent = time.monotonic() - start
+        spent = time.perf_counter() - start
         if shown < 0 or spent - shown >= request.interval:
             yield info_line(game, find_candidates(tree), request, form)
             shown = spent
@@ -141,14 +141,14 @@ def analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
 def genmove_analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
     """Choose and play a move like `genmove`, and show what is thought meanwhile."""
     request = read_request(session, arguments)
-    game, start, shown = session.turn_of(request.seat), time.monotonic(), 0.0
+    game, start, shown = session.turn_of(request.seat), time.perf_counter(), 0.0
     for tree in session.thinker.think(game, session.interrupted, session.seconds_for(request.seat)):
-        spent = time.monotonic() - start
+        spent = time.perf_counter() - start
         if spent - shown >= request.interval:
             yield info_line(game, find_candidates(tree), request, form)
             shown = spent
     yield info_line(game, find_candidates(tree), request, form)
-    session.clock.spend(request.seat, time.monotonic() - start)
+    session.clock.spend(request.seat, time.perf_counter() - start)
     yield f"play {write_move(session.play_or_resign(request.seat, tree.best()), session.size)}"
 
 

@@ -28,6 +28,7 @@ from ninetka_agents.go.gtp.protocol import (
 from ninetka_agents.go.gtp.register import Reply, carry_out
 from ninetka_agents.go.gtp.session import RESIGN_BELOW, Session
 from ninetka_agents.go.gtp.thinker import Thinker
+from ninetka_env.core.files import is_closed_pipe
 from ninetka_env.core.registry import load_variant
 
 GROUPS = (commands, extensions, analysis)
@@ -148,7 +149,12 @@ class Engine:
 
     def _write(self, text: str) -> None:
         self._log.note(">", text)
-        self._write_out(text)
+        try:
+            self._write_out(text)
+        except OSError as error:
+            if is_closed_pipe(error):
+                raise BrokenPipeError from error
+            raise
 
 
 def serve(

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -48,7 +49,7 @@ def find_engine(command: str) -> list[str]:
         ValueError: if there is no such program.
     """
     try:
-        words = shlex.split(command)
+        words = _words(command, is_windows=os.name == "nt")
     except ValueError as error:
         raise ValueError(f"engine {shortened(command)}: {error}") from None
     if not words:
@@ -57,6 +58,13 @@ def find_engine(command: str) -> list[str]:
     if program is None:
         raise ValueError(f"engine {shortened(words[0])}: no such program on PATH or in {', '.join(FOLDERS)}")
     return [program, *words[1:]]
+
+
+def _words(command: str, is_windows: bool) -> list[str]:
+    """Split a command line; on Windows, a backslash is part of a path, and quotes stand around whole words."""
+    if not is_windows:
+        return shlex.split(command)
+    return [word.strip('"') for word in shlex.split(command, posix=False)]
 
 
 class EngineProcess:
@@ -133,10 +141,12 @@ class EngineProcess:
     def _kill(self) -> None:
         """End the engine and whatever it has started."""
         with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
+            if sys.platform == "win32":
+                kill_tree = ["taskkill", "/F", "/T", "/PID", str(self._process.pid)]
+                subprocess.run(kill_tree, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 self._process.kill()
+            else:
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _forget_talk(self) -> None:
         """Forget what the engine has said unasked; it must not be an answer, or all that follow would be misread."""
@@ -149,10 +159,10 @@ class EngineProcess:
 
     def _read_answer(self, told: str) -> str:
         """Return the lines of the next answer; what comes before `=` or `?` is none of it."""
-        stop, lines = time.monotonic() + self._timeout, list[str]()
+        stop, lines = time.perf_counter() + self._timeout, list[str]()
         while len(lines) < MOST_ANSWERED:
             try:
-                left = stop - time.monotonic()
+                left = stop - time.perf_counter()
                 if left <= 0:
                     raise Empty
                 line = self._lines.get(timeout=left)

@@ -97,8 +97,8 @@ class Thinker:
         """Search on bit by bit in a tree that is kept for this position, if the agent ponders."""
         if not self._ponders:
             return
-        end, streams, is_growing = time.monotonic() + MOST_PONDERED, game_streams(game.records, self._rng), True
-        while is_growing and self._tree is not None and self._followed is game and time.monotonic() < end:
+        end, streams, is_growing = time.perf_counter() + MOST_PONDERED, game_streams(game.records, self._rng), True
+        while is_growing and self._tree is not None and self._followed is game and time.perf_counter() < end:
             is_growing = self._tree.grow(streams, 0, CHUNK)
             yield
 
@@ -113,12 +113,12 @@ class Thinker:
             seconds: how long to search.
             most: simulations; None for any number.
         """
-        start, count = time.monotonic(), 0
+        start, count = time.perf_counter(), 0
         tree, streams = self._tree_of(game, most), game_streams(game.records, self._rng)
         while True:
             chunk = CHUNK if most is None else min(CHUNK, most - count)
             is_growing = tree.grow(streams, 0, chunk)
-            spent = time.monotonic() - start
+            spent = time.perf_counter() - start
             count += chunk
             self.explanation = f"{count} simulations in {spent:.1f} s"
             yield tree
@@ -143,7 +143,7 @@ class Thinker:
 
     def _ask(self, game: Game) -> int:
         """Ask the agent, or the player that remembers this game."""
-        start = time.monotonic()
+        start = time.perf_counter()
         try:
             action = self._act(game)
         except Forfeit as event:
@@ -151,7 +151,7 @@ class Thinker:
             if event.kind == "resigned":
                 return game.size**2 + 1
             raise GtpError(str(event)) from None
-        self.explanation = f"{time.monotonic() - start:.1f} s"
+        self.explanation = f"{time.perf_counter() - start:.1f} s"
         return action
 
     def _act(self, game: Game) -> int:
