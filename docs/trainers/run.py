@@ -84,7 +84,7 @@ def main(names: list[str]) -> int:
     day, rows = datetime.datetime.now(datetime.UTC).date().isoformat(), []
     for name in names or pages:
         print(f"== {name}", flush=True)
-        guide, begin = Guide(name), time.monotonic()
+        guide, begin = Guide(name), time.perf_counter()
         try:
             guide.run()
             versions = guide.tried()
@@ -92,7 +92,7 @@ def main(names: list[str]) -> int:
             told = "ok"
         except subprocess.CalledProcessError as error:
             versions, told = {}, f"FAILED ({error.returncode})"
-        rows.append((name, told, f"{time.monotonic() - begin:.0f} s", ", ".join(map(" ".join, versions.items()))))
+        rows.append((name, told, f"{time.perf_counter() - begin:.0f} s", ", ".join(map(" ".join, versions.items()))))
     print()
     for row in rows:
         print("{:<12} {:<11} {:>6}  {}".format(*row))
