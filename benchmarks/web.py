@@ -51,7 +51,7 @@ class Server:
     def memory(self) -> float:
         """Return the resident memory in MB, at its peak, where the system tells; else nan."""
         status = Path(f"/proc/{self.process.pid}/status")
-        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8")) if status.exists() else None
         return int(found[1]) / 1000 if found else float("nan")
 
     def wait_until_compiled(self) -> None:

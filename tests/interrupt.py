@@ -8,23 +8,30 @@ with status 0 or 130.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 
 def restore_sigint() -> None:
-    """Make a child process end by SIGINT: pass it as `preexec_fn`.
+    """Make a child process end by SIGINT, where it is called before its program is loaded.
 
     A command that runs under `nohup` or `&` ignores SIGINT, and so do the processes that it starts.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def started_anew() -> dict[str, Any]:
+    """Return the options of `subprocess.Popen` by which a child process hears SIGINT, none where it always does."""
+    return {"preexec_fn": restore_sigint} if os.name == "posix" else {}
+
+
 def interrupt(text: str, command: list[str]) -> int:
     """Run the command; return the status."""
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=restore_sigint
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **started_anew()
     ) as process:
         assert process.stdout is not None
         lines = []

@@ -152,7 +152,7 @@ def networks() -> dict[str, Any]:
     module = network_of("ninetka")
     with tempfile.TemporaryDirectory() as folder:
         path = checkpoint.save_checkpoint(Path(folder) / "small", module.Network(module.NetworkConfig(8, 1)))
-        about = json.loads(path.with_suffix(".json").read_text())
+        about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     return {
         "ninetka_agents.checkpoint": _functions("ninetka_agents.checkpoint", "load_checkpoint"),
         "agents": {game: _agents(game, ["net"]) for game in IDS},
@@ -170,7 +170,7 @@ SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {
 def main() -> None:
     """Write the snapshot."""
     found = {name: collect() for name, collect in SECTIONS.items()}
-    SNAPSHOT.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    SNAPSHOT.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _parameters(function: Callable[..., Any], *omitted: str) -> list[str]:

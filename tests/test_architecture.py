@@ -168,6 +168,7 @@ NUMBA_INTERNALS = {
         "numba.core.typing.templates.infer_global",
         "numba.core.typing.templates.signature",
     },
+    "tests.test_machines": {"llvmlite.binding", "llvmlite.ir"},
     "tests.test_cache": {"numba.core.caching", "numba.core.ccallback"},
     "tests.web.test_warm": {"numba.core.dispatcher"},
 }
@@ -175,6 +176,33 @@ NUMBA_INTERNALS = {
 
 A new version of numba may change these parts. Programs in strings, which some tests run, count as well.
 """
+UNDOCUMENTED_MODULES = ("uvicorn.protocols",)
+"""Modules of other packages, beside numba's, that are nowhere documented."""
+PUBLIC_UNDERSCORES = {"_asdict", "_exit", "_fields", "_make", "_replace"} | {
+    f"_{name}" for name in ("action_mask", "final_info", "final_obs")
+}
+"""Documented names that begin with an underscore: named tuples', `os._exit`, Gymnasium's of vector environments."""
+PRIVATE_INTERFACES = {
+    "ninetka_agents.net_agent": {"_is_avx512_bf16_supported"},  # torch; without it, a processor counts as having none
+    # PettingZoo, which asks environments to set and call them
+    "ninetka_env.api.aec": {"_accumulate_rewards", "_cumulative_rewards", "_was_dead_step"},
+    "ninetka_env.api.conformance.environments": {"_cumulative_rewards"},
+    # numba
+    "ninetka_env.core.cache": {"_cache_path", "_impl"},
+    "ninetka_env.games.go.scratch": {"_getvalue"},
+    "ninetka_web.lines": {  # uvicorn; an import that fails names it when `ninetka play` starts
+        "uvicorn.protocols.http.auto.AutoHTTPProtocol",
+        "uvicorn.protocols.websockets.websockets_sansio_impl.WebSocketsSansIOProtocol",
+    },
+}
+"""The modules that use private parts of packages beside `NUMBA_INTERNALS`, and what they use.
+
+Use public parts instead wherever possible. `pyproject.toml` names the lowest version of each such package with which
+all tests have passed, `constraints.txt` the newest; extend the list only together with them.
+"""
+PRIVATE_PACKAGES = ("numba", "pettingzoo", "torch", "uvicorn")
+MODES = {mode + kind for mode in ("r", "w", "a", "x", "r+", "w+", "a+") for kind in ("", "b", "t")}
+"""How files can be opened."""
 
 MAX_BODY_LINES = 50
 MAX_MEDIAN_LINES = 10
@@ -718,6 +746,91 @@ def test_only_the_listed_modules_use_numba_internals() -> None:
     names = {name for name in SOURCES if name != own_name and words.search(text_of(name))}  # the others need no parsing
     found = {name: numba_internals(tree_of(name)) for name in names}
     assert_none(differences(found, NUMBA_INTERNALS))
+
+
+# Private interfaces of other packages
+
+
+def defined_names(tree: ast.AST) -> set[str]:
+    """Return all names that a module defines or assigns, attributes included."""
+    nodes = list(ast.walk(tree))
+    names = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    return names | {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+ASKING = ("attrgetter", "delattr", "getattr", "hasattr", "setattr")
+"""Functions that take the name of an attribute."""
+
+
+def foreign_private_names(tree: ast.AST, own: set[str]) -> set[str]:
+    """Return the private names of other packages that a module uses.
+
+    Args:
+        tree: of the module.
+        own: names that our modules define.
+    """
+    imported = {name for _, name in scoped_imports(tree)}
+    modules = {name for name in imported if name not in SOURCES and re.search(r"\._(?!_)", name)}
+    modules |= inside(imported, *UNDOCUMENTED_MODULES)
+    texts = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    asking = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and dotted_name(node.func) in ASKING]
+    constants = [argument for node in asking for argument in node.args if isinstance(argument, ast.Constant)]
+    texts |= {node.value for node in constants if isinstance(node.value, str)}
+    private = {text.rpartition(".")[2] for text in texts if re.fullmatch(r"(\w+\.)*_[a-z]\w*", text)}
+    longest = {name for name in modules if inside(modules, name) == {name}}
+    return longest | (private - own - PUBLIC_UNDERSCORES - NUMBA_PRIVATE_NAMES)
+
+
+def test_foreign_private_names_are_found() -> None:
+    source = "from torch._inductor import config\nimport uvicorn.protocols.http\nfrom uvicorn import Config\n"
+    source += "env._hidden\nself._own = 1\nself._own\nrow._replace(x=1)\nattrgetter('env._paid')\nos._exit(1)\n"
+    tree = ast.parse(source)
+    found = {"torch._inductor.config", "uvicorn.protocols.http", "_hidden", "_paid"}
+    assert foreign_private_names(tree, defined_names(tree)) == found
+
+
+def test_only_the_listed_modules_use_private_interfaces() -> None:
+    own = {name for module in MODULES for name in defined_names(tree_of(module))}
+    own -= {name for names in PRIVATE_INTERFACES.values() for name in names}
+    found = {module: foreign_private_names(tree_of(module), own) for module in MODULES}
+    assert_none(differences(found, PRIVATE_INTERFACES))
+
+
+def test_packages_whose_private_parts_are_used_have_a_lowest_and_a_tried_version() -> None:
+    ranges, pins = ((ROOT / name).read_text(encoding="utf-8") for name in ("pyproject.toml", "constraints.txt"))
+    for package in PRIVATE_PACKAGES:
+        assert re.search(rf'"{package}>=[\d.]+"', ranges), package
+        assert re.search(rf"^{package}==[\d.]+$", pins, re.M), package
+
+
+# What differs between systems
+
+
+def sloppy_calls(tree: ast.AST) -> set[str]:
+    """Return calls that do on some systems what they do not do here: text in an unknown encoding, a coarse clock."""
+    found = set()
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = dotted_name(call.func).rpartition(".")[2]
+        given = {keyword.arg for keyword in call.keywords}
+        mode = next((one.value for one in call.args if isinstance(one, ast.Constant) and one.value in MODES), "")
+        is_text = (name == "read_text" and not call.args) or (name == "write_text" and len(call.args) == 1)
+        if "encoding" not in given and (is_text or (name in ("open", "fdopen") and mode and "b" not in mode)):
+            found.add(f"line {call.lineno}: {name} without an encoding")
+        if name == "monotonic":
+            found.add(f"line {call.lineno}: time.monotonic, which ticks every 16 ms on Windows: time.perf_counter")
+    return found
+
+
+def test_sloppy_calls_are_found() -> None:
+    source = "a.read_text()\nb.write_text(x)\nopen(c, 'w')\nd.open('r')\ntime.monotonic()\n"
+    fine = "a.read_text('ascii')\nb.write_text(x, encoding='utf-8')\nopen(c, 'rb')\nhub.open()\ntime.perf_counter()\n"
+    assert len(sloppy_calls(ast.parse(source))) == 5
+    assert sloppy_calls(ast.parse(fine)) == set()
+
+
+def test_texts_have_an_encoding_and_times_a_fine_clock() -> None:
+    assert_none({name: sloppy_calls(tree_of(name)) for name in SOURCES if "tests.test_architecture" not in name})
 
 
 # Short functions, short files, imports at the top

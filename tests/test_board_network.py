@@ -275,7 +275,7 @@ def test_checkpoints_come_back(spec, tmp_path):
     path = save_checkpoint(tmp_path / "net", network, Checkpoint(SMALL, 3))
     loaded, about, _ = load_checkpoint(path, game=name)
     assert (loaded.game, about.network, about.step) == (name, SMALL, 3)
-    assert json.loads(path.with_suffix(".json").read_text())["environment"] == f"{name}_v0"
+    assert json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["environment"] == f"{name}_v0"
     games = games_of(spec)[0].records
     assert all(map(torch.equal, network.judge(games), loaded.judge(games)))
 
@@ -294,8 +294,8 @@ def test_checkpoints_come_back(spec, tmp_path):
 )
 def test_shapes_that_do_not_fit_the_weights_are_refused(shape, message, tmp_path):
     path = save_checkpoint(tmp_path / "net", network_for(GO)).with_suffix(".json")
-    about = json.loads(path.read_text())
-    path.write_text(json.dumps(about | {"network": about["network"] | shape}))
+    about = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(about | {"network": about["network"] | shape}), encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         load_checkpoint(path)
 

@@ -7,6 +7,7 @@ import json
 import os
 
 import pytest
+from systems import posix
 
 pytest.importorskip("torch")
 
@@ -40,8 +41,8 @@ def path(tmp_path, network):
 
 
 def edit(path, **changes):
-    about = json.loads(path.with_suffix(".json").read_text())
-    path.with_suffix(".json").write_text(json.dumps(about | changes))
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    path.with_suffix(".json").write_text(json.dumps(about | changes), encoding="utf-8")
 
 
 def test_round_trip(tmp_path, network):
@@ -58,7 +59,7 @@ def test_round_trip(tmp_path, network):
 
 
 def test_the_json_names_the_environment(path):
-    about = json.loads(path.with_suffix(".json").read_text())
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     assert about["environment"] == "ninetka_v0"
     assert about["network"] == {"width": 8, "blocks": 1, "mixing": "relations", "heads": 4}
 
@@ -88,7 +89,7 @@ def test_one_flipped_bit_is_refused(path):
 
 def test_a_truncated_json_is_refused(path):
     about = path.with_suffix(".json")
-    about.write_text(about.read_text()[:-10])
+    about.write_text(about.read_text(encoding="utf-8")[:-10], encoding="utf-8")
     with pytest.raises(ValueError, match=r"net\.json: is no complete JSON"):
         load_checkpoint(path)
 
@@ -126,7 +127,7 @@ def test_an_edited_json_is_refused(path, changes, reason):
     ],
 )
 def test_a_description_is_compared_with_the_tensors_before_anything_is_built(path, shape, reason, monkeypatch):
-    about = json.loads(path.with_suffix(".json").read_text())
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     edit(path, network=about["network"] | shape)
     build = Network.__init__
 
@@ -182,7 +183,7 @@ def test_entries_of_another_kind_are_refused(path, changes):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000])
 def test_a_json_that_explodes_is_refused(path, text):
-    path.with_suffix(".json").write_text(text)
+    path.with_suffix(".json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="is no complete JSON"):
         load_checkpoint(path)
 
@@ -203,7 +204,7 @@ def test_what_is_no_file_is_not_read(path):
 
 
 def test_a_json_of_something_else_is_refused(path):
-    path.with_suffix(".json").write_text("[1]")
+    path.with_suffix(".json").write_text("[1]", encoding="utf-8")
     with pytest.raises(ValueError, match="does not describe a network"):
         load_checkpoint(path)
 
@@ -266,6 +267,7 @@ def test_the_best_shipped_network_is_the_newest_generation(tmp_path, network, mo
         find_checkpoint("gen-1")
 
 
+@posix
 @pytest.mark.parametrize(
     "name",
     [
@@ -286,7 +288,9 @@ def test_every_name_of_a_shipped_network_finds_it(name, tmp_path, monkeypatch):
 
 
 def test_former_names_follow_the_order_of_making():
-    configs = [json.loads(path.with_suffix(".json").read_text())["config"] for path in shipped().values()]
+    configs = [
+        json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["config"] for path in shipped().values()
+    ]
     begun_from = [config["start_from"] for config in configs if config]  # gen-7 is a mean
     before = [find_checkpoint(name).stem for name in begun_from[1:]]
     # of gen-2 to gen-6, maxn-exploiter and placements

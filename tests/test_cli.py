@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interrupt import restore_sigint
+from interrupt import started_anew
 from typer.testing import CliRunner
 
 import ninetka_agents
@@ -42,25 +42,25 @@ def test_evaluate_prints_tables_and_writes_files(tmp_path):
     assert result.exit_code == 0, result.output
     assert "6 games (asked for: 5)" in result.stdout
     assert "note: 5 games per lineup are rounded up to 6, 2 rotations of 3 seatings" in result.stderr
-    written = json.loads(json_file.read_text())
+    written = json.loads(json_file.read_text(encoding="utf-8"))
     assert written["settings"]["seed"] == 4
     options = "num_players=3,neutral_placement=random,turn_order=continue"
     assert written["settings"]["game"] == f"ninetka:{options}"
     assert [agent["wins"] for agent in written["agents"]] == [2, 4]
-    assert games_file.read_text().count("result: ") == 6
+    assert games_file.read_text(encoding="utf-8").count("result: ") == 6
 
 
 def test_the_same_seed_gives_the_same_files(tmp_path):
     for name in ("a", "b"):
         assert run("evaluate", "random", "--games", 4, "--save-games", tmp_path / name).exit_code == 0
-    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text()
+    assert (tmp_path / "a").read_text(encoding="utf-8") == (tmp_path / "b").read_text(encoding="utf-8")
 
 
 def test_the_game_is_named_with_its_options(tmp_path):
     def settings(*arguments):
         done = run("evaluate", "random", "--games", 1, "--json", tmp_path / "result.json", *arguments)
         assert done.exit_code == 0, done.output
-        found = json.loads((tmp_path / "result.json").read_text())["settings"]
+        found = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["settings"]
         return found["game"], found["num_players"]
 
     assert settings() == ("ninetka", 2)
@@ -179,7 +179,7 @@ def test_the_figures_are_on_the_disk_before_they_are_printed(tmp_path, monkeypat
     monkeypatch.setattr("ninetka_train.judging.report.print_report", cannot_print)
     result = run("evaluate", "random", "--games", 1, "--json", tmp_path / "a")
     assert result.exit_code == 1
-    assert json.loads((tmp_path / "a").read_text())["agents"][0]["games"] == 1
+    assert json.loads((tmp_path / "a").read_text(encoding="utf-8"))["agents"][0]["games"] == 1
     told = "" if isinstance(fails, BrokenPipeError) else "error: standard output: No space left on device"
     assert result.stderr.splitlines() == told.splitlines()
 
@@ -198,7 +198,7 @@ def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
     files = tmp_path / "a\udcff\n", tmp_path / "b\udcff\n"
     done = run("evaluate", odd, "--games", 2, "--json", files[0], "--save-games", files[1])
     assert done.exit_code == 0, done.output
-    assert json.loads(files[0].read_text())["settings"]["agents"] == [odd]
+    assert json.loads(files[0].read_text(encoding="utf-8"))["settings"]["agents"] == [odd]
     assert [record.tags["yellow"] for record in read_records(files[1])] == ["net:???"] * 2
 
 
@@ -207,7 +207,7 @@ def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
 
 def started(*arguments, code=None, **options):
     command = ["-c", code] if code else ["-m", "ninetka_train", *map(str, arguments)]
-    options |= {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True, "preexec_fn": restore_sigint}
+    options |= {"cwd": ROOT, "stderr": subprocess.PIPE, "text": True} | started_anew()
     return subprocess.Popen([sys.executable, *command], **options)
 
 
@@ -219,7 +219,7 @@ def ended(process):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_behind_the_output_is_told_in_a_line():
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         for arguments in (["--help"], ["replay", ROOT / "tests" / "ninetka" / "games.txt"]):
             ending = ended(started(*arguments, stdout=full))
             assert ending == (1, "error: standard output: No space left on device\n")
@@ -228,7 +228,7 @@ def test_a_full_disk_behind_the_output_is_told_in_a_line():
 def test_a_reader_that_has_seen_enough_ends_the_command_in_silence():
     read, write = os.pipe()
     os.close(read)
-    with os.fdopen(write, "w") as nobody:
+    with os.fdopen(write, "w", encoding="utf-8") as nobody:
         assert ended(started("--help", stdout=nobody)) == (1, "")
 
 
@@ -292,7 +292,9 @@ def test_ctrl_c_ends_a_match_with_the_figures_of_the_batches_that_are_over(monke
     assert "stopped after 8 of 20 games" in result.stderr
     assert len(list(read_records(file))) == 8
     assert run(*asked, "--games", 8, "--json", tmp_path / "whole.json").exit_code == 0
-    told = [json.loads((tmp_path / f"{name}.json").read_text())["agents"] for name in ("stopped", "whole")]
+    told = [
+        json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["agents"] for name in ("stopped", "whole")
+    ]
     assert [one["wins"] for one in told[0]] == [one["wins"] for one in told[1]]
     assert run("evaluate", "random", "random", "--batch", 4, "--games", 20, "--gate", "0.5,0.6").exit_code == 130
     stopped = run("evaluate", "random", "maxn:depth=1", "mcts:simulations=10", "--batch", 4)
@@ -342,9 +344,11 @@ def test_replay_of_no_file_or_broken_games(games_file, tmp_path):
     check_error(run("replay", tmp_path / "none.txt"), "none.txt")
     check_error(run("replay"), "Missing argument 'FILE'")
     broken = tmp_path / "broken.txt"
-    broken.write_text(games_file.read_text().replace("movement: ", "movement: A1 ", 1))
+    broken.write_text(
+        games_file.read_text(encoding="utf-8").replace("movement: ", "movement: A1 ", 1), encoding="utf-8"
+    )
     check_error(run("replay", broken), "broken.txt, line ")
-    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     check_error(run("replay", tmp_path / "empty.txt"), "no game 1 among its 0")
 
 
@@ -354,8 +358,8 @@ def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):
     assert "bench [BENCHMARK]..." in run("bench", "--help").stdout
     folder = tmp_path / "benchmarks"
     folder.mkdir()
-    (folder / "__init__.py").write_text("")
-    (folder / "run.py").write_text("def main(argv):\n    print(argv)\n    return 3\n")
+    (folder / "__init__.py").write_text("", encoding="utf-8")
+    (folder / "run.py").write_text("def main(argv):\n    print(argv)\n    return 3\n", encoding="utf-8")
     monkeypatch.setattr("sys.path", sys.path.copy())
     for name in ("benchmarks", "benchmarks.run"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -30,6 +30,7 @@ import pytest
 import typer
 import yaml
 from page import Block, blocks_of
+from systems import posix
 
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 from ninetka_env.games.ninetka.observation import PLANES, SHAPE
@@ -90,13 +91,13 @@ def reader(tmp_path: Path) -> dict[str, str]:
     places = {"python": sys.executable, "tests": ROOT / "tests", "root": ROOT, "bin": commands}
     for name, script in SHIMS.items():
         text = script.format(make=shutil.which("make"), **places)
-        (commands / name).write_text(f"#!/bin/sh\n{text.strip()}\n")
+        (commands / name).write_text(f"#!/bin/sh\n{text.strip()}\n", encoding="utf-8")
         (commands / name).chmod(0o755)
     folder = tmp_path / "clone"
     (folder / "configs").mkdir(parents=True)
     for name in ("quick", "ppo"):
-        values = yaml.safe_load((ROOT / "configs" / f"{name}.yaml").read_text())
-        (folder / "configs" / f"{name}.yaml").write_text(yaml.safe_dump(values | SMALL))
+        values = yaml.safe_load((ROOT / "configs" / f"{name}.yaml").read_text(encoding="utf-8"))
+        (folder / "configs" / f"{name}.yaml").write_text(yaml.safe_dump(values | SMALL), encoding="utf-8")
     own = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "GAMES": "20", "BROWSER": "true", "MAKEFLAGS": ""}
     packages = [str(ROOT / part) for part in ("", "agents", "train")] + [os.environ.get("PYTHONPATH", "")]
     own |= {"PYTHONPATH": os.pathsep.join(filter(None, packages)), "XDG_DATA_HOME": str(tmp_path / "data")}
@@ -151,8 +152,17 @@ def test_commands_in_the_text_are_commands(span: str) -> None:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_make_targets_exist(page: str) -> None:
-    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.M))
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     assert set(re.findall(r"`make ([a-z-]+)", TEXTS[page])) <= targets
+
+
+@posix
+@pytest.mark.parametrize("target", ["train", "test"])
+def test_commands_without_make_are_those_of_the_makefile(target: str) -> None:
+    (told,) = re.findall(rf"^\| `{target}` \| `(.*)` \|$", TEXTS["docs/platforms.md"], re.M)
+    makes = ["make", "--dry-run", "--directory", str(ROOT), "--old-file", ".venv/.installed", "GAMES=1000", target]
+    lines = subprocess.run(makes, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert told in [line.replace("OMP_WAIT_POLICY=passive ", "").replace(".venv/bin/", "") for line in lines]
 
 
 def test_files_and_modules_in_the_text_exist() -> None:
@@ -172,7 +182,9 @@ def exists(name: str) -> bool:
             path = place.joinpath(*parts[:end])
             file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
             if file.is_file():
-                return end == len(parts) or re.search(rf"\b{parts[end]}\b", file.read_text()) is not None
+                return (
+                    end == len(parts) or re.search(rf"\b{parts[end]}\b", file.read_text(encoding="utf-8")) is not None
+                )
     return False
 
 
@@ -213,6 +225,7 @@ def test_spaces_are_the_codes() -> None:
         assert f"| {NUM_ACTIONS} | {planes} planes of {height} x {width} |" in TEXTS[page]
 
 
+@posix
 @pytest.mark.parametrize("page", ["docs/games/ninetka.md", "docs/results.md"])
 def test_size_of_a_game_is_the_codes(page: str) -> None:
     assert f"{GAME.itemsize} bytes" in TEXTS[page]

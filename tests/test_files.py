@@ -43,7 +43,10 @@ def test_of_files_that_belong_together_all_are_replaced_or_none(tmp_path, monkey
     with pytest.raises(OSError, match="cannot write: No space left") as caught:
         replace_files({one: [b"new"], other: [b"new"]})
     assert caught.value.filename == str((one, other)[number - 1])
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one": "old", "other": "old"}
+    assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {
+        "one": "old",
+        "other": "old",
+    }
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -40,7 +40,7 @@ class Place:
         where = "import sysconfig; print(sysconfig.get_path('purelib'))"
         self.site = Path(output(self.run("python", "-c", where, cwd=folder)))
         others = [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
-        (self.site / "dependencies.pth").write_text("\n".join(others))
+        (self.site / "dependencies.pth").write_text("\n".join(others), encoding="utf-8")
 
     def run(self, command: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         """Run one of its commands in a folder."""
@@ -110,8 +110,10 @@ def test_the_wheel_holds_what_is_no_source(names):
 
 def test_every_pinned_version_runs_on_the_oldest_python():
     """Debian 12 has Python 3.11.2; a pin that needs 3.11.5 makes pip refuse the whole installation."""
-    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
-    pins = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "requires-python"
+    ].removeprefix(">=")
+    pins = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     refused = {}
     for name, version in pins:
         with suppress(metadata.PackageNotFoundError):
@@ -125,7 +127,7 @@ def test_every_pinned_version_runs_on_the_oldest_python():
 
 def test_the_wheel_takes_no_name_that_others_may_have(names):
     tops = {name.partition("/")[0] for name in names}
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert tops == {*PACKAGES, f"ninetka_env-{version}.dist-info"}
 
 
@@ -138,19 +140,20 @@ def test_the_packages_come_from_the_wheel(place, tmp_path):
 @pytest.mark.exhaustive
 def test_a_gymnasium_environment_beside_agents_of_ones_own(place, tmp_path):
     (tmp_path / "agents").mkdir()
-    (tmp_path / "agents" / "__init__.py").write_text("MINE = True\n")
+    (tmp_path / "agents" / "__init__.py").write_text("MINE = True\n", encoding="utf-8")
     (tmp_path / "main.py").write_text(
         "import agents, gymnasium\n"
         "env = gymnasium.make('ninetka_env:ninetka_env/Ninetka-v0')\n"
         "env.reset(seed=0)\n"
-        "print(agents.MINE, type(env.unwrapped).__name__)\n"
+        "print(agents.MINE, type(env.unwrapped).__name__)\n",
+        encoding="utf-8",
     )
     assert output(place.run("python", "main.py", cwd=tmp_path)) == "True OneSeatEnv"
 
 
 @pytest.mark.exhaustive
 def test_evaluation_beside_a_script_named_train(place, tmp_path):
-    (tmp_path / "train.py").write_text("raise RuntimeError('not to be imported')\n")
+    (tmp_path / "train.py").write_text("raise RuntimeError('not to be imported')\n", encoding="utf-8")
     code = "from ninetka_train.judging.evaluate import evaluate; print(evaluate.__module__)"
     assert output(place.run("python", "-c", code, cwd=tmp_path)) == "ninetka_train.judging.evaluate"
 
@@ -227,7 +230,7 @@ def test_configurations_of_the_checkout(tmp_path, monkeypatch):
     assert config.load_config("master").start_from == "gen-2"
     (tmp_path / "quick").mkdir()  # a folder of that name is in nobody's way
     assert config.load_config("quick").name == "quick"
-    (tmp_path / "quick.yaml").write_text("name: mine")  # what exists comes first
+    (tmp_path / "quick.yaml").write_text("name: mine", encoding="utf-8")  # what exists comes first
     assert config.load_config("quick.yaml").name == "mine"
     for wrong in ("quik", "other/quick.yaml", "configs/quik.yaml", tmp_path / "ppo.yaml"):
         with pytest.raises(ValueError, match=r"cannot be read: .*shipped configurations are gen-1, .*quick"):

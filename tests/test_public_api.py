@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from public_api import SECTIONS, SNAPSHOT, differences
 
-PROMISED: dict[str, Any] = json.loads(SNAPSHOT.read_text())
+PROMISED: dict[str, Any] = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "public-api.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 TITLES = {"ninetka": "9tka", "go": "Go", "kropki": "Kropki"}

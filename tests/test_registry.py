@@ -408,12 +408,14 @@ print(game.records["heap_of_toy"][0])
 @pytest.mark.slow
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_what_was_compiled_from_its_older_sources_is_not_run(tmp_path):
-    source = Path(toy.__file__).read_text()
+    source = Path(toy.__file__).read_text(encoding="utf-8")
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     told = []
     for taken in ("action", "action", "2 * action"):
-        (tmp_path / "outsider.py").write_text(source.replace("heap_of_toy -= action", f"heap_of_toy -= {taken}"))
+        (tmp_path / "outsider.py").write_text(
+            source.replace("heap_of_toy -= action", f"heap_of_toy -= {taken}"), encoding="utf-8"
+        )
         command = [sys.executable, "-c", PROGRAM]
         environment = os.environ | cache | {"PYTHONPATH": path}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

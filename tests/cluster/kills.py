@@ -26,16 +26,16 @@ def main(trials: int) -> int:
         expected, player = trained(config, Path(name, "alone")), new_player(PATIENCE)
         happenings = kinds(nodes, player, rng)
         trained(config, Path(name, "warm"), player)
-        seconds = -time.monotonic()
+        seconds = -time.perf_counter()
         wrong = int(trained(config, Path(name, "calm"), player) != expected)
-        seconds += time.monotonic()
+        seconds += time.perf_counter()
         for trial in range(trials):
-            what, moment, start = list(happenings)[trial % 3], float(rng.uniform(0, seconds)), time.monotonic()
+            what, moment, start = list(happenings)[trial % 3], float(rng.uniform(0, seconds)), time.perf_counter()
             happening = threading.Timer(moment, happenings[what])
             happening.start()
             right = trained(config, Path(name, str(trial)), player) == expected
             print(
-                f"{'right' if right else 'WRONG'} in {time.monotonic() - start:.1f} s: {what} after {moment:.1f} s",
+                f"{'right' if right else 'WRONG'} in {time.perf_counter() - start:.1f} s: {what} after {moment:.1f} s",
                 flush=True,
             )
             wrong += not right

@@ -118,7 +118,7 @@ def test_ctrl_c_ends_the_command_in_a_line_and_one_process_goes_on(tmp_path, one
     config = small(rounds=6)
     alone = trained(config, tmp_path / "alone")
     path, runs = tmp_path / "small.yaml", tmp_path / "runs"
-    path.write_text(yaml.safe_dump(config.model_dump(mode="json")))
+    path.write_text(yaml.safe_dump(config.model_dump(mode="json")), encoding="utf-8")
     command = [sys.executable, "-m", "ninetka_train", "train", "--config", str(path), "--runs", str(runs)]
     interrupt = [sys.executable, str(Path(__file__).parents[1] / "interrupt.py"), "games/s"]
     done = subprocess.run([*interrupt, *command, "--games", "0", "--cluster"], capture_output=True, text=True)

@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager, suppress
 
 import pytest
+from systems import of_network
 from typer.testing import CliRunner
 
 from ninetka_train import cli, matches
@@ -111,7 +112,7 @@ def test_what_is_no_address_is_refused(address):
     ("arguments", "message"),
     [
         (("random", "gtp:gnugo", "--game", "go"), "outside engines cannot play on a cluster"),
-        (("random", "net:runs/gtp-1", "--game", "go"), "checkpoint runs/gtp-1.json: cannot be read"),
+        of_network(("random", "net:runs/gtp-1", "--game", "go"), "checkpoint runs/gtp-1.json: cannot be read"),
         (("random", "mcts:seconds=0.1"), "what plays by the clock cannot play on a cluster: give it simulations"),
         (("maxn", "phases:placement=[mcts:seconds=1,rave],movement=maxn"), "what plays by the clock"),
     ],
@@ -175,11 +176,12 @@ def test_what_listens_but_is_no_head_is_refused(answer, why, monkeypatch):
     assert (status, output) == (2, f"error: --cluster {address}: no Ray cluster answers there: {why}\n")
 
 
-def test_without_ray_the_option_names_what_to_install(monkeypatch, tmp_path):
+@pytest.mark.parametrize("arguments", [("evaluate", "random", "random"), of_network(("train", "--config", "quick"))])
+def test_without_ray_the_option_names_what_to_install(arguments, monkeypatch, tmp_path):
     for name in ("connect", "tasks", "workers", "packing"):
         monkeypatch.delitem(sys.modules, f"ninetka_train.cluster.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.chdir(tmp_path)
     expected = 2, "error: --cluster needs ray: pip install 'ninetka-env[cluster]'\n"
-    assert ninetka("evaluate", "random", "random", "--cluster") == expected
-    assert ninetka("train", "--config", "quick", "--runs", str(tmp_path), "--cluster") == expected
+    assert ninetka(*arguments, "--cluster") == expected
     assert not list(tmp_path.iterdir())

@@ -79,15 +79,19 @@ def _filled(work: Path, games: list[str], rng: random.Random) -> Path:
         variant = random_variant(name, rng)
         path = work / f"{name}.txt"
         write_records(path, game_records(play_games([make_agent("random", name)], num_games=2, game=variant)))
-        texts.append(path.read_text())
+        texts.append(path.read_text(encoding="utf-8"))
     for number in range(5):
-        (work / f"damaged-{number}.txt").write_text(damaged(rng.choice(texts), rng, texts), errors="replace")
-    (work / "empty").write_text("")
+        (work / f"damaged-{number}.txt").write_text(
+            damaged(rng.choice(texts), rng, texts), errors="replace", encoding="utf-8"
+        )
+    (work / "empty").write_text("", encoding="utf-8")
     (work / "bytes").write_bytes(rng.randbytes(100))
-    (work / "good.yaml").write_text("name: run\nthreads: 1\nalphazero: {rounds: 1, games: 2, playouts: 8}\n")
-    (work / "bad.yaml").write_text("seed: !!timestamp x")
+    (work / "good.yaml").write_text(
+        "name: run\nthreads: 1\nalphazero: {rounds: 1, games: 2, playouts: 8}\n", encoding="utf-8"
+    )
+    (work / "bad.yaml").write_text("seed: !!timestamp x", encoding="utf-8")
     (work / "nowhere").symlink_to(work / "missing" / "file")
-    (work / os.fsdecode(b"odd \xff\n name")).write_text(texts[0])
+    (work / os.fsdecode(b"odd \xff\n name")).write_text(texts[0], encoding="utf-8")
     return work
 
 
@@ -174,7 +178,10 @@ def _half_written(work: Path) -> Iterator[str]:
     for path in work.rglob(".*.part"):
         yield "left a file half written"
         path.unlink()
-    for path, read in ((work / "out.json", lambda path: json.loads(path.read_text())), (work / "out.txt", _read)):
+    for path, read in (
+        (work / "out.json", lambda path: json.loads(path.read_text(encoding="utf-8"))),
+        (work / "out.txt", _read),
+    ):
         if path.is_file():
             try:
                 read(path)

@@ -373,7 +373,7 @@ def _small_checkpoint(path: Path, game: str) -> tuple[Path, dict[str, Any], byte
     module = network_of(game)
     small = {key: value for key, value in (("width", 8), ("blocks", 1)) if hasattr(module.NetworkConfig(), key)}
     saved = save_checkpoint(path, module.Network(module.NetworkConfig(**small)))
-    return saved, json.loads(saved.with_suffix(".json").read_text()), saved.read_bytes()
+    return saved, json.loads(saved.with_suffix(".json").read_text(encoding="utf-8")), saved.read_bytes()
 
 
 def _plain(rng: random.Random) -> Any:

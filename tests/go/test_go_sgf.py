@@ -72,7 +72,7 @@ def test_files_hold_several_games(tmp_path):
     assert write_records(path, RECORDS[2:], append=True) == 4
     assert list(read_records(path)) == RECORDS
     assert find_record(path, 3) == RECORDS[2]
-    path.write_text(path.read_text()[:-4])
+    path.write_text(path.read_text(encoding="utf-8")[:-4], encoding="utf-8")
     with pytest.raises(ValueError, match="ends inside a game"):
         write_records(path, RECORDS, append=True)
 
@@ -111,12 +111,12 @@ def test_boards_that_files_do_not_hold_are_refused_before_a_match(tmp_path):
 
 def test_other_games_have_no_sgf(tmp_path):
     path = tmp_path / "9tka.sgf"
-    path.write_text("before")
+    path.write_text("before", encoding="utf-8")
     variant = load_variant("ninetka")
     record = GameRecord(variant, (), (), 0)
     with pytest.raises(ValueError, match="9tka has no form in SGF"):
         write_records(path, [record])
-    assert path.read_text() == "before"
+    assert path.read_text(encoding="utf-8") == "before"
 
 
 def test_points():
@@ -152,7 +152,7 @@ def test_rules_and_results_of_others():
     assert read(sgf_text(odd)).tags == odd.tags == {"told": "by me"}
 
 
-def test_setup():
+def test_setup(tmp_path):
     record = read("(;SZ[9]AB[aa:bb][ee]AW[ia]PL[W];AE[aa];W[cc])")
     start, final = record.start(), record.final()
     assert sorted(map(start.action_name, np.flatnonzero(start.board))) == ["A8", "B8", "B9", "E5", "J9"]
@@ -163,7 +163,7 @@ def test_setup():
     other = read("(;SZ[9]HA[2]AB[gc][cc];W[ee])")
     assert (other.variant.options["handicap"], other.start().to_move) == (0, 1)
     with pytest.raises(ValueError, match="set up"):
-        write_records("/dev/null", [other])
+        write_records(tmp_path / "game.txt", [other])
 
 
 def test_two_turns_of_one_colour():
@@ -225,7 +225,7 @@ def test_what_is_wrong_is_named(text, told):
 
 def test_a_file_that_is_wrong_is_named(tmp_path):
     path = tmp_path / "bad.sgf"
-    path.write_text("(;SZ[9];B[aa];W[aa])")
+    path.write_text("(;SZ[9];B[aa];W[aa])", encoding="utf-8")
     with pytest.raises(ValueError, match=r"bad\.sgf: game 1: move 2: action 72"):
         find_record(path)
 

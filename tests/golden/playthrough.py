@@ -200,7 +200,7 @@ class File(Face):
 
     def __init__(self, path: Path) -> None:
         self.name = f"{path.parent.name}/{path.name}"
-        self.text = path.read_text()
+        self.text = path.read_text(encoding="utf-8")
         header, *self._blocks = (block.split("\n") for block in self.text.removesuffix("\n").split("\n\n"))
         self.header = dict(line.split(": ", 1) for line in header)
         self._facts: Facts = {}

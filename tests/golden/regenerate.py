@@ -56,7 +56,7 @@ def main(games: list[str]) -> None:
         for old in {*(FOLDER / game).glob("*.txt")} - texts.keys():
             old.unlink()
     for path, text in texts.items():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     print(f"{len(texts)} playthroughs of {', '.join(games)}, as their references play")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from systems import posix
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
@@ -76,7 +77,7 @@ def test_wrong_specs_are_refused_in_a_sentence(spec, message):
 
 def test_programs_are_looked_for_among_games(monkeypatch, tmp_path):
     program = tmp_path / "engine"
-    program.write_text("#!/bin/sh\n")
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(processes, "FOLDERS", ("/nowhere", str(tmp_path)))
@@ -101,9 +102,9 @@ def test_an_engine_that_does_not_quit_is_ended(monkeypatch):
     monkeypatch.setattr(processes, "GRACE", 0.2)
     process = EngineProcess([sys.executable, str(FAKE), "stubborn"], 20)
     process.ask("name")
-    start = time.monotonic()
+    start = time.perf_counter()
     process.close()
-    assert time.monotonic() - start < 10
+    assert time.perf_counter() - start < 10
     assert process._process.returncode == -9
 
 
@@ -151,6 +152,7 @@ def test_a_failure_ends_the_game_and_is_named(deed, monkeypatch):
         player.close()
 
 
+@posix
 @pytest.mark.parametrize("deed", ["noisy", "slow"])
 def test_what_is_said_besides_and_how_slowly_does_not_matter(deed):
     results = [play_games([make_agent(fake(one), "go")], num_games=2, game=GAME) for one in (deed, "well")]

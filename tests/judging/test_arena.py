@@ -716,9 +716,9 @@ def test_report_shows_everything(evaluation):
 
 def test_json_holds_everything(evaluation, tmp_path):
     target = tmp_path / "result.json"
-    target.write_text("old")
+    target.write_text("old", encoding="utf-8")
     write_json(evaluation, target)
-    read = json.loads(target.read_text())
+    read = json.loads(target.read_text(encoding="utf-8"))
     assert read == json.loads(json.dumps(as_dict(evaluation)))
     assert list(tmp_path.iterdir()) == [target]
     assert set(read) == {
@@ -739,7 +739,7 @@ def test_json_holds_everything(evaluation, tmp_path):
 
 
 def test_unwritable_files_are_found_out(evaluation, tmp_path):
-    (tmp_path / "file").write_text("kept")
+    (tmp_path / "file").write_text("kept", encoding="utf-8")
     for path in (tmp_path / "none" / "x.json", tmp_path / "file" / "x.json", tmp_path):
         with pytest.raises(OSError, match=f"cannot write: .*{path}"):
             check_writable(path)
@@ -748,16 +748,16 @@ def test_unwritable_files_are_found_out(evaluation, tmp_path):
     check_writable(tmp_path / "file")
     check_writable(tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    assert (tmp_path / "file").read_text() == "kept"
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "kept"
 
 
 def test_a_failed_write_keeps_the_old_file(evaluation, tmp_path, monkeypatch):
     target = tmp_path / "result.json"
-    target.write_text("old")
+    target.write_text("old", encoding="utf-8")
     monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
     with pytest.raises(OSError, match="no space left"):
         write_json(evaluation, target)
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["old"]
 
 
 def test_names_that_do_not_fit_a_line_are_written_anyway():

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import toy.tictactoe  # noqa: F401  # makes the game known
+from systems import of_network
 from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
@@ -93,7 +94,7 @@ def test_the_command_plays_saves_and_replays(tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "draws" in done.stdout
-    written = json.loads(figures.read_text())
+    written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["environment"] == "tictactoe_v0"
     assert written["settings"]["game"] == GAME
     records = list(read_records(games))
@@ -120,7 +121,7 @@ def test_a_game_without_pictures_is_not_drawn(tmp_path):
         (["evaluate", "random", "--game", GAME, "--players", 3], "num_players=3: Tic-tac-toe has 2 players"),
         (["evaluate", "random", "--game", GAME, "--turn-order", "restart"], "tictactoe: unknown option 'turn_order'"),
         (["evaluate", "random", "--game", GAME, "--exact"], "exact: perfect play is not known in Tic-tac-toe"),
-        (["train", "--set", f"game={GAME}"], "it has no networks, unlike go, kropki, ninetka"),
+        of_network(["train", "--set", f"game={GAME}"], "it has no networks, unlike go, kropki, ninetka"),
     ],
 )
 def test_wrong_input_ends_in_one_line(arguments, message):

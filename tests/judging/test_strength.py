@@ -71,8 +71,8 @@ def test_rate_writes_a_table_and_json(tmp_path):
                "--opening-plies", 2, "--table", table, "--json", json_file)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "random 0" in done.stdout
-    assert "opening_plies=2" in table.read_text()
-    written = json.loads(json_file.read_text())
+    assert "opening_plies=2" in table.read_text(encoding="utf-8")
+    written = json.loads(json_file.read_text(encoding="utf-8"))
     assert (written["anchor"], written["settings"]["opening_plies"]) == ("random", 2)
     assert written["agents"][0]["seconds"] > 0
 
@@ -86,7 +86,7 @@ def test_a_curve_plays_each_budget_against_the_same_opponent(tmp_path):
                "--simulations", "1,40", "--seconds", "0.001", "--out", out, "--seed", 4)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert (tmp_path / "strength.5.png").read_bytes().startswith(b"\x89PNG")
-    written = json.loads((tmp_path / "strength.5.json").read_text())
+    written = json.loads((tmp_path / "strength.5.json").read_text(encoding="utf-8"))
     points = written["points"]
     assert [(point["agent"], point["budget"], point["amount"]) for point in points] == [
         ("mcts:threads=1", "seconds", 0.001), ("mcts:rave,threads=1", "seconds", 0.001),
@@ -154,8 +154,8 @@ def test_a_gate_ends_the_command_with_its_verdict(gate, status, word, tmp_path):
                "--save-games", saved)  # fmt: skip
     assert done.exit_code == status, done.output
     assert f"gate: random {word} after " in done.stdout
-    found = json.loads(json_file.read_text())["gate"]
-    assert (found["verdict"], found["games"]) == (word, saved.read_text().count("result: "))
+    found = json.loads(json_file.read_text(encoding="utf-8"))["gate"]
+    assert (found["verdict"], found["games"]) == (word, saved.read_text(encoding="utf-8").count("result: "))
     assert found["games"] < 400
 
 
@@ -170,6 +170,6 @@ def test_networks_alone_begin_at_random_unless_told(tmp_path):
     done = run("evaluate", "net:gen-1", "--games", 2, "--json", tmp_path / "x.json")
     assert done.exit_code == 0, done.output
     assert "networks open alike, so each rotation begins with 4 random plies" in " ".join(done.stderr.split())
-    assert json.loads((tmp_path / "x.json").read_text())["distinct_games"] == 2
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["distinct_games"] == 2
     done = run("evaluate", "net:gen-1", "--games", 2, "--opening-plies", 0)
     assert "1 games repeat others move by move" in " ".join(done.stdout.split())

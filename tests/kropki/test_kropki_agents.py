@@ -99,7 +99,9 @@ def test_the_solver_refuses_other_boards() -> None:
 
 
 def test_the_published_values_are_those_of_the_solver() -> None:
-    published = json.loads((Path(__file__).parents[2] / "docs" / "games" / "kropki-exact.json").read_text())
+    published = json.loads(
+        (Path(__file__).parents[2] / "docs" / "games" / "kropki-exact.json").read_text(encoding="utf-8")
+    )
     assert len(published) == 7
     small = ["3x3", "4x3", "5x3", "4x4"]
     assert board_values(small) == {board: published[board] for board in small}

@@ -44,7 +44,7 @@ def begin(folder: Path, name: str, threads: int, *options: str, **more: object) 
     """Start `ninetka train`, to begin a run there or to resume it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.json"  # which is YAML, too
-    file.write_text(json.dumps(CONFIGS[name] | {"name": name, "threads": threads} | more))
+    file.write_text(json.dumps(CONFIGS[name] | {"name": name, "threads": threads} | more), encoding="utf-8")
     command = [sys.executable, "-m", "ninetka_train", "train", "--config", str(file), "--runs", str(folder), *options]
     return subprocess.Popen(
         [*command, "--games", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -78,7 +78,7 @@ def checksum(folder: Path, name: str) -> str:
 def logged(folder: Path, name: str) -> list[dict[str, float]]:
     """Return the lines of a run's log, without times."""
     times = ("seconds", "moves_per_second", "share_of_play", "games_per_second", "samples_per_second")
-    lines = [json.loads(line) for line in (folder / name / "log.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (folder / name / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     return [{key: value for key, value in line.items() if key not in times} for line in lines]
 
 
@@ -96,6 +96,6 @@ def load(processes: int) -> Iterator[None]:
 
 def seconds_of(folder: Path, name: str, threads: int) -> float:
     """Return how long a whole run takes; one that comes first may have compiled what it needs."""
-    start = time.monotonic()
+    start = time.perf_counter()
     finish(begin(folder, name, threads))
-    return time.monotonic() - start
+    return time.perf_counter() - start

@@ -248,10 +248,10 @@ def test_exact_slides_need_the_solver():
 
 def test_overrides_reach_nested_keys(tmp_path):
     file = tmp_path / "c.yaml"
-    file.write_text("seed: 3\nppo: {epochs: 4}\n")
+    file.write_text("seed: 3\nppo: {epochs: 4}\n", encoding="utf-8")
     config = load_config(file, ["ppo.clip=0.1", "players=[2, 3]"])
     assert (config.seed, config.ppo.epochs, config.ppo.clip, config.players) == (3, 4, 0.1, (2, 3))
-    file.write_text("- 1")
+    file.write_text("- 1", encoding="utf-8")
     with pytest.raises(ValueError, match="expected keys and values"):
         load_config(file)
     with pytest.raises(ValueError, match="cannot be read"):

@@ -34,14 +34,14 @@ LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
 
 def torchrun(folder: Path, *options: str, **changes: object) -> subprocess.CompletedProcess[str]:
     path = folder / "small.yaml"
-    path.write_text(yaml.safe_dump(VALUES | changes))
+    path.write_text(yaml.safe_dump(VALUES | changes), encoding="utf-8")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "ninetka_train", "train", "--config", str(path), "--runs", str(folder), "--games", "0", *options]
     return subprocess.run(command, capture_output=True, text=True)
 
 
 def log_of(folder: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def test_two_processes_go_on_as_one_would(tmp_path):

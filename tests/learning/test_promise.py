@@ -16,7 +16,7 @@ from learning.promise import CONFIGS, begin, checksum, finish, load, logged, sec
 RUNS = int(os.environ.get("NINETKA_TEST_RUNS", "1"))
 pytestmark = pytest.mark.exhaustive
 BUSY = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2  # the tests of another worker keep a core busy, too
-SIGNALS = itertools.cycle([signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
+SIGNALS = itertools.cycle(getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGUSR1"))
 
 
 @pytest.mark.parametrize("name", CONFIGS)

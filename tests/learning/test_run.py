@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("torch")
+
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
@@ -38,7 +41,8 @@ def train(folder, *settings, config=ROOT / "configs" / "quick.yaml", options=("-
 CONFIGS = [
     path
     for path in sorted((ROOT / "configs").glob("*.yaml"))
-    if re.search(r"^game:\s+(?:- )?(\w+)|\Z", path.read_text(), re.M)[1] in (None, *games_with_networks())
+    if re.search(r"^game:\s+(?:- )?(\w+)|\Z", path.read_text(encoding="utf-8"), re.M)[1]
+    in (None, *games_with_networks())
 ]
 
 
@@ -56,8 +60,10 @@ def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm)
     done = train(tmp_path, *settings, config=config, options=("--games", "0"))
     assert done.exit_code == 0, done.output
     folder = tmp_path / "small"
-    assert yaml.safe_load((folder / "config.yaml").read_text())["algorithm"] == algorithm
-    assert all(json.loads(line)["seconds"] > 0 for line in (folder / "log.jsonl").read_text().splitlines())
+    assert yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["algorithm"] == algorithm
+    assert all(
+        json.loads(line)["seconds"] > 0 for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     (checkpoint,) = folder.glob("*.safetensors")
     variant = load_config(config).variants[-1]
     game = variant.game_class.start(variant)
@@ -68,7 +74,7 @@ def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm)
 def test_a_run_from_given_weights_goes_on_by_its_own_configuration(tmp_path):
     """Which must not name the usual shape of a network where that of the weights is another."""
     settings = ("name=small", "algorithm=alphazero", "start_from=gen-6", "threads=1", *SMALL["alphazero"])
-    (tmp_path / "mine.yaml").write_text("seed: 1\n")
+    (tmp_path / "mine.yaml").write_text("seed: 1\n", encoding="utf-8")
     done = train(tmp_path, *settings, config=tmp_path / "mine.yaml", options=("--games", "0"))
     assert done.exit_code == 0, done.output
     again = train(tmp_path, config=tmp_path / "small" / "config.yaml", options=("--games", "0", "--resume"))
@@ -79,7 +85,9 @@ def test_the_benchmark_at_the_end_is_printed_and_kept(tmp_path):
     done = train(tmp_path, "threads=1", *SMALL["alphazero"])
     assert done.exit_code == 0, done.output
     folder = tmp_path / "quick"
-    pairs = [result["settings"]["agents"] for result in json.loads((folder / "evaluation.json").read_text())]
+    pairs = [
+        result["settings"]["agents"] for result in json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+    ]
     assert pairs == [
         ["net", "random"], ["net", "maxn"], ["net", "mcts:simulations=200"],
         ["net places, maxn moves", "maxn"], ["maxn places, net moves", "maxn"],
@@ -109,7 +117,7 @@ PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", *SMALL["p
 
 def told(folder, name):
     """Return what a file of lines tells apart from times."""
-    lines = [json.loads(line) for line in (folder / name).read_text().splitlines()]
+    lines = [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
     times = ("seconds", "evaluation_seconds", "share_of_play", "moves_per_second", "games_per_second")
     times += ("samples_per_second",)
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
@@ -131,11 +139,11 @@ def test_an_interrupted_run_goes_on_and_tells_the_same(tmp_path, few_games, monk
     assert stopped.exit_code == 130
     assert "--resume" in stopped.output
     monkeypatch.setattr(Journal, "log", log)
-    with (broken / "ppo" / "log.jsonl").open("a") as file:
+    with (broken / "ppo" / "log.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"cut sho')
     (broken / "ppo" / "games").mkdir()
     for left in (broken / "ppo" / ".step.1.part", broken / "ppo" / "games" / ".round-000001.npz.1.part"):
-        left.write_text("left by a process that was killed")
+        left.write_text("left by a process that was killed", encoding="utf-8")
     done = train(broken, *PPO, options=("--games", "2", "--resume"))
     assert done.exit_code == 0, done.output
     for name in ("log.jsonl", "curve.jsonl"):
@@ -208,7 +216,7 @@ def test_a_run_that_is_killed_after_its_first_round_goes_on(tmp_path, monkeypatc
 
 def test_what_a_killed_process_left_of_its_first_file_is_no_run(tmp_path):
     (tmp_path / "quick").mkdir()
-    (tmp_path / "quick" / ".config.yaml.1.part").write_text("na")
+    (tmp_path / "quick" / ".config.yaml.1.part").write_text("na", encoding="utf-8")
     assert train(tmp_path, *SMALL["alphazero"], "threads=1", options=("--games", "0")).exit_code == 0
     assert not list((tmp_path / "quick").glob(".*"))
 
@@ -240,9 +248,9 @@ def test_a_checkpoint_that_lacks_what_its_run_needs_is_named(tmp_path, change):
     settings = (*SMALL["alphazero"], "threads=1")
     assert train(tmp_path, *settings, options=("--games", "0")).exit_code == 0
     (path,) = (tmp_path / "quick").glob("step-*.json")
-    about = json.loads(path.read_text())
+    about = json.loads(path.read_text(encoding="utf-8"))
     change(about)
-    path.write_text(json.dumps(about))
+    path.write_text(json.dumps(about), encoding="utf-8")
     done = train(tmp_path, *settings, options=("--games", "0", "--resume"))
     assert done.exit_code == 2
     assert "quick: cannot go on from its newest checkpoint: " in done.output
@@ -286,7 +294,7 @@ def test_a_log_that_cannot_be_written_ends_training_by_name(tmp_path, few_games,
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     done = train(tmp_path / "file", *PPO)
     assert done.exit_code == 1
     assert f"{tmp_path / 'file' / 'ppo'}: Not a directory" in done.output
@@ -318,7 +326,7 @@ def test_bad_input_is_named(tmp_path, settings, options, message):
 
 def test_a_run_is_never_written_over(tmp_path):
     (tmp_path / "quick").mkdir()
-    (tmp_path / "quick" / "something").write_text("")
+    (tmp_path / "quick" / "something").write_text("", encoding="utf-8")
     done = train(tmp_path)
     assert done.exit_code == 2
     assert "exists" in done.output

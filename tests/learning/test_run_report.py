@@ -8,6 +8,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("torch")
+
 import yaml
 from typer.testing import CliRunner
 
@@ -35,9 +38,11 @@ def finished(tmp_path_factory):
     """The folder of a finished run of 2 and 3 players that nobody played."""
     folder = tmp_path_factory.mktemp("runs") / "a<b"
     folder.mkdir()
-    (folder / "config.yaml").write_text(yaml.safe_dump({"name": "a<b", "algorithm": "ppo", "players": [2, 3]}))
+    (folder / "config.yaml").write_text(
+        yaml.safe_dump({"name": "a<b", "algorithm": "ppo", "players": [2, 3]}), encoding="utf-8"
+    )
     log = [{"policy_loss": 1 / n, "entropy": 2 / n, "progress": n / 9, "seconds": 60.0 * n} for n in range(1, 10)]
-    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log), encoding="utf-8")
     evaluations, records, curve = [], [], []
     names = ("net", "net places, maxn moves", "maxn places, net moves")
     for players in (2, 3):
@@ -47,8 +52,8 @@ def finished(tmp_path_factory):
             records += game_records(results, range(results.schedule.rotation))
         numbers = {"players": players, "opponent": "maxn", "games": 10, "evaluation_seconds": 1.5}
         curve += [{"progress": n / 9, "seconds": 60.0 * n, **numbers, "wins": n} for n in (1, 5)]
-    (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
-    (folder / "evaluation.json").write_text(json.dumps(evaluations))
+    (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve), encoding="utf-8")
+    (folder / "evaluation.json").write_text(json.dumps(evaluations), encoding="utf-8")
     write_records(folder / "games.txt", records)
     return folder
 
@@ -86,7 +91,7 @@ class Page(HTMLParser):
 def test_the_report_is_one_picture_and_one_page_that_loads_nothing(folder):
     write_report(folder)
     assert (folder / "report.png").read_bytes().startswith(b"\x89PNG")
-    text = (folder / "report.html").read_text()
+    text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
     assert page.open == page.loaded == []
     assert "url(http" not in text
@@ -101,7 +106,7 @@ def test_the_report_is_one_picture_and_one_page_that_loads_nothing(folder):
 
 
 def test_tables_are_the_figures_of_the_evaluation(folder):
-    evaluations = json.loads((folder / "evaluation.json").read_text())
+    evaluations = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     titles = [sheet.title for sheet in sheets(read_run(folder))]
     assert titles == [
         f"{players} players: {what}"
@@ -126,8 +131,8 @@ def test_the_summary_declares_the_evaluations_beside_the_training(folder):
 def test_a_run_under_way_is_shown_as_far_as_it_is(folder):
     for name in ("evaluation.json", "games.txt"):
         (folder / name).unlink()
-    log = (folder / "log.jsonl").read_text()
-    (folder / "log.jsonl").write_text("".join(log.splitlines(keepends=True)[:4]) + '{"policy_lo')
+    log = (folder / "log.jsonl").read_text(encoding="utf-8")
+    (folder / "log.jsonl").write_text("".join(log.splitlines(keepends=True)[:4]) + '{"policy_lo', encoding="utf-8")
     done = CliRunner().invoke(app, ["report", str(folder)])
     assert done.exit_code == 0, done.output
     assert "trained for 4 min 0 s (44% of the run)" in done.output
@@ -147,7 +152,7 @@ def test_a_run_under_way_is_shown_as_far_as_it_is(folder):
     ],
 )
 def test_what_is_broken_is_named(folder, name, text, message):
-    (folder / name).unlink() if text is None else (folder / name).write_text(text)
+    (folder / name).unlink() if text is None else (folder / name).write_text(text, encoding="utf-8")
     done = CliRunner().invoke(app, ["report", str(folder)])
     assert done.exit_code == 2
     assert message in done.output

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("torch")
+
+
 from ninetka_train.learning.config import check_config, load_config
 from ninetka_train.learning.settings_file import parse_yaml, read_settings
 
@@ -32,7 +35,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
 )
 def test_yaml_that_explodes_is_refused_in_a_line(tmp_path, text, problem):
     path = tmp_path / "odd.yaml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=rf"odd\.yaml: is no YAML of settings: {problem}") as caught:
         load_config(path)
     assert len(str(caught.value).splitlines()) == 1

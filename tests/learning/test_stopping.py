@@ -11,8 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch")
+
 import torch
 from learning.test_run import PPO, SMALL, told, train
+from systems import posix
 
 from ninetka_train import ending
 from ninetka_train import run as module
@@ -141,7 +145,7 @@ def test_resume_begins_a_run_where_there_is_none(tmp_path):
     assert done.exit_code == 0, done.output
     assert len(told(tmp_path / "run", "log.jsonl")) == 4
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("")
+    (tmp_path / "other" / "thesis.tex").write_text("", encoding="utf-8")
     refused = train(tmp_path, *ALPHAZERO, "name=other", options=RESUMED)
     assert refused.exit_code == 2
     assert "other exists: " in refused.output
@@ -158,7 +162,7 @@ def test_resume_begins_a_run_where_there_is_none(tmp_path):
 def test_a_run_can_be_made_longer(tmp_path, settings, length, longer, schedule):
     assert train(tmp_path, *settings, options=NOTHING).exit_code == 0
     (folder,) = tmp_path.iterdir()
-    (folder / "evaluation.json").write_text("[]")
+    (folder / "evaluation.json").write_text("[]", encoding="utf-8")
     key, was = length.split("=")
     with pytest.warns(UserWarning, match=f"{longer} .was {was}.: {schedule} until the new end"):
         done = train(tmp_path, *settings, longer, options=RESUMED)
@@ -257,7 +261,7 @@ def test_a_round_of_which_no_position_is_kept_is_learned_from_those_before(tmp_p
     few = ("games=1", "task_games=1", "playouts=8", "share=0.0001", "value_share=0.0", "playout_rounds=1", "rounds=3")
     few += ("steps=1", "minibatch=8", "microbatch=8", "exact_nodes=0")
     settings = ("algorithm=alphazero", "name=run", f"game='{game}'", "threads=1", *(f"alphazero.{one}" for one in few))
-    (tmp_path / "mine.yaml").write_text("seed: 1\n")
+    (tmp_path / "mine.yaml").write_text("seed: 1\n", encoding="utf-8")
     done = train(tmp_path, *settings, options=NOTHING, config=tmp_path / "mine.yaml")
     assert done.exit_code == 0, done.output
     assert len({line["positions"] for line in told(tmp_path / "run", "log.jsonl")}) == 1
@@ -327,11 +331,11 @@ def test_the_lock_of_another_user_is_respected_and_no_link_is_followed(tmp_path,
         with pytest.raises(ValueError, match=f"process {os.getpid()} on .* is training there"), locked(tmp_path):
             pass
         monkeypatch.undo()
-    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "mine").write_text("mine", encoding="utf-8")
     (tmp_path / LOCK).symlink_to(tmp_path / "mine")
     with pytest.warns(UserWarning, match="cannot be locked"), locked(tmp_path):
         pass
-    assert (tmp_path / "mine").read_text() == "mine"
+    assert (tmp_path / "mine").read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
@@ -366,6 +370,14 @@ def test_tasks_change_no_other_thread_s_number_of_torch_threads():
         set_torch_threads(before)
 
 
+@posix
+@posix
+@posix
+@posix
+@posix
+@posix
+@posix
+@posix
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
 def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypatch, algorithm):
     """Whatever agents and tasks are made meanwhile."""

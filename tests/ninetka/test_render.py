@@ -326,9 +326,9 @@ def test_window_notices_when_the_display_is_gone():
 def test_window_leaves_time_to_look():
     window = Window("9tka", fps=10)
     window.show(render_rgb(SHOWN[0], SIZE))
-    start = time.monotonic()
+    start = time.perf_counter()
     window.show(render_rgb(SHOWN[1], SIZE))
-    assert time.monotonic() - start > 0.05
+    assert time.perf_counter() - start > 0.05
 
 
 def test_no_screen_is_explained(monkeypatch):

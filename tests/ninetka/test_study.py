@@ -71,11 +71,14 @@ def test_the_command_writes_a_page_a_picture_and_the_figures(few_agents, tmp_pat
     done = CliRunner().invoke(app, ["study", str(tmp_path / "docs" / "perfect"), "--games", "1"])
     assert done.exit_code == 0, done.output
     assert done.stdout == f"wrote {tmp_path / 'docs' / 'perfect.md'}, .png and .json\n"
-    page = (tmp_path / "docs" / "perfect.md").read_text()
+    page = (tmp_path / "docs" / "perfect.md").read_text(encoding="utf-8")
     assert "(perfect.png)" in page
     assert "| `maxn:depth=1` |" in page
     assert (tmp_path / "docs" / "perfect.png").read_bytes().startswith(b"\x89PNG")
-    assert set(json.loads((tmp_path / "docs" / "perfect.json").read_text())["blunders"]) == {"random", "maxn:depth=1"}
+    assert set(json.loads((tmp_path / "docs" / "perfect.json").read_text(encoding="utf-8"))["blunders"]) == {
+        "random",
+        "maxn:depth=1",
+    }
     blocked = tmp_path / "file"
-    blocked.write_text("")
+    blocked.write_text("", encoding="utf-8")
     assert CliRunner().invoke(app, ["study", str(blocked / "perfect")]).exit_code == 2

@@ -41,8 +41,8 @@ def worked_example() -> Game:
 
 
 def test_position_is_written_as_people_drew_it():
-    assert str(worked_example()) == GOLDEN.read_text().rstrip("\n")
-    assert Game.from_text(GOLDEN.read_text()) == worked_example()
+    assert str(worked_example()) == GOLDEN.read_text(encoding="utf-8").rstrip("\n")
+    assert Game.from_text(GOLDEN.read_text(encoding="utf-8")) == worked_example()
 
 
 # Round trips

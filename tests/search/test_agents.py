@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from ninetka.positions import ALL_OPTIONS, Options, position_after, random_position
 from scipy.stats import chisquare
+from systems import of_network
 
 from ninetka_agents import make_agent, random_agent
 from ninetka_agents.agent import GameRandom, game_streams
@@ -154,24 +155,26 @@ def test_an_agent_is_made_for_a_game(game):
         ("random", "ninetka:komi=6.5", r"unknown option 'komi', there are num_players"),
         ("random", "ninetka:num_players=5", r"num_players='5': expected one of 2, 3, 4"),
         ("mcts:simulations=9,exact=9", "go", r"option exact: nothing can be proven in go"),
-        ("net:simulations=9,exact=9", "kropki", r"option exact: nothing can be proven in kropki"),
+        of_network("net:simulations=9,exact=9", "kropki", r"option exact: nothing can be proven in kropki"),
         ("mcts:game=ninetka", "ninetka", r"unknown option 'game', allowed are simulations"),
-        ("net:game=ninetka", "ninetka", r"unknown option 'game', allowed are path"),
+        of_network("net:game=ninetka", "ninetka", r"unknown option 'game', allowed are path"),
         (None, "ninetka", r"agent None: expected text"),
         ("random" + "x" * 2000, "ninetka", r"expected text of at most 2000 characters"),
         ("x" * 5000, "ninetka", r"expected text of at most 2000 characters"),
-        ("net:" + "x" * 1990, "ninetka", r"checkpoint xxx.* \.\.\.: cannot be read: File name too long"),
-        ("net:a\0b\n", "ninetka", r"checkpoint a\\x00b\\n.json: cannot be read: "),
-        ("phases:placement=[net:" + "x" * 1900 + "]", "ninetka", "cannot be read: File name too long"),
+        of_network("net:" + "x" * 1990, "ninetka", r"checkpoint xxx.* \.\.\.: cannot be read: File name too long"),
+        of_network("net:a\0b\n", "ninetka", r"checkpoint a\\x00b\\n.json: cannot be read: "),
+        of_network("phases:placement=[net:" + "x" * 1900 + "]", "ninetka", "cannot be read: File name too long"),
         ("mcts:exact=" + "9" * 30, "ninetka", r"exact=9{30}: expected an integer of at least 0 and at most 9007"),
         ("maxn:depth=" + "9" * 30, "ninetka", r"depth=9{30}: expected an integer of at least 1 and at most 9007"),
         ("maxn:threads=" + "9" * 30, "ninetka", r"threads=9{30}: expected"),
         ("maxn:depth=" + "9" * 1900, "ninetka", r"agent 'maxn:depth=9.*: option depth='9.*must be a number|depth=9.*"),
         ("solver:" + "9" * 30, "ninetka", r"nodes=9{30}: expected"),
-        ("net:simulations=99999999999", "ninetka", r"simulations=99999999999: expected .* and at most 1048576"),
-        ("net:simulations=8,playouts=99999999999", "ninetka", r"playouts=99999999999: expected .* at most 16777216"),
-        ("net:simulations=1000000", "ninetka", r"simulations=1000000: with 256 playouts each in one tree, expected"),
-        ("net:threads=" + "9" * 30, "ninetka", r"threads=9{30}: expected"),
+        of_network("net:simulations=99999999999", "ninetka", r"simulations=9{11}: expected .* and at most 1048576"),
+        of_network(
+            "net:simulations=8,playouts=99999999999", "ninetka", r"playouts=9{11}: expected .* at most 16777216"
+        ),
+        of_network("net:simulations=1000000", "ninetka", r"=1000000: with 256 playouts each in one tree, expected"),
+        of_network("net:threads=" + "9" * 30, "ninetka", r"threads=9{30}: expected"),
     ],
 )
 def test_a_wrong_game_or_text_is_named(spec, game, message):

@@ -31,7 +31,7 @@ class Clock:
     def __init__(self, monkeypatch):
         self.now = 100.0
         for module in (guided, gumbel_by_clock, selection):
-            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+            monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
     def evaluate(self, games):
         """Evaluate a position in a tenth of a second."""
@@ -181,7 +181,7 @@ def test_playouts_of_an_evaluated_batch_stop_when_the_time_is_up(monkeypatch):
         return len(looks) / 100
 
     for module in (gumbel_by_clock, selection):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=look))
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=look))
 
     def evaluate(games):
         batches.append((len(looks), len(games)))
@@ -208,7 +208,7 @@ def test_guided_search_ends_by_the_clock(spec, monkeypatch):
 def test_playouts_look_at_the_clock_too(monkeypatch):
     """A second passes whenever the clock is looked at: a long series of playouts is cut short."""
     looks = []
-    monkeypatch.setattr(guided, "time", SimpleNamespace(monotonic=lambda: looks.append(None) or float(len(looks))))
+    monkeypatch.setattr(guided, "time", SimpleNamespace(perf_counter=lambda: looks.append(None) or float(len(looks))))
     search = GuidedSearch(uniform, 1, 10 * guided.CHUNK, seconds=3)
     visits = search.run(start("go:size=5").records, np.random.default_rng(0)).visits
     assert 0 <= 3 * guided.CHUNK + guided.VIRTUAL_VISITS - visits.sum() <= guided.VIRTUAL_VISITS

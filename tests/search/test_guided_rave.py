@@ -40,7 +40,10 @@ def same(first, second):
 @compiled
 @pytest.mark.parametrize(
     ("spec", "plies"),
-    [("go:size=3,komi=0,ko=positional,max_plies=9", 5), ("kropki:width=5,height=4,territory=declared", 14)],
+    [
+        pytest.param("go:size=3,komi=0,ko=positional,max_plies=9", 5, marks=pytest.mark.exhaustive),
+        ("kropki:width=5,height=4,territory=declared", 14),
+    ],
 )
 def test_it_finds_a_best_action_on_tiny_boards(spec, plies):
     search, found = GuidedRaveSearch(uniform, 200, 16, rules=EXPLORING), 0
@@ -146,7 +149,7 @@ def test_a_batch_is_searched_like_each_game_alone(spec):
 
 
 def test_noise_draws_by_visits():
-    games, rng = np.repeat(start("go:size=3,ko=positional").records, 500), np.random.default_rng(0)
+    games, rng = np.repeat(start("go:size=5").records, 500), np.random.default_rng(0)
     result = GuidedRaveSearch(uniform, 3, 10, gumbel_scale=1.0, rules=PLAIN).run(games, rng)
     drawn = np.bincount(result.actions, minlength=result.visits.shape[1]) / len(games)
     expected = (result.visits / result.visits.sum(1, keepdims=True)).mean(0)
@@ -161,7 +164,7 @@ def test_noise_draws_by_visits():
 def test_it_ends_by_the_clock(spec, monkeypatch):
     """A tenth of a second passes whenever the network is asked."""
     clock = SimpleNamespace(now=100.0, asked=[])
-    monkeypatch.setattr(guided_rave, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(guided_rave, "time", SimpleNamespace(perf_counter=lambda: clock.now))
 
     def evaluate(games):
         clock.now += 0.1
@@ -183,7 +186,7 @@ def test_no_evaluation_begins_after_the_time_is_up(spec, monkeypatch):
         clock.now += 0.01
         return clock.now
 
-    monkeypatch.setattr(guided_rave, "time", SimpleNamespace(monotonic=look))
+    monkeypatch.setattr(guided_rave, "time", SimpleNamespace(perf_counter=look))
 
     def evaluate(games):
         clock.asked.append(clock.now)
@@ -307,18 +310,28 @@ def test_kropki_is_searched_by_what_suits_the_board():
     assert isinstance(search.search_for(small.records), GumbelSearch)
     assert search.search_for(small.records).options.playouts == 0
     assert isinstance(search.search_for(large.records), GuidedRaveSearch)
-    for game in (small, large):
-        assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
-        assert search.run(game.records, np.random.default_rng(0)).visits[0].sum() > 0
     (search,) = make_searches(uniform, "kropki", SearchSettings(seconds=0.01, reuse=True))
     assert isinstance(search.search_for(small.records), GumbelByClock)
-    for game in (small, large):
-        player = search.start(game)
-        for _ in range(3):
-            action = player.act(np.random.default_rng(0))
-            game.play(action)
-            player.observe(action)
-        player.close()
+
+
+@pytest.mark.parametrize(
+    "spec", ["kropki:width=12,height=12", pytest.param("kropki:width=13,height=5", marks=pytest.mark.exhaustive)]
+)
+def test_networks_play_kropki_on_boards_of_both_kinds(spec):
+    pytest.importorskip("torch")
+    from ninetka_agents.net_search import SearchSettings, make_searches
+
+    game = start(spec, 2)
+    (search,) = make_searches(uniform, "kropki", SearchSettings(4))
+    assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
+    assert search.run(game.records, np.random.default_rng(0)).visits[0].sum() > 0
+    (search,) = make_searches(uniform, "kropki", SearchSettings(seconds=0.01, reuse=True))
+    player = search.start(game)
+    for _ in range(3):
+        action = player.act(np.random.default_rng(0))
+        game.play(action)
+        player.observe(action)
+    player.close()
 
 
 def test_on_boards_much_larger_than_it_learned_on_kropkis_network_is_asked_for_moves_alone():

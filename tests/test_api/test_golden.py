@@ -28,7 +28,7 @@ def played_again(path: Path) -> str:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_the_package_plays_every_line(path):
-    assert played_again(path) == path.read_text()
+    assert played_again(path) == path.read_text(encoding="utf-8")
 
 
 def test_there_is_a_file_for_each_choice_of_options():
@@ -38,7 +38,7 @@ def test_there_is_a_file_for_each_choice_of_options():
 
 def test_regenerating_writes_the_same():
     options, seed = playthroughs_of("ninetka").PLAYTHROUGHS[EXAMPLE.stem]
-    assert playthrough("ninetka", options, seed) == EXAMPLE.read_text()
+    assert playthrough("ninetka", options, seed) == EXAMPLE.read_text(encoding="utf-8")
 
 
 # The tests of these tests
@@ -46,16 +46,18 @@ def test_regenerating_writes_the_same():
 
 def altered(folder: Path, number: int, line: str | None) -> Path:
     """Return a copy of the example, line `number` of which is another one, or the last one before it ends."""
-    lines = EXAMPLE.read_text().split("\n")
+    lines = EXAMPLE.read_text(encoding="utf-8").split("\n")
     lines[number - 1 :] = [""] if line is None else [line, *lines[number:]]
     path = folder / EXAMPLE.name
-    path.write_text("\n".join(lines))
+    path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
 def last_line(start: str) -> tuple[int, str]:
     """Return number and text of the example's last line with this start."""
-    return [(n, line) for n, line in enumerate(EXAMPLE.read_text().split("\n"), 1) if line.startswith(start)][-1]
+    return [
+        (n, line) for n, line in enumerate(EXAMPLE.read_text(encoding="utf-8").split("\n"), 1) if line.startswith(start)
+    ][-1]
 
 
 @pytest.mark.parametrize("fact", [fact for fact in WORDING if fact != "passed"])

@@ -589,6 +589,7 @@ def test_an_opponent_that_fails_costs_no_turn(mood):
 def test_an_opponent_that_fails_moves_none_of_many_games(mode):
     moody, rng = Moody(), np.random.default_rng(0)
     options = {"opponents": moody, "seat": "random", "size": 3, "komi": 0.5, "autoreset_mode": mode}
+    options["ko"] = "positional"  # as other tests of boards of 3 x 3: each kind of board is compiled
     envs = gymnasium.make_vec("ninetka_env:ninetka_env/Go-v0", num_envs=8, **options)
     envs.reset(seed=0)
     failed = 0

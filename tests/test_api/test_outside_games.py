@@ -29,7 +29,9 @@ def run(folder, *command, source=None):
 
 def test_an_edit_of_its_rules_is_noticed(tmp_path):
     for step in ("1", "2"):
-        (tmp_path / "outside.py").write_text(SOURCE.replace("game.plies += 1", f"game.plies += {step}"))
+        (tmp_path / "outside.py").write_text(
+            SOURCE.replace("game.plies += 1", f"game.plies += {step}"), encoding="utf-8"
+        )
         assert run(tmp_path, "-c", PLAY) == [step]
     compiled = set(tmp_path.rglob("*.code"))
     assert run(tmp_path, "-c", PLAY) == ["2"]
@@ -44,7 +46,7 @@ def test_what_is_typed_in_is_compiled_and_not_kept(tmp_path):
 
 
 def test_a_game_that_is_typed_in_is_not_kept(tmp_path):
-    (tmp_path / "outside.py").write_text("")  # stands in for the module that the definition names
+    (tmp_path / "outside.py").write_text("", encoding="utf-8")  # stands in for the module that the definition names
     typed = f"{SOURCE}\nimport outside; outside.Game = Game\n{PLAY.partition('; ')[2]}"
     assert run(tmp_path, "-", source=typed) == ["1"]
     kept = {path.name for path in tmp_path.rglob("*.code")}

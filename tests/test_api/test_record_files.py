@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ninetka.positions import ALL_OPTIONS, Options
 from ninetka.some_games import GOLDEN, GOLDEN_OF_FORMAT_1, golden_records, played
+from systems import posix
 
 from ninetka_env.api.record_files import find_record, position_at, read_records, replay_text, write_records
 from ninetka_env.api.records import GameRecord
@@ -32,20 +33,20 @@ def test_files_stream_games_out_and_in(tmp_path):
 def test_append_starts_a_file_and_minds_how_it_ends(tmp_path):
     path, games = tmp_path / "games.txt", three_games()
     write_records(path, games[:1], append=True)
-    path.write_text(path.read_text().rstrip("\n"))
+    path.write_text(path.read_text(encoding="utf-8").rstrip("\n"), encoding="utf-8")
     write_records(path, games[1:], append=True)
     assert list(read_records(path)) == games
-    whole = path.read_text()
+    whole = path.read_text(encoding="utf-8")
     for lost in (3, 40):
-        path.write_text(whole[:-lost])
+        path.write_text(whole[:-lost], encoding="utf-8")
         with pytest.raises(ValueError, match=r"games.txt: ends inside a game"):
             write_records(path, games, append=True)
-        assert path.read_text() == whole[:-lost]
+        assert path.read_text(encoding="utf-8") == whole[:-lost]
 
 
 def test_append_goes_on_after_games_of_format_1_and_after_events(tmp_path):
     path, games = tmp_path / "games.txt", three_games()
-    path.write_text(GOLDEN_OF_FORMAT_1.read_text())
+    path.write_text(GOLDEN_OF_FORMAT_1.read_text(encoding="utf-8"), encoding="utf-8")
     resigned = GameRecord.of(games[0].actions[:20], event=Event("resigned", 0))
     write_records(path, [resigned], append=True)
     write_records(path, games, append=True)
@@ -54,7 +55,7 @@ def test_append_goes_on_after_games_of_format_1_and_after_events(tmp_path):
 
 def test_links_stay_links_and_modes_stay(tmp_path):
     real, link = tmp_path / "real.txt", tmp_path / "link.txt"
-    real.write_text("")
+    real.write_text("", encoding="utf-8")
     real.chmod(0o640)
     link.symlink_to(real)
     write_records(link, three_games())
@@ -65,12 +66,12 @@ def test_links_stay_links_and_modes_stay(tmp_path):
 
 @pytest.mark.parametrize("append", [False, True])
 def test_paths_that_cannot_be_written_are_named(tmp_path, append):
-    (tmp_path / "file").write_text("x")
+    (tmp_path / "file").write_text("x", encoding="utf-8")
     for path in (tmp_path / "missing" / "games.txt", tmp_path / "file" / "games.txt", tmp_path):
         with pytest.raises(OSError, match="cannot write") as caught:
             write_records(path, three_games(), append=append)
         assert caught.value.filename == str(path)
-    assert (tmp_path / "file").read_text() == "x"
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "x"
 
 
 def test_a_name_may_be_as_long_as_the_system_allows_but_hold_no_null_character(tmp_path):
@@ -93,7 +94,7 @@ def test_game_that_does_not_fit_is_taken_back(tmp_path):
     resource = pytest.importorskip("resource")
     path, games = tmp_path / "games.txt", three_games()
     write_records(path, games[:1])
-    before = path.read_text()
+    before = path.read_text(encoding="utf-8")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, limits[1]))
     try:
@@ -102,13 +103,14 @@ def test_game_that_does_not_fit_is_taken_back(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.filename == str(path)
-    assert path.read_text() == before
+    assert path.read_text(encoding="utf-8") == before
 
 
+@posix
 @pytest.mark.parametrize("kept", [0, 2])
 def test_file_stays_as_it_was_when_the_games_break_off(tmp_path, kept):
     path = tmp_path / "games.txt"
-    path.write_text("as it was")
+    path.write_text("as it was", encoding="utf-8")
 
     def broken() -> Iterator[GameRecord]:
         yield from three_games()[:kept]
@@ -118,7 +120,7 @@ def test_file_stays_as_it_was_when_the_games_break_off(tmp_path, kept):
         write_records(path, broken())
     with pytest.raises(ValueError, match="the record says"):
         write_records(path, [replace(played(Options(2)), scores=(9, 9), winner=0)])
-    assert path.read_text() == "as it was"
+    assert path.read_text(encoding="utf-8") == "as it was"
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -30,7 +30,7 @@ def read_text(text: str) -> list[GameRecord]:
 
 
 def test_games_are_written_as_people_read_them():
-    text = GOLDEN.read_text()
+    text = GOLDEN.read_text(encoding="utf-8")
     assert "\n".join(map(format_record, golden_records())) == text
     assert list(read_records(GOLDEN)) == golden_records()
     assert "(pass)" in text
@@ -38,12 +38,12 @@ def test_games_are_written_as_people_read_them():
 
 
 def test_games_of_format_1_are_the_same_games():
-    assert GOLDEN_OF_FORMAT_1.read_text() == as_format_1(GOLDEN.read_text())
+    assert GOLDEN_OF_FORMAT_1.read_text(encoding="utf-8") == as_format_1(GOLDEN.read_text(encoding="utf-8"))
     assert list(read_records(GOLDEN_OF_FORMAT_1)) == list(read_records(GOLDEN)) == golden_records()
 
 
 def test_formats_may_be_mixed_in_a_file():
-    old, new = GOLDEN_OF_FORMAT_1.read_text(), GOLDEN.read_text()
+    old, new = GOLDEN_OF_FORMAT_1.read_text(encoding="utf-8"), GOLDEN.read_text(encoding="utf-8")
     assert read_text(f"{old}\n{new}\n{old}") == 3 * golden_records()
 
 
@@ -124,8 +124,8 @@ def test_careless_readers_would_be_noticed():
         misread(text, at_the_first_number, 0, 2000)
 
 
-ONE_GAME, DRAWN_GAME = (game + "\n" for game in GOLDEN.read_text().split("\n\n")[:2])
-ONE_OLD_GAME = GOLDEN_OF_FORMAT_1.read_text().split("\n\n")[0] + "\n"
+ONE_GAME, DRAWN_GAME = (game + "\n" for game in GOLDEN.read_text(encoding="utf-8").split("\n\n")[:2])
+ONE_OLD_GAME = GOLDEN_OF_FORMAT_1.read_text(encoding="utf-8").split("\n\n")[0] + "\n"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_a_game_is_downloaded_opened_again_and_replayed(ann: Person, tmp_path: P
     with ann.page.expect_download() as download:
         ann.page.click("#download")
     download.value.save_as(tmp_path / "game.txt")
-    text = (tmp_path / "game.txt").read_text()
+    text = (tmp_path / "game.txt").read_text(encoding="utf-8")
     assert text.startswith("game record, format 2\ngame: ninetka\nplayers: 3")
     ann.page.click(".brand")
     ann.page.set_input_files("#file", tmp_path / "game.txt")
@@ -186,7 +186,7 @@ def saved_record(person: Person) -> str:
     person.page.click("#tab-share")
     with person.page.expect_download() as download:
         person.page.click("#download")
-    text = Path(download.value.path()).read_text()
+    text = Path(download.value.path()).read_text(encoding="utf-8")
     person.page.click("#tab-moves")
     return text
 

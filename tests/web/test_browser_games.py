@@ -136,7 +136,7 @@ def test_a_whole_game_of_kropki_by_clicks(ann: Person) -> None:
     plies, moves = ann.plies, page.locator(".move").all_inner_texts()
     file = saved(ann, "#download-sgf")
     page.click(".brand")
-    page.fill("#record", file.read_text())
+    page.fill("#record", file.read_text(encoding="utf-8"))
     page.click("#open-record")
     expect(page.locator(".count")).to_have_text(f"0 / {plies}")
     page.locator("#slider").fill("12")

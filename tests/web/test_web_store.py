@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ from ninetka_web.tables import Table
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "deep" / "table.sqlite3")
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path / "deep" / "table.sqlite3")) as store:
+        yield store
 
 
 def finished(*seats: str, seed: int = 0, keep: bool = True, **options: object) -> Table:
@@ -141,10 +143,10 @@ def test_one_file_serves_one_server(store: Store, tmp_path: Path) -> None:
 
 def test_other_files_are_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
-    path.write_text("not a database, but long enough to be read as one" * 20)
+    path.write_text("not a database, but long enough to be read as one" * 20, encoding="utf-8")
     with pytest.raises(OSError, match=r"notes\.txt"):
         Store(path)
-    assert path.read_text().startswith("not a database")
+    assert path.read_text(encoding="utf-8").startswith("not a database")
     foreign = tmp_path / "other.sqlite3"
     database = sqlite3.connect(foreign)
     database.execute("PRAGMA user_version = 99")
@@ -251,14 +253,14 @@ def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
     assert (told.exit_code, "maxn" in told.output, "/ 1" in told.output) == (0, True, True)
     empty = CliRunner().invoke(app, ["table", "--data", str(tmp_path / "no")])
     assert (empty.exit_code, "no finished games yet" in empty.output) == (0, True)
-    path.with_name("broken").write_text("no database, and long enough to be read as one" * 20)
+    path.with_name("broken").write_text("no database, and long enough to be read as one" * 20, encoding="utf-8")
     broken = CliRunner().invoke(app, ["table", "--data", str(path.with_name("broken"))])
     assert (broken.exit_code, "broken" in broken.output) == (2, True)
 
 
 def file_of_version_2(path: Path) -> dict[str, Any]:
     """Write a file as the table wrote it when it knew 9tka only, and return what it showed of its tables."""
-    told = json.loads((Path(__file__).parent / "table_version_2.json").read_text())
+    told = json.loads((Path(__file__).parent / "table_version_2.json").read_text(encoding="utf-8"))
     with closing(sqlite3.connect(path)) as database:
         database.executescript("\n".join([*told["sql"], "PRAGMA user_version = 2;"]))
     tables: dict[str, Any] = told["tables"]

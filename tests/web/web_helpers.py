@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from interrupt import restore_sigint
+from interrupt import started_anew
 from websockets.sync.client import ClientConnection, connect
 
 WAIT = 60
@@ -37,7 +37,7 @@ class Server:
         """Start it; with a `cache` of its own it compiles, and what it says on stderr is kept."""
         play = [sys.executable, "-c", SEEDED, "play", "--no-browser"]
         command = [*play, "--data", str(data), "--port", str(port)]
-        options: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "preexec_fn": restore_sigint}
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True} | started_anew()
         if cache:
             options |= {"env": os.environ | {"NUMBA_CACHE_DIR": str(cache)}, "stderr": subprocess.PIPE}
         self.process = subprocess.Popen(command, **options)

@@ -1,0 +1,17 @@
+"""What tests need: of the system, and of packages that not every machine has."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs signals, /bin/sh, links and devices as POSIX has them")
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+
+
+def of_network(*values: object) -> Any:
+    """Return values of parameters, among them an agent with a network."""
+    return pytest.param(*values, marks=needs_torch)
