@@ -106,7 +106,7 @@ def vector_env(
         allow_resign: whether resigning is an action, the one after the pass.
         planes: `"standard"` or `"alphazero"`; see `ninetka_env.games.go.observation`.
         reward: `"win"`: +1 and -1, 0 each if drawn; `"score"`: the difference of the scores over the points, in -1..1.
-        num_threads: at most this many threads step the games; None for all that numba may use.
+        num_threads: at most this many threads step the games; None for one per core.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.

@@ -77,7 +77,7 @@ def vector_env(
         territory: `"declared"` (players draw their regions after placing a point) or `"immediate"`.
         start: `"empty"`, or `"cross"` of four points in the middle.
         reward: `"win"`: +1 and -1, 0 each if drawn; `"score"`: the difference of the captured points over the nodes.
-        num_threads: at most this many threads step the games; None for all that numba may use.
+        num_threads: at most this many threads step the games; None for one per core.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.

@@ -78,7 +78,7 @@ def vector_env(
         turn_order: `"restart"` or `"continue"`.
         auto_pass: forced passes are played by the environment.
         reward: `"win"` or `"score"`.
-        num_threads: at most this many threads step the games; None for all that numba may use.
+        num_threads: at most this many threads step the games; None for one per core.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.

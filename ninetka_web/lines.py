@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from typing import Any
 
@@ -19,11 +20,12 @@ class Http(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     def connection_made(self, transport: Any) -> None:
         """Begin to wait, and let nothing that is sent wait: else a board comes 40 ms after the "done" before it.
 
-        asyncio sets this option itself, but only if the listening socket names TCP, and never on Windows.
+        asyncio sets this option itself, but only if the listening socket names TCP, and on Linux alone.
         """
         super().connection_made(transport)
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.loop.call_later(PATIENCE, self._end)
+        with contextlib.suppress(OSError):  # macOS refuses where the other end has hung up already
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def _end(self) -> None:
         if self.transport.get_protocol() is self:

@@ -814,18 +814,20 @@ def sloppy_calls(tree: ast.AST) -> set[str]:
         name = dotted_name(call.func).rpartition(".")[2]
         given = {keyword.arg for keyword in call.keywords}
         mode = next((one.value for one in call.args if isinstance(one, ast.Constant) and one.value in MODES), "")
+        is_opening = name in ("open", "fdopen") and (mode or isinstance(call.func, ast.Name))
         is_text = (name == "read_text" and not call.args) or (name == "write_text" and len(call.args) == 1)
-        if "encoding" not in given and (is_text or (name in ("open", "fdopen") and mode and "b" not in mode)):
+        if "encoding" not in given and (is_text or (is_opening and "b" not in mode)):
             found.add(f"line {call.lineno}: {name} without an encoding")
-        if name == "monotonic":
-            found.add(f"line {call.lineno}: time.monotonic, which ticks every 16 ms on Windows: time.perf_counter")
+    clocks = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "monotonic"]
+    found |= {f"line {node.lineno}: time.monotonic ticks every 16 ms on Windows: time.perf_counter" for node in clocks}
+    found |= {name for _, name in scoped_imports(tree) if name == "time.monotonic"}
     return found
 
 
 def test_sloppy_calls_are_found() -> None:
-    source = "a.read_text()\nb.write_text(x)\nopen(c, 'w')\nd.open('r')\ntime.monotonic()\n"
+    source = "a.read_text()\nb.write_text(x)\nopen(c, 'w')\nd.open('r')\nopen(e)\nnow = time.monotonic\n"
     fine = "a.read_text('ascii')\nb.write_text(x, encoding='utf-8')\nopen(c, 'rb')\nhub.open()\ntime.perf_counter()\n"
-    assert len(sloppy_calls(ast.parse(source))) == 5
+    assert len(sloppy_calls(ast.parse(source))) == 6
     assert sloppy_calls(ast.parse(fine)) == set()
 
 

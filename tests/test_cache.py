@@ -22,7 +22,7 @@ from systems import posix
 import ninetka_env
 from ninetka_env.core import cache
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, posix]
 
 HERE = Path(ninetka_env.__file__).resolve().parent.parent
 CALL = """
@@ -629,14 +629,6 @@ def test_which_folder(top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert folder_of(top).parent == tmp_path / "here/ninetka"
 
 
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
 @pytest.mark.parametrize("told", ["/dev/null", "/dev/null/x", "/proc/x", 5000 * "x", "file.py"])
 def test_folders_that_cannot_be(told: str, top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

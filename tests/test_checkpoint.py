@@ -196,6 +196,7 @@ def test_a_path_that_cannot_be_is_refused_shortly(name):
     assert len(str(caught.value).splitlines()) == 1
 
 
+@posix
 def test_what_is_no_file_is_not_read(path):
     path.unlink()
     path.symlink_to("/dev/zero")
@@ -267,7 +268,6 @@ def test_the_best_shipped_network_is_the_newest_generation(tmp_path, network, mo
         find_checkpoint("gen-1")
 
 
-@posix
 @pytest.mark.parametrize(
     "name",
     [

@@ -6,6 +6,7 @@ What a game's network must be stands in `ninetka_agents.outputs`.
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,8 @@ class NetAgent:
             path: of a checkpoint; empty for the best shipped one.
             temperature: 0 plays the most probable action; else actions are drawn by p ** (1 / temperature).
                 With a search, it scales the Gumbel noise at the root.
-            threads: at most this many CPU threads; 0 leaves torch's setting alone, within the cores that the process
-                may use. It is torch's for the whole process: of several agents in one, the last that is made decides.
+            threads: at most this many CPU threads; 0 for `default_threads`. It is torch's for the whole process:
+                of several agents in one, the last that is made decides.
             simulations: positions that the search before each move asks the network about; 0 plays without search.
             playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
                 trusts the network alone. None for what is best: 128, in Go 32, in Kropki 0, on its boards larger than
@@ -71,8 +72,8 @@ class NetAgent:
         """
         if check_count("threads", threads, least=0):
             torch.set_num_threads(check_threads(threads))
-        elif torch.get_num_threads() > cores():  # torch knows nothing of a container's quota
-            torch.set_num_threads(cores())
+        elif default_threads() < torch.get_num_threads():
+            torch.set_num_threads(default_threads())
         self.name = "net"
         self.temperature = check_scale("temperature", temperature)
         self.network = load_checkpoint(path or best_shipped(game), best_device(), game)[0]
@@ -126,6 +127,15 @@ def _make_search(network: Any, settings: SearchSettings) -> Agent | None:
         return None
     searches = make_searches(quick_evaluate(network), network.game, settings)
     return searches[0] if len(set(searches)) == 1 else ByStage(searches)
+
+
+def default_threads() -> int:
+    """Return how many threads torch shall have where nobody tells: its own number, within the cores of this process.
+
+    torch knows nothing of a container's quota. The environment variable `OMP_NUM_THREADS` says otherwise.
+    """
+    known = torch.get_num_threads()
+    return known if "OMP_NUM_THREADS" in os.environ else min(known, cores())
 
 
 def best_device() -> torch.device:

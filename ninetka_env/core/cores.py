@@ -45,11 +45,18 @@ def _groups(root: Path) -> Iterator[Path]:
     """Yield the folders of this process's control groups of processor time, each with those above it."""
     mounted, lines = root / "sys/fs/cgroup", ["0::/"]
     with suppress(OSError):
-        lines += (root / "proc/self/cgroup").read_text("utf-8").splitlines()
+        lines += (root / "proc/self/cgroup").read_text("utf-8", "surrogateescape").splitlines()
     for line in (line for line in lines if line.count(":") >= 2):
         _, controllers, path = line.split(":", 2)
-        if not controllers or "cpu" in controllers.split(","):
-            top = mounted / controllers
-            group = top / path.strip("/")
-            yield group
-            yield from (folder for folder in group.parents if folder.is_relative_to(top))
+        if not controllers:
+            yield from _with_parents(mounted, path)
+        elif "cpu" in controllers.split(","):
+            for name in {controllers, "cpu"}:  # the folder's name may list them in another order; "cpu" is a link to it
+                yield from _with_parents(mounted / name, path)
+
+
+def _with_parents(top: Path, path: str) -> Iterator[Path]:
+    """Yield a folder below `top`, and those above it up to there."""
+    folder = top / path.strip("/")
+    yield folder
+    yield from (parent for parent in folder.parents if parent.is_relative_to(top))

@@ -117,7 +117,8 @@ def _write(path: Path, part: Path | None, pieces: Iterable[bytes]) -> int:
 
 def is_closed_pipe(error: OSError) -> bool:
     """Tell whether writing to a pipe failed because nobody reads on; Windows calls that an invalid argument."""
-    return error.errno == errno.EPIPE or (sys.platform == "win32" and error.errno == errno.EINVAL)
+    is_invalid = sys.platform == "win32" and error.errno == errno.EINVAL
+    return error.errno == errno.EPIPE or (is_invalid and error.filename is None)
 
 
 def _check_mode(path: Path) -> None:

@@ -205,7 +205,7 @@ def test_loadsgf(wire, tmp_path):
         assert wire.fail(f"loadsgf {file}").startswith("cannot load file")
     for name in ("/nowhere.sgf", str(tmp_path), "/dev/zero", "x" * 5000, "\x00"):
         assert wire.send(f"loadsgf {name}").startswith("? ")
-    assert wire.fail(f"loadsgf {5000 * 'x'}") == "cannot load file: File name too long"
+    assert wire.fail(f"loadsgf {5000 * 'x'}").startswith("cannot load file: ")
     assert wire.session.game == last
 
 

@@ -51,7 +51,7 @@ def test_a_spec_takes_brackets_options_and_plain_words():
         ("gtp:{} --mode gtp", ["--mode", "gtp"], 60, False),
         ("gtp:{} --mode=gtp", ["--mode=gtp"], 60, False),
         ("gtp:[{} -set a=b,c=d],timeout=2,keep", ["-set", "a=b,c=d"], 2, True),
-        ("gtp:timeout=0.5,command=[{} 'two words']", ["two words"], 0.5, False),
+        ('gtp:timeout=0.5,command=[{} "two words"]', ["two words"], 0.5, False),
     ):
         agent = make_agent(spec.format(sys.executable), "go")
         assert (agent._words, agent._timeout, agent._keep) == ([sys.executable, *words], timeout, keep)
@@ -75,6 +75,7 @@ def test_wrong_specs_are_refused_in_a_sentence(spec, message):
         make_agent(spec)
 
 
+@posix
 def test_programs_are_looked_for_among_games(monkeypatch, tmp_path):
     program = tmp_path / "engine"
     program.write_text("#!/bin/sh\n", encoding="utf-8")
@@ -98,6 +99,7 @@ def test_an_engine_that_talks_before_it_is_asked_and_ends_when_told():
         process.ask("name")
 
 
+@posix
 def test_an_engine_that_does_not_quit_is_ended(monkeypatch):
     monkeypatch.setattr(processes, "GRACE", 0.2)
     process = EngineProcess([sys.executable, str(FAKE), "stubborn"], 20)
@@ -152,7 +154,6 @@ def test_a_failure_ends_the_game_and_is_named(deed, monkeypatch):
         player.close()
 
 
-@posix
 @pytest.mark.parametrize("deed", ["noisy", "slow"])
 def test_what_is_said_besides_and_how_slowly_does_not_matter(deed):
     results = [play_games([make_agent(fake(one), "go")], num_games=2, game=GAME) for one in (deed, "well")]

@@ -53,6 +53,7 @@ def stop_after(monkeypatch, step, number):
     monkeypatch.setattr(Journal, "log", stopped)
 
 
+@posix
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGUSR1", 75), ("SIGINT", 130)])
 def test_a_signal_ends_a_run_with_a_checkpoint_of_the_last_whole_round(tmp_path, monkeypatch, name, status):
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
@@ -78,6 +79,7 @@ def test_a_signal_ends_a_run_with_a_checkpoint_of_the_last_whole_round(tmp_path,
     assert not list(folder.glob("resume-*"))
 
 
+@posix
 def test_the_process_ends_at_once_with_the_status_of_the_signal(tmp_path):
     """Also while tasks are under way, for which Python would wait."""
     settings = ("name=run", "alphazero.rounds=2", "alphazero.playouts=60000", "alphazero.games=64")
@@ -180,6 +182,7 @@ def test_a_run_can_be_made_longer(tmp_path, settings, length, longer, schedule):
     assert f"{longer} (now {was})" in shorter.output
 
 
+@posix
 def test_a_length_that_was_set_too_high_can_be_lowered(tmp_path, monkeypatch):
     stop_after(monkeypatch, 2, signal.SIGTERM)
     assert train(tmp_path, *ALPHAZERO, "alphazero.rounds=4000", options=NOTHING).exit_code == 143
@@ -191,6 +194,7 @@ def test_a_length_that_was_set_too_high_can_be_lowered(tmp_path, monkeypatch):
     assert [line["progress"] for line in told(tmp_path / "run", "log.jsonl")] == [0.333333, 0.666667, 1.0]
 
 
+@posix
 @pytest.mark.parametrize("signals", [("SIGTERM", "SIGUSR1"), ("SIGINT", "SIGINT"), ("SIGTERM", "SIGINT", "SIGTERM")])
 @pytest.mark.parametrize("while_saving", [False, True])
 def test_signals_that_are_repeated_lose_nothing(tmp_path, monkeypatch, capfd, signals, while_saving):
@@ -221,6 +225,7 @@ def test_signals_that_are_repeated_lose_nothing(tmp_path, monkeypatch, capfd, si
     assert [path.name for path in (tmp_path / "run").glob("*.safetensors")] == ["resume-000000000002.safetensors"]
 
 
+@posix
 def test_a_checkpoint_that_cannot_be_written_when_a_run_is_stopped_is_reported(tmp_path, monkeypatch):
     def full(state, folder, kind):
         raise OSError(28, "No space left on device", str(folder / kind))
@@ -234,6 +239,7 @@ def test_a_checkpoint_that_cannot_be_written_when_a_run_is_stopped_is_reported(t
             assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
 
 
+@posix
 def test_a_first_checkpoint_that_was_never_finished_begins_the_run_anew(tmp_path, monkeypatch):
     stop_after(monkeypatch, 2, signal.SIGTERM)
     assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
@@ -243,6 +249,7 @@ def test_a_first_checkpoint_that_was_never_finished_begins_the_run_anew(tmp_path
     assert [line["step"] for line in told(tmp_path / "run", "log.jsonl")] == [1, 2, 3, 4]
 
 
+@posix
 @pytest.mark.parametrize(
     "line", ["{}", '{"progress": 0.5, "seconds": 1.0}', '{"step": null, "seconds": 1}', "\xff\xfe"]
 )
@@ -273,6 +280,7 @@ def test_a_run_leaves_the_number_of_torch_threads_as_it_was(tmp_path):
     assert torch.get_num_threads() == before
 
 
+@posix
 def test_a_run_may_be_resumed_on_other_numbers_of_threads(tmp_path, monkeypatch):
     stop_after(monkeypatch, 2, signal.SIGTERM)
     assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
@@ -302,6 +310,7 @@ def test_a_second_process_is_refused_by_name(tmp_path):
     assert not (folder / LOCK).exists()
 
 
+@posix
 def test_where_there_are_no_locks_there_is_none(tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match="cannot be locked: No such file"), locked(tmp_path / "missing"):
         pass
@@ -318,6 +327,7 @@ def test_where_there_are_no_locks_there_is_none(tmp_path, monkeypatch):
             pass
 
 
+@posix
 def test_the_lock_of_another_user_is_respected_and_no_link_is_followed(tmp_path, monkeypatch):
     with locked(tmp_path):
         open_file = os.open
@@ -370,14 +380,6 @@ def test_tasks_change_no_other_thread_s_number_of_torch_threads():
         set_torch_threads(before)
 
 
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
 def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypatch, algorithm):
     """Whatever agents and tasks are made meanwhile."""

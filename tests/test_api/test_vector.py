@@ -25,7 +25,7 @@ from ninetka_env.api.aec import observation_space
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import load_variant
-from ninetka_env.core.threads import claim, make_control, open_shares, run_shared, share_begin
+from ninetka_env.core.threads import claim, make_control, most_threads, open_shares, run_shared, share_begin
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.observation import SHAPE
@@ -36,7 +36,7 @@ MANY = 2 * vector.GAMES_PER_THREAD + 100
 """Games enough for a second thread."""
 
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="threads share compiled loops only")
-two_threads = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="there is one processor only")
+two_threads = pytest.mark.skipif(most_threads() < 2, reason="there is one processor only")
 
 
 def make_started(num_envs, *args, seed=0, **options):

@@ -8,11 +8,15 @@ import pytest
 from gymnasium import wrappers as single
 from gymnasium.spaces import Box
 from gymnasium.wrappers import vector
+from packaging.version import Version
 
 from ninetka_env.games.ninetka.observation import SHAPE
 
 ID = "ninetka_env:ninetka_env/Ninetka-v0"
 FLOATS = Box(0, 2, SHAPE, np.float32)
+IS_TOLD = Version(gymnasium.__version__) >= Version("1.4")
+"""Whether Gymnasium says by a sentence which environments a wrapper is not for; it failed assertions before."""
+told = pytest.mark.skipif(not IS_TOLD, reason="Gymnasium before 1.4 has fewer wrappers, and checks them by assertions")
 
 
 def double(seen):
@@ -75,6 +79,7 @@ def play(envs, steps=90):
     return seen, infos
 
 
+@told
 def test_every_wrapper_is_tried():
     assert set(vector.__all__) == {*WORK, *REFUSE, *ELSEWHERE}
 
@@ -84,9 +89,11 @@ def test_a_wrapper_works(name):
     envs = getattr(vector, name)(make(), **WORK[name])
     seen, _ = play(envs)
     assert np.shape(seen) == envs.observation_space.shape
-    assert envs.observation_space.contains(seen)
+    if IS_TOLD or name != "NormalizeObservation":  # whose space was that of what it makes floats of
+        assert envs.observation_space.contains(seen)
 
 
+@told
 @pytest.mark.parametrize("name", WORK)
 def test_only_wrappers_of_observations_need_games_to_restart_in_the_next_step(name):
     envs = make("SAME_STEP")
@@ -97,6 +104,7 @@ def test_only_wrappers_of_observations_need_games_to_restart_in_the_next_step(na
         play(getattr(vector, name)(envs, **WORK[name]))
 
 
+@told
 @pytest.mark.parametrize("name", REFUSE)
 def test_a_wrapper_for_other_spaces_says_so(name):
     with pytest.raises((TypeError, ValueError), match=rf"^{name} (requires|wrapper is only usable)"):

@@ -30,6 +30,7 @@ from ninetka_web.warm import RULES, Job, WarmUp
 JOBS = [Job("ninetka", RULES), Job("ninetka", "random")]
 
 
+@posix
 @pytest.mark.exhaustive
 def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> None:
     """Costs what it costs to compile the rules of 9tka and one agent, about 15 s of the processor."""
@@ -185,6 +186,7 @@ async def all_ready(warm_up: WarmUp) -> None:
         await warm_up.wait(job)
 
 
+@posix
 @pytest.mark.parametrize("program", ["exit 1", "echo rules; kill -9 $$", "", None])
 def test_what_another_process_leaves_undone_is_done_here(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None
@@ -195,6 +197,7 @@ def test_what_another_process_leaves_undone_is_done_here(
     assert loaded == JOBS
 
 
+@posix
 def test_each_job_waits_for_the_other_process_which_can_be_killed(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +214,7 @@ def test_each_job_waits_for_the_other_process_which_can_be_killed(
     assert loaded == JOBS
 
 
+@posix
 def test_a_server_that_ends_ends_what_compiles_for_it(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,15 +224,6 @@ def test_a_server_that_ends_ends_what_compiles_for_it(
     assert loaded == [JOBS[0]]
 
 
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
-@posix
 @pytest.mark.slow
 def test_the_other_process_ends_with_its_parent() -> None:
     command = [sys.executable, "-m", "ninetka_web.warm"]
@@ -242,6 +237,7 @@ def test_the_other_process_ends_with_its_parent() -> None:
         assert process.wait(60) == 1
 
 
+@posix
 def test_who_waits_comes_first_also_with_what_nobody_thought_of(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +261,7 @@ def test_who_waits_comes_first_also_with_what_nobody_thought_of(
     assert loaded == [JOBS[0], wanted, JOBS[1]]
 
 
+@posix
 def test_no_other_process_compiles_what_could_not_be_kept_or_is_there(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +276,7 @@ def test_no_other_process_compiles_what_could_not_be_kept_or_is_there(
     assert not (tmp_path / "begun").exists()
 
 
+@posix
 def test_a_job_that_fails_keeps_nobody_waiting(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -299,6 +297,7 @@ def heard(guest: Guest) -> list[dict[str, Any]]:
     return [json.loads(text) for text in guest._waiting]
 
 
+@posix
 def test_what_is_said_too_early_is_answered_later(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +331,7 @@ def test_what_is_said_too_early_is_answered_later(
     assert [message["type"] for message in heard(bob)] == ["compiling"]
 
 
+@posix
 def test_a_table_that_cannot_be_removed_stays(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -72,7 +72,7 @@ class MaxNAgent:
         Args:
             depth: plies to search; 0 for the paper's n + 3.
             random_ties: among equal children prefer a random one instead of the lowest square.
-            threads: at most this many threads; 0 for all that numba may use.
+            threads: at most this many threads; 0 for one per core.
 
         Raises:
             ValueError: if depth or threads is negative.

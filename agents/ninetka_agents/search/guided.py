@@ -98,7 +98,7 @@ class GuidedSearch:
             gumbel_scale: times the Gumbel noise of the choice at the root: 0 plays the most visited action, 1 draws by
                 visits.
             exact: with two players, most nodes to prove who wins after each slide that is tried; 0 for none.
-            threads: at most this many threads grow trees; 0 for all that numba may use. Results do not depend on it.
+            threads: at most this many threads grow trees; 0 for one per core. Results do not depend on it.
             seconds: how long to think about a position, in place of `simulations`, one position after another; 0 goes
                 by those.
             reuse: keep the tree from move to move where whole games are played, by players as of

@@ -164,7 +164,7 @@ class GumbelSearch:
             evaluate: policy and values of leaves; `ninetka_agents.net_agent.network_evaluate(network)` makes one. The
                 search checks what it returns, see `ninetka_agents.search.evaluation.checked`.
             options: how to search.
-            threads: at most this many threads grow trees; 0 for all that numba may use. Results do not depend on it.
+            threads: at most this many threads grow trees; 0 for one per core. Results do not depend on it.
         """
         self.options = options or SearchOptions()
         self.evaluate = checked(evaluate)

@@ -94,7 +94,7 @@ class MctsAgent:
             simulations: simulated games per move.
             exploration: the constant c in wins / visits + c * sqrt(ln(parent's visits) / visits); None for what is
                 usual, 0.7 without `rave` and 0 with it.
-            threads: at most this many threads; 0 for all that numba may use.
+            threads: at most this many threads; 0 for one per core.
             exact: with two players, most nodes to prove who wins after each slide that is tried; 0 for none.
             seconds: how long to think about a move, in place of `simulations`; 0 goes by those. What is played then
                 depends on the machine, whatever the seed.

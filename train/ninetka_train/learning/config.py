@@ -254,7 +254,7 @@ class TrainConfig(_Settings):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the network runs; auto takes a GPU if there is one."""
     bf16: bool | Literal["auto"] = "auto"
-    """Multiply in bfloat16; auto: on a GPU and on processors that have it in hardware."""
+    """Multiply in bfloat16; auto: on GPUs and processors that have it in hardware."""
     checkpoint_every: Count = 20
     """Rollouts, or rounds, between two checkpoints that are kept."""
     checkpoint_minutes: Positive = 5.0

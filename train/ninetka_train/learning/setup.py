@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 import torch
 
 from ninetka_agents.checkpoint import load_checkpoint
-from ninetka_agents.net_agent import best_device, has_bf16
+from ninetka_agents.net_agent import best_device, default_threads, has_bf16
 from ninetka_agents.parts import network_of
-from ninetka_env.core.cores import cores
 from ninetka_train.learning import processes
 from ninetka_train.learning.config import TrainConfig
 
@@ -76,8 +75,8 @@ def set_torch_threads(count: int) -> None:
 
 
 def use_threads(told: int) -> None:
-    """Make torch compute with so many threads here; 0 for its own number, within this process's cores."""
-    set_torch_threads(told or min(torch.get_num_threads(), cores()))
+    """Make torch compute with so many threads when it is called from this thread; 0 for `default_threads`."""
+    set_torch_threads(told or default_threads())
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def analyze(record: GameRecord, nodes: int = 2_000_000, threads: int = 0) -> Ana
     Args:
         record: a two-player game.
         nodes: the solver's budget per position, all moves included.
-        threads: at most this many threads; 0 for all that numba may use.
+        threads: at most this many threads; 0 for one per core.
 
     Raises:
         ValueError: if the game has more players, is broken, or ended before its movement phase.

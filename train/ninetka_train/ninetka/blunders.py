@@ -91,7 +91,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     Args:
         results: of two-player games.
         nodes: most nodes that the solver may visit per position.
-        threads: at most this many; 0 for all that numba may use.
+        threads: at most this many; 0 for one per core.
         moves: also count the winning moves, those that were not played included, which takes several times as long.
 
     Raises:

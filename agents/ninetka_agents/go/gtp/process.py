@@ -140,12 +140,13 @@ class EngineProcess:
 
     def _kill(self) -> None:
         """End the engine and whatever it has started."""
-        with contextlib.suppress(OSError):
-            if sys.platform == "win32":
+        if sys.platform == "win32":
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
                 kill_tree = ["taskkill", "/F", "/T", "/PID", str(self._process.pid)]
-                subprocess.run(kill_tree, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                self._process.kill()
-            else:
+                subprocess.run(kill_tree, check=False, capture_output=True, timeout=10)
+            self._process.kill()
+        else:
+            with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def _forget_talk(self) -> None:

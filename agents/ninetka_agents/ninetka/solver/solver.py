@@ -198,7 +198,7 @@ def solve_batch(
     Args:
         games: (N,) records of two-player games; those before their movement phase stay unknown.
         nodes: most nodes to visit per position, its moves included.
-        threads: at most this many threads; 0 for all that numba may use.
+        threads: at most this many threads; 0 for one per core.
         moves: also find the value of every legal move.
         memory_mb: most memory for each thread's search, in MiB.
         families: (N,) numbers; positions of the same number share what the search remembers and are solved in the order
@@ -349,7 +349,7 @@ class SolverAgent:
             nodes: most nodes that the solver visits per move.
             simulations: see `ninetka_agents.search.mcts.MctsAgent`.
             exploration: likewise.
-            threads: at most this many threads; 0 for all that numba may use.
+            threads: at most this many threads; 0 for one per core.
 
         Raises:
             ValueError: if an option is out of range.
