@@ -115,7 +115,7 @@ def test_tournament():
         (["x" * 5000], "expected text of at most 2000 characters"),
         (["x" * 1500], "unknown agent 'xxx"),
         (["random:" + "x" * 1500], "agent 'random:xxx"),
-        (["random", "--" + "x" * 5000], "No such option: --xxx"),
+        (["random", "--" + "x" * 5000], "No such option"),
         (["random", "--game", "x" * 5000], "unknown game 'xxx"),
     ],
 )

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -90,6 +91,10 @@ class _Display:
         self._task = self.bar.add_task("", total=1.0)
         self._first, self._by_round, self._percent = first, by_round, -1
 
+    def shown(self) -> AbstractContextManager[object]:
+        """Return a context in which the bar, if there is one, is shown."""
+        return nullcontext() if self.bar.disable else self.bar  # rich before 14.3 ends a disabled one by an empty line
+
     def show(self, share: float, numbers: dict[str, float]) -> None:
         """Show which share of the training is done, and some of its figures."""
         text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
@@ -135,7 +140,7 @@ def train(
     try:
         chosen = load_config(config, settings or ())
         device = choose_device(chosen)
-        with display.bar, processes.joined(device), on_cluster(cluster if first else None) as player:
+        with display.shown(), processes.joined(device), on_cluster(cluster if first else None) as player:
             display.print(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
             run(chosen, runs / chosen.name, games, resume, display.show, player)
             display.print(f"{runs / chosen.name}: finished, to be played as net:{runs / chosen.name}")

@@ -220,7 +220,8 @@ def _progress_bar(games: int) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     columns = (TextColumn("games"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+    bar = Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+    with nullcontext() if bar.disable else bar:  # rich before 14.3 ends one that is disabled by an empty line
         task = bar.add_task("games", total=games)
         yield lambda done: bar.update(task, completed=done)
 
