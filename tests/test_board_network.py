@@ -29,13 +29,14 @@ from ninetka_env.core.registry import limits_of, load_variant
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 SMALL = NetworkConfig(width=8, blocks=3)  # the third block pools
-GO, RESIGN, DECLARED, IMMEDIATE, LONG = BOARDS = (
+GO, RESIGN, DECLARED, IMMEDIATE, LONG = (
     "go:size=5,komi=2.5",
     "go:size=5,scoring=territory,planes=alphazero,allow_resign=True",
     "kropki:width=6,height=6",
     "kropki:width=6,height=5,territory=immediate",
     "kropki:width=13,height=5",
 )
+BOARDS = [GO, RESIGN, DECLARED, IMMEDIATE, pytest.param(LONG, marks=pytest.mark.exhaustive)]
 
 
 @functools.cache
@@ -211,7 +212,10 @@ def test_each_example_is_turned_its_own_way():
 
 
 def test_the_same_weights_judge_boards_of_all_sizes():
-    for specs in (("go:size=3,ko=positional", "go:size=5", "go:size=9"), (DECLARED, IMMEDIATE, LONG)):
+    for specs in (
+        ("go:size=3,ko=positional", "go:size=5", "go:size=9"),
+        (DECLARED, IMMEDIATE, "kropki:width=12,height=3"),
+    ):
         network = network_for(specs[0])
         for spec in specs:
             assert network.judge(records_of(games_of(spec))).values.isfinite().all()

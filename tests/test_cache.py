@@ -211,6 +211,7 @@ def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
     assert world.call(caller)[caller][0] == 2_222_222
 
 
+@pytest.mark.exhaustive
 def test_an_edit_while_a_process_runs_is_not_kept_under_the_wrong_name(world: World) -> None:
     world.write(
         {

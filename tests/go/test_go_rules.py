@@ -62,8 +62,8 @@ def test_lock_step_on_the_largest_board():
     play_in_lock_step({"size": 19, "max_plies": 500}, 0, assert_equal, every=100)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", [pytest.param("NUMBA_BOUNDSCHECK", marks=pytest.mark.exhaustive), "NUMBA_DISABLE_JIT"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_the_rules_hold_with_bounds_checks_and_without_the_compiler(mode):
     """A compiled read past the end of an array returns garbage in silence; in these modes it raises."""
     here = Path(__file__).parent

@@ -68,8 +68,8 @@ def assert_equal_slides(game: Game, reference: ReferenceGame) -> None:
         assert game.landing(square(*stone)) == square(*reference.landing_square(stone))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", [pytest.param("NUMBA_BOUNDSCHECK", marks=pytest.mark.exhaustive), "NUMBA_DISABLE_JIT"])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_the_rules_hold_with_bounds_checks_and_without_the_compiler(mode: str) -> None:
     """A compiled read past the end of an array returns garbage in silence; in these modes it raises."""
     here = Path(__file__).parent

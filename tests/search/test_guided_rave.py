@@ -305,7 +305,7 @@ def test_kropki_is_searched_by_what_suits_the_board():
     pytest.importorskip("torch")
     from ninetka_agents.net_search import SearchSettings, make_searches
 
-    small, large = (start(spec, 2) for spec in ("kropki:width=12,height=12", "kropki:width=13,height=5"))
+    small, large = (start(spec) for spec in ("kropki:width=12,height=12", "kropki:width=13,height=5"))
     (search,) = make_searches(uniform, "kropki", SearchSettings(4))
     assert isinstance(search.search_for(small.records), GumbelSearch)
     assert search.search_for(small.records).options.playouts == 0

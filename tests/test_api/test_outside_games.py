@@ -27,6 +27,7 @@ def run(folder, *command, source=None):
     ).stdout.split()
 
 
+@pytest.mark.exhaustive
 def test_an_edit_of_its_rules_is_noticed(tmp_path):
     for step in ("1", "2"):
         (tmp_path / "outside.py").write_text(
