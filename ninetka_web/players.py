@@ -76,7 +76,7 @@ def play_once(spec: str, kind: str, plies: int = 1_000) -> None:
 def _give_way() -> None:
     """Let this thread run only when the thread that answers browsers does not want to.
 
-    Python can tell that to Linux alone. Elsewhere the two share the processor, and the page is slower.
+    Only Linux sets priorities of single threads this way. On other systems the page is slower while agents think.
     """
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)

@@ -45,7 +45,7 @@ MEDIA_TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-"""Of the parts of the page. Python's table would take over what other programs have told Windows."""
+"""Media types of the files of the page. `mimetypes` would read the registry of Windows, which programs change."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -16,7 +16,7 @@ from typing import Any
 
 
 def restore_sigint() -> None:
-    """Make a child process end by SIGINT, where it is called before its program is loaded.
+    """Restore the default handler of SIGINT in a child process, before it loads its program.
 
     A command that runs under `nohup` or `&` ignores SIGINT, and so do the processes that it starts.
     """
@@ -24,7 +24,7 @@ def restore_sigint() -> None:
 
 
 def started_anew() -> dict[str, Any]:
-    """Return the options of `subprocess.Popen` by which a child process hears SIGINT, none where it always does."""
+    """Return options of `subprocess.Popen` so that the child process ends by SIGINT; Windows needs none."""
     return {"preexec_fn": restore_sigint} if os.name == "posix" else {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,6 +15,6 @@ any_names = pytest.mark.skipif(sys.platform != "linux", reason="needs names of f
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 
-def of_network(*values: object) -> Any:
+def of_network(*values: object, marks: Sequence[pytest.MarkDecorator] = ()) -> Any:
     """Return values of parameters, among them an agent with a network."""
-    return pytest.param(*values, marks=needs_torch)
+    return pytest.param(*values, marks=[needs_torch, *marks])

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import ninetka_agents
 from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
+from ninetka_train.ending import UsageError
 from ninetka_train.judging import arena
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def run(*arguments):
     return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+BEFORE_NAME = " '" if UsageError.__module__.startswith("click") else ": "
+"""What precedes the name in the message of an unknown option: click's own, or that of typer's copy of click."""
 
 
 def check_error(result, message, code=2):
@@ -115,7 +120,7 @@ def test_tournament():
         (["x" * 5000], "expected text of at most 2000 characters"),
         (["x" * 1500], "unknown agent 'xxx"),
         (["random:" + "x" * 1500], "agent 'random:xxx"),
-        (["random", "--" + "x" * 5000], "No such option"),
+        (["random", "--" + "x" * 5000], f"No such option{BEFORE_NAME}--xxx"),
         (["random", "--game", "x" * 5000], "unknown game 'xxx"),
     ],
 )

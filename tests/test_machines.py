@@ -104,9 +104,9 @@ def test_a_network_keeps_to_the_quota(monkeypatch):
     torch = pytest.importorskip("torch")
     from ninetka_agents import make_agent, net_agent
 
-    told = []
+    calls = []
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
-    monkeypatch.setattr(torch, "set_num_threads", told.append)
+    monkeypatch.setattr(torch, "set_num_threads", calls.append)
     monkeypatch.setattr(net_agent, "cores", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     make_agent("net")
@@ -115,7 +115,7 @@ def test_a_network_keeps_to_the_quota(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     make_agent("net")
-    assert told == [2]
+    assert calls == [2]
 
 
 # Processors
@@ -193,10 +193,10 @@ def test_without_torchs_private_question_a_processor_counts_as_having_none(monke
 def test_sgf_is_read_without_a_warning_where_sgfmill_was_not_compiled(tmp_path):
     place = Path(find_spec("sgfmill").origin).parent
     shutil.copytree(place, tmp_path / "sgfmill", ignore=shutil.ignore_patterns("__pycache__"))
-    told = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-W", "error::SyntaxWarning", "-W", "error:invalid escape sequence", "-c"]
     code = "import ninetka_env.core.sgf, sgfmill; print(sgfmill.__file__)"
-    done = subprocess.run([*command, code], env=os.environ | told, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, code], env=os.environ | variables, capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.stderr) == (str(tmp_path / "sgfmill" / "__init__.py"), "")
 
 
@@ -235,7 +235,7 @@ def test_boards_are_shown_in_the_colours_that_the_terminal_has(monkeypatch, caps
 
 
 @pytest.mark.parametrize(
-    ("platform", "terminal", "told", "expected"),
+    ("platform", "terminal", "variable", "expected"),
     [
         ("win32", False, None, "utf-8"),
         ("win32", True, None, "cp1252"),
@@ -243,13 +243,13 @@ def test_boards_are_shown_in_the_colours_that_the_terminal_has(monkeypatch, caps
         ("linux", False, None, "cp1252"),
     ],
 )
-def test_files_and_pipes_get_utf_8_on_windows(monkeypatch, platform, terminal, told, expected):
+def test_files_and_pipes_get_utf_8_on_windows(monkeypatch, platform, terminal, variable, expected):
     stream = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
     monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
     monkeypatch.setattr(cli, "sys", SimpleNamespace(platform=platform))
     monkeypatch.delenv("PYTHONIOENCODING", raising=False)
-    if told:
-        monkeypatch.setenv("PYTHONIOENCODING", told)
+    if variable:
+        monkeypatch.setenv("PYTHONIOENCODING", variable)
     assert cli._encoding_of(stream) == expected
 
 
@@ -336,8 +336,8 @@ def test_parts_of_the_page_have_their_types_whatever_the_system_says(monkeypatch
     folder = ROOT / "ninetka_web" / "static"
     parts = [path.relative_to(folder).as_posix() for path in folder.rglob("*.*") if path.name != "index.html"]
     expected = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-    told = {part: asyncio.run(asked(f"/static/{part}")) for part in parts}
-    assert told == {part: (200, expected[part.rpartition(".")[2]]) for part in parts}
+    found = {part: asyncio.run(asked(f"/static/{part}")) for part in parts}
+    assert found == {part: (200, expected[part.rpartition(".")[2]]) for part in parts}
 
 
 def test_what_is_sent_to_browsers_does_not_wait():
@@ -375,8 +375,8 @@ def test_a_taken_port_is_refused(monkeypatch, platform, option):
     pytest.importorskip("uvicorn")
     from ninetka_web import server
 
-    told = []
+    calls = []
     monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", -5, raising=False)
     monkeypatch.setattr(server, "sys", SimpleNamespace(platform=platform))
-    server._refuse_taken_ports(SimpleNamespace(setsockopt=lambda *numbers: told.append(numbers)))
-    assert told == [(socket.SOL_SOCKET, getattr(socket, option), 1)]
+    server._refuse_taken_ports(SimpleNamespace(setsockopt=lambda *numbers: calls.append(numbers)))
+    assert calls == [(socket.SOL_SOCKET, getattr(socket, option), 1)]

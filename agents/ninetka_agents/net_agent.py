@@ -72,8 +72,8 @@ class NetAgent:
         """
         if check_count("threads", threads, least=0):
             torch.set_num_threads(check_threads(threads))
-        elif default_threads() < torch.get_num_threads():
-            torch.set_num_threads(default_threads())
+        elif (count := default_threads()) < torch.get_num_threads():
+            torch.set_num_threads(count)
         self.name = "net"
         self.temperature = check_scale("temperature", temperature)
         self.network = load_checkpoint(path or best_shipped(game), best_device(), game)[0]
@@ -130,9 +130,9 @@ def _make_search(network: Any, settings: SearchSettings) -> Agent | None:
 
 
 def default_threads() -> int:
-    """Return how many threads torch shall have where nobody tells: its own number, within the cores of this process.
+    """Return the default number of threads for torch: its current number, at most the cores of this process.
 
-    torch knows nothing of a container's quota. The environment variable `OMP_NUM_THREADS` says otherwise.
+    torch does not know the CPU quota of a container. With `OMP_NUM_THREADS` set, its number is left alone.
     """
     known = torch.get_num_threads()
     return known if "OMP_NUM_THREADS" in os.environ else min(known, cores())
@@ -144,7 +144,7 @@ def best_device() -> torch.device:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Tell whether a device multiplies in bfloat16 in hardware: of NVIDIA's GPUs, those from Ampere (2020) on."""
+    """Return whether a device multiplies in bfloat16 in hardware: of NVIDIA's GPUs, those from Ampere (2020) on."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     is_supported = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private: torch 2.5 to 2.13 have it

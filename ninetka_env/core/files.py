@@ -116,7 +116,7 @@ def _write(path: Path, part: Path | None, pieces: Iterable[bytes]) -> int:
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Tell whether writing to a pipe failed because nobody reads on; Windows calls that an invalid argument."""
+    """Return whether an error means that a pipe has no reader any more; on Windows it is EINVAL, without a filename."""
     is_invalid = sys.platform == "win32" and error.errno == errno.EINVAL
     return error.errno == errno.EPIPE or (is_invalid and error.filename is None)
 

@@ -191,7 +191,7 @@ def claim(control: Control, own: int, count: int, chunk: int) -> tuple[int, int]
 
 
 def most_threads() -> int:
-    """Count the threads to use where nobody tells: one per core, or as many as NUMBA_NUM_THREADS says."""
+    """Return the default number of threads: `NUMBA_NUM_THREADS` if it is set, else one per core."""
     known = int(numba.config.NUMBA_NUM_THREADS)
     return known if "NUMBA_NUM_THREADS" in os.environ else min(known, cores())
 

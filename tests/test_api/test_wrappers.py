@@ -14,9 +14,11 @@ from ninetka_env.games.ninetka.observation import SHAPE
 
 ID = "ninetka_env:ninetka_env/Ninetka-v0"
 FLOATS = Box(0, 2, SHAPE, np.float32)
-IS_TOLD = Version(gymnasium.__version__) >= Version("1.4")
-"""Whether Gymnasium says by a sentence which environments a wrapper is not for; it failed assertions before."""
-told = pytest.mark.skipif(not IS_TOLD, reason="Gymnasium before 1.4 has fewer wrappers, and checks them by assertions")
+IS_NEW = Version(gymnasium.__version__) >= Version("1.4")
+"""Whether wrappers raise errors with a message for unsupported environments; older versions use `assert`."""
+new_gymnasium = pytest.mark.skipif(
+    not IS_NEW, reason="Gymnasium before 1.4 has fewer wrappers, and checks them by assertions"
+)
 
 
 def double(seen):
@@ -79,7 +81,7 @@ def play(envs, steps=90):
     return seen, infos
 
 
-@told
+@new_gymnasium
 def test_every_wrapper_is_tried():
     assert set(vector.__all__) == {*WORK, *REFUSE, *ELSEWHERE}
 
@@ -89,11 +91,11 @@ def test_a_wrapper_works(name):
     envs = getattr(vector, name)(make(), **WORK[name])
     seen, _ = play(envs)
     assert np.shape(seen) == envs.observation_space.shape
-    if IS_TOLD or name != "NormalizeObservation":  # whose space was that of what it makes floats of
+    if IS_NEW or name != "NormalizeObservation":  # whose space was that of what it makes floats of
         assert envs.observation_space.contains(seen)
 
 
-@told
+@new_gymnasium
 @pytest.mark.parametrize("name", WORK)
 def test_only_wrappers_of_observations_need_games_to_restart_in_the_next_step(name):
     envs = make("SAME_STEP")
@@ -104,7 +106,7 @@ def test_only_wrappers_of_observations_need_games_to_restart_in_the_next_step(na
         play(getattr(vector, name)(envs, **WORK[name]))
 
 
-@told
+@new_gymnasium
 @pytest.mark.parametrize("name", REFUSE)
 def test_a_wrapper_for_other_spaces_says_so(name):
     with pytest.raises((TypeError, ValueError), match=rf"^{name} (requires|wrapper is only usable)"):

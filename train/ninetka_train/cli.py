@@ -49,9 +49,9 @@ def main() -> None:
 
 
 def _encoding_of(stream: io.TextIOWrapper) -> str:
-    """Return how to write text: as the terminal asks; into files and pipes by UTF-8 also on Windows."""
-    is_told = "PYTHONIOENCODING" in os.environ or sys.platform != "win32" or stream.isatty()
-    return stream.encoding if is_told else "utf-8"
+    """Return the encoding to write with: the stream's, but UTF-8 into files and pipes on Windows."""
+    is_kept = "PYTHONIOENCODING" in os.environ or sys.platform != "win32" or stream.isatty()
+    return stream.encoding if is_kept else "utf-8"
 
 
 def _format_warning(message: object, *_: object, **__: object) -> str:

@@ -21,14 +21,14 @@ def machine() -> str:
 @functools.cache
 def processor() -> str:
     """Name the processor."""
-    told = ""
+    name = ""
     with suppress(OSError, subprocess.SubprocessError):
         if sys.platform == "linux":
-            told = _named_in(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))
+            name = _named_in(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))
         elif sys.platform == "darwin":
             command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-            told = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", timeout=10).stdout.strip()
-    return told or platform.processor() or platform.machine()
+            name = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", timeout=10).stdout.strip()
+    return name or platform.processor() or platform.machine()
 
 
 def _named_in(cpuinfo: str) -> str:

@@ -74,9 +74,9 @@ def set_torch_threads(count: int) -> None:
         torch.set_num_threads(count)
 
 
-def use_threads(told: int) -> None:
-    """Make torch compute with so many threads when it is called from this thread; 0 for `default_threads`."""
-    set_torch_threads(told or default_threads())
+def use_threads(count: int) -> None:
+    """Make torch compute with `count` threads when it is called from this thread; 0 for `default_threads`."""
+    set_torch_threads(count or default_threads())
 
 
 @contextmanager
