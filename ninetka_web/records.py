@@ -19,7 +19,9 @@ def record_of(table: Table) -> GameRecord:
         raise RefusedError("a game that did not begin with an empty board has no record; copy positions instead")
     if not (table.is_over and table.game.is_over):
         raise RefusedError("a record holds a finished game; copy the position instead")
-    return GameRecord.of(table.actions, setup.variant, drawn=setup.drawn, event=table.event, tags=_tags(table))
+    return GameRecord.of(
+        table.actions, setup.variant, drawn=setup.drawn, event=table.event, tags=_tags(table), stated=_stated(table)
+    )
 
 
 def sgf_of(table: Table) -> str:
@@ -29,16 +31,22 @@ def sgf_of(table: Table) -> str:
     setup = table.setup
     record = GameRecord(
         setup.variant, tuple(table.actions), (), 0, tuple(setup.drawn), table.event, _tags(table),
-        table.begin.copy() if setup.position else None, tuple(table.handed),
+        table.begin.copy() if setup.position else None, tuple(table.handed), stated=_stated(table),
     ).with_result(table.game, unfinished=True)  # fmt: skip
     return sgf_text(record)
 
 
 def _tags(table: Table) -> dict[str, str]:
-    """Return what a record tells beside the game: who played, when, the clock, and a result that was agreed on."""
+    """Return the tags of a game's record: who played, when, and the clock."""
     tags = {table.colour(number): table.who(number) for number in range(len(table.seats))}
     tags["date"] = table.begun[:10]
     if table.clock:
         tags |= {"seconds": str(table.clock.main), "overtime": f"{table.clock.increment} s after each turn"}
-    told = table.told or (str(table.proposal["result"]) if table.proposal and table.agreed else "")
-    return tags | ({"told": told} if told else {})
+    return tags
+
+
+def _stated(table: Table) -> str:
+    """Return the result that the players agreed on, or that the file of the game states; empty if there is neither."""
+    if table.event is not None:
+        return ""
+    return str(table.proposal["result"]) if table.proposal and table.agreed else table.told

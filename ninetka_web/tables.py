@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.stated import winner_of
 from ninetka_web.adapter import Json, adapter_of
 from ninetka_web.clocks import Clock
 from ninetka_web.journal import fields_of, text_of
@@ -55,7 +56,7 @@ class Table:
     agreed: bool = False
     """Whether everybody does."""
     told: str = ""
-    """What the file of an uploaded game says of its result, if that is another one than ours."""
+    """The result that the file of an uploaded game states, if our rules give another one: see `GameRecord.stated`."""
     paused: bool = False
     wait: int = 700
     """Milliseconds between moves of agents."""
@@ -154,7 +155,7 @@ class Table:
         resigned = [event.seat] if event and event.kind == "resigned" else []
         return cls(
             new_id(), setup, seats, list(record.actions), handed=list(record.handed), resigned=resigned, event=event,
-            told=record.tags.get("told", ""), shown=True,
+            told=record.stated, shown=True,
         )  # fmt: skip
 
     # What can be asked for
@@ -450,10 +451,13 @@ class Table:
 
     @property
     def winner(self) -> int:
-        """The seat that has won, or `DRAWN`; `UNFINISHED` before the end, and where the last person gave up."""
+        """The seat that has won, or `DRAWN`.
+
+        `UNFINISHED` before the end, where the last person gave up, and where a file states that nobody has won.
+        """
         if self.agreed and self.proposal:
             return int(self.proposal["winner"])
-        return self.game.winner() if self.game.is_over and not self.is_settling else UNFINISHED
+        return winner_of(self.game, self.told) if self.game.is_over and not self.is_settling else UNFINISHED
 
     def view(self) -> Json:
         """Return what everybody may know, but for the moves and the start; JSON."""

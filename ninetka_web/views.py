@@ -60,7 +60,8 @@ def _choices(table: Table) -> Json:
 def _outcome(table: Table) -> str:
     if table.agreed and table.proposal:
         return str(table.proposal["say"])
-    return table.adapter.outcome(table.game)
+    counted = table.adapter.outcome(table.game)
+    return f"Counted as the board stands: {counted}" if table.told else counted
 
 
 def stage_of(game: Game) -> str:

@@ -26,6 +26,7 @@ from ninetka_env.api.records import (
     move_lines,
     option_key,
     result_text,
+    stated_of,
 )
 from ninetka_env.api.screen import render_ansi
 from ninetka_env.core.files import StrPath, is_special, naming, replace_file
@@ -34,6 +35,10 @@ from ninetka_env.core.options import Choice, Option
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition
 from ninetka_env.core.sgf import read_sgf, sgf_text
 from ninetka_env.core.text import MAX_LINE, TAG, quote
+
+_RESULT = rb"result: [^(]*; (?:[^(]* wins|drawn)(?: \(stated: .*\))?"
+_STATED_RESULT = rb"result: [^(;]*, as stated \(.*\); counted: .*"
+"""The last line of a game in a file: only a line feed shows that the scores at the end of the second form are whole."""
 
 
 def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, append: bool = False) -> int:
@@ -108,8 +113,9 @@ def _gap(file: IO[bytes], path: Path) -> str:
     tail = file.read()
     if not tail.strip():
         return ""
-    end = rb".*\)" if _is_sgf(path) else rb"result: .*(?: wins|; drawn)"
-    if not re.fullmatch(end, tail.strip().splitlines()[-1]):
+    last = tail.strip().splitlines()[-1]
+    is_whole = re.fullmatch(rb".*\)" if _is_sgf(path) else _RESULT, last)
+    if not is_whole and not (tail.endswith(b"\n") and re.fullmatch(_STATED_RESULT, last)):
         raise ValueError(f"{path}: ends inside a game: repair it or write to another file")
     return "\n" if tail.endswith(b"\n") else "\n\n"
 
@@ -179,7 +185,7 @@ class _Lines:
         return self.next is not None
 
     def fail(self, message: str, number: int | None = None) -> NoReturn:
-        """Raise the error of a line, the one in view unless told."""
+        """Raise the error of a line, by default of the one in view."""
         raise ValueError(f"{self._name}, line {number or self.number}: {message}")
 
 
@@ -195,11 +201,13 @@ def _read_record(lines: _Lines) -> GameRecord:
     moves = _Moves(lines, first, record)
     last = moves.read_all()
     number = lines.number
-    told = " ".join(word for _, word in _words(lines, first, "result", ()))
-    moves.end_by(event_of(told, record.seats), number, last)
-    record = replace(record, actions=tuple(moves.actions), event=moves.game.event).with_result(moves.game)
-    if told != result_text(record):
-        lines.fail(f"expected the result {result_text(record)!r}, found {quote(told)}", number)
+    result = " ".join(word for _, word in _words(lines, first, "result", ()))
+    moves.end_by(event_of(result, record.seats), number, last)
+    stated = stated_of(result) if moves.game.event is None else ""
+    record = replace(record, actions=tuple(moves.actions), event=moves.game.event, stated=stated)
+    record = record.with_result(moves.game)
+    if result != result_text(record):
+        lines.fail(f"expected the result {result_text(record)!r}, found {quote(result)}", number)
     if lines.next:
         lines.fail(f"expected a blank line after the result, found {quote(lines.next)}")
     return record
@@ -331,7 +339,7 @@ class _Moves:
         return last if behind else number
 
     def end_by(self, event: Event | None, number: int, last: int) -> None:
-        """End the game by the event that line `number` tells of, if it does; else it must be over."""
+        """End the game by the event that line `number` names, if it names one; else it must be over."""
         if event is not None:
             try:
                 self.game.forfeit(event.seat, event.kind)

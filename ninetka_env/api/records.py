@@ -20,12 +20,30 @@ The game's options are always written (`num_players` as `players`). Other tags (
 free; by convention the agents stand under what people call their seats. Then come the moves, a line for each stage of
 the game if its stages follow one another, else one line `moves`; what chance drew before the first turn stands first in
 the line of its stage. `(pass)` is no move but shows a seat that the rules passed over. Long lines go on in indented
-ones. `result` closes the game: the scores, then who wins or `drawn`; a game that an event ended says so instead of the
-scores, such as `blue resigned; yellow wins`. Format 1, `9tka record, format 1`, is the same without the line `game`.
+ones.
+
+`result` closes the game, in one of these forms:
+
+    yellow 5, blue 3; yellow wins
+    blue resigned; yellow wins
+    Black wins, as stated (B+2.5); counted: Black 9, White 43.5
+    Black 9, White 43.5; White wins (stated: Unfinished)
+
+- The scores, then who wins or `drawn`.
+- The event that ended the game (`resigned`, `lost on time`, `left`), then who wins.
+- Who wins, `drawn` or `no winner` by the result that players agreed on or a file states, that result in brackets, then
+  the scores. The text in brackets may contain brackets; it ends at the last `); counted: ` of the line.
+- The scores as in the first form, then in brackets a stated result that names no winner. It ends with the line.
+
+A reader finds the winner again, by the scores and the text in brackets (`ninetka_env.core.stated.read_result`); a line
+that says otherwise is refused.
+
+Format 1, `9tka record, format 1`, is the same without the line `game`.
 """
 
 from __future__ import annotations
 
+import re
 from textwrap import fill
 
 from ninetka_env.core.game import EVENTS, Event, Game
@@ -33,17 +51,19 @@ from ninetka_env.core.options import Option
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
+from ninetka_env.core.stated import read_result
 from ninetka_env.core.text import MAX_LINE, TAG, quote
 
 __all__ = [
     "ENDED", "FORMAT", "OLD_FORMAT", "PASSED", "GameRecord", "event_of", "format_record", "heading", "line_of",
-    "move_lines", "option_key", "result_text",
+    "move_lines", "option_key", "result_text", "stated_of",
 ]  # fmt: skip
 
 FORMAT, OLD_FORMAT = "game record, format 2", "9tka record, format 1"
 PASSED = "(pass)"
 ENDED = {"resigned": "resigned", "time": "lost on time", "left": "left"}
-"""How the result tells of an event, by its kind."""
+"""How the result names an event, by its kind."""
+_STATED = re.compile(r"[^;(]*, as stated \((.*)\); counted: .*|[^(]*; [^(]* \(stated: (.*)\)")
 
 
 def move_lines(variant: Variant) -> tuple[str, ...]:
@@ -69,13 +89,17 @@ def format_record(record: GameRecord) -> str:
         ValueError: if the record does not replay to its own result, a tag cannot be written, or the game is not over or
             begins from a position that was set up.
     """
-    if record.begin is not None or record.handed or record.winner == UNFINISHED:
-        raise ValueError("games that are not over, or begin from a position that was set up, cannot be written so")
+    unfit = "games that are not over, or begin from a position that was set up, cannot be written so"
+    if record.begin is not None or record.handed:
+        raise ValueError(unfit)
     words, final = _words_by_line(record)
+    if not final.is_over:
+        raise ValueError(unfit)
     played = record.with_result(final)
-    if (record.scores, record.winner) != (played.scores, played.winner):
-        told = f"scores {record.scores} and winner {record.winner}"
-        raise ValueError(f"the record says {told}, but its actions lead to {result_text(played)!r}")
+    if played != record:
+        found = f"scores {record.scores} and winner {record.winner}"
+        found += f", stated {quote(record.stated)}, counted {record.counted}" if record.stated else ""
+        raise ValueError(f"the record says {found}, but its actions lead to {result_text(played)!r}")
     first, result = heading(record)[:-1], heading(record)[-1]
     moves = [fill(f"{name}: {' '.join(words[name])}", 88, subsequent_indent="  ", break_long_words=False)
              for name in words]  # fmt: skip
@@ -91,18 +115,29 @@ def heading(record: GameRecord) -> list[str]:
 
 
 def result_text(record: GameRecord) -> str:
-    """Return scores and winner, or the event and winner, as the record writes them."""
-    if record.winner == UNFINISHED:
-        return "unfinished"
-    outcome = "drawn" if record.winner == DRAWN else f"{record.seats[record.winner]} wins"
+    """Return who wins and why, as the record writes it: by the scores, by an event, or as stated.
+
+    A game that is not over and has no stated winner is `unfinished`.
+    """
+    words = {DRAWN: "drawn", UNFINISHED: "no winner"}
+    outcome = words.get(record.winner) or f"{record.seats[record.winner]} wins"
     if record.event is not None:
         return f"{record.seats[record.event.seat]} {ENDED[record.event.kind]}; {outcome}"
-    told = ", ".join(f"{seat} {score:g}" for seat, score in zip(record.seats, record.scores, strict=False))
-    return f"{told}; {outcome}"
+    scores = ", ".join(f"{seat} {score:g}" for seat, score in zip(record.seats, record.scores, strict=False))
+    if record.stated and read_result(record.stated, record.seats).winner is not None:
+        return f"{outcome}, as stated ({record.stated}); counted: {scores}"
+    by_scores = "unfinished" if record.winner == UNFINISHED else f"{scores}; {outcome}"
+    return f"{by_scores} (stated: {record.stated})" if record.stated else by_scores
+
+
+def stated_of(result: str) -> str:
+    """Return the stated result that a line of results contains; empty if it contains none."""
+    match = _STATED.fullmatch(result)
+    return (match[1] or match[2] or "") if match else ""
 
 
 def event_of(result: str, seats: tuple[str, ...]) -> Event | None:
-    """Return the event that a result tells of; None if it tells scores."""
+    """Return the event that a result names; None if none ended the game."""
     for seat, name in enumerate(seats):
         for kind in EVENTS:
             if result.startswith(f"{name} {ENDED[kind]}; "):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ninetka_env.core.game import Event, Game
-from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant
+from ninetka_env.core.stated import winner_of
+from ninetka_env.core.text import one_line
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,12 @@ class GameRecord:
     actions: tuple[int, ...]
     """Every action played by a seat, also passes that players must play; not those that the rules played."""
     scores: tuple[float, ...]
+    """What the rules count in the last position as it stands."""
     winner: int
-    """A seat, or `DRAWN`; `UNFINISHED` if the game is not over."""
+    """A seat, or `DRAWN`; `UNFINISHED` if nobody has won.
+
+    An event or a stated result decides; without either, the scores of a game that is over.
+    """
     drawn: tuple[int, ...] = ()
     """What chance drew before the first turn, as actions: see `Game.drawn_actions`."""
     event: Event | None = None
@@ -35,6 +41,11 @@ class GameRecord:
     """The position before the first action, if it is another one than the variant's."""
     handed: tuple[int, ...] = ()
     """Before which actions, counted from 0, a turn was left out: the other seat of two did not move."""
+    stated: str = ""
+    """The result as players agreed on it or a file states it, such as `B+2.5` or `Void`; empty where it is exactly what
+    the rules give."""
+    counted: int | None = None
+    """Who wins by counting the last position of a game that is over, if that is another one than `winner`."""
 
     @classmethod
     def of(
@@ -45,9 +56,10 @@ class GameRecord:
         drawn: Iterable[int] = (),
         event: Event | None = None,
         tags: Mapping[str, str] | None = None,
+        stated: str = "",
         **options: Any,
     ) -> GameRecord:
-        """Record a finished game by its actions; its result is found by playing them.
+        """Record a finished game by its actions; its scores, and its winner by default, are found by playing them.
 
         Args:
             actions: as played.
@@ -55,13 +67,15 @@ class GameRecord:
             drawn: see `GameRecord`.
             event: likewise.
             tags: likewise.
+            stated: likewise.
             options: of the game.
 
         Raises:
-            ValueError: if an option or an action is wrong, or the game is not over after the last.
+            ValueError: if an option or an action is wrong, the game is not over after the last, or both an event and a
+                stated result are given.
         """
         played, chance = tuple(map(int, actions)), tuple(map(int, drawn))
-        record = cls(load_variant(game, **options), played, (), 0, chance, event, dict(tags or {}))
+        record = cls(load_variant(game, **options), played, (), 0, chance, event, dict(tags or {}), stated=stated)
         return record.with_result(record.final())
 
     @property
@@ -115,12 +129,28 @@ class GameRecord:
         return game
 
     def with_result(self, final: Game, *, unfinished: bool = False) -> GameRecord:
-        """Return the record with the result of its last position.
+        """Return the record with the result of its last position, or the one that is stated.
+
+        A stated result becomes one line; it becomes empty if it is `?` or exactly what the rules give.
 
         Raises:
-            ValueError: if the game is not over there, unless it may be `unfinished`.
+            ValueError: if the game is not over there and `unfinished` is False, or a result is stated though an event
+                ended the game.
         """
         if not final.is_over and not unfinished:
             raise ValueError(f"the game is not over after {len(self.actions)} actions: {final!r}")
-        winner = final.winner() if final.is_over else UNFINISHED
-        return replace(self, scores=tuple(final.scores().tolist()), winner=winner)
+        stated = one_line(self.stated)
+        if stated in ("", "?", _by_rules(final) if stated else ""):
+            stated = ""
+        elif self.event is not None:
+            raise ValueError(f"stated={stated!r}: expected no stated result, {self.event} ended the game")
+        winner = winner_of(final, stated)
+        counted = final.winner() if final.is_over and final.winner() != winner else None
+        scores = tuple(final.scores().tolist())
+        return replace(self, scores=scores, winner=winner, stated=stated, counted=counted)
+
+
+def _by_rules(final: Game) -> str:
+    """Return the result of a last position as SGF writes it; empty for games that have no form in SGF."""
+    sgf = final.definition().sgf
+    return str(importlib.import_module(sgf[1]).result(final)) if sgf else ""

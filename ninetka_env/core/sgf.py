@@ -1,10 +1,11 @@
 """Smart Game Format, FF[4]: what the files of all games share. `sgfmill` reads and writes the syntax.
 
-A game whose `Definition.sgf` names a module can be read and written as SGF. That module has two functions:
+A game whose `Definition.sgf` names a module can be read and written as SGF. That module has three functions:
 
 - `read(nodes)`: takes the `Node`s of a game's main line, root first, and returns a `GameRecord`. It raises `ValueError`
   naming the move that is wrong.
 - `write(record)`: takes a `GameRecord` and returns the nodes.
+- `result(final)`: takes the last position and returns the result by the rules as `RE` writes it, `?` before the end.
 
 Files hold several games, and variations, of which the main line alone is read.
 """
@@ -18,12 +19,15 @@ import itertools
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import IO, Any, TypeAlias
 
+from ninetka_env.core.game import Event, Game
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Definition, get_definition, known_games
-from ninetka_env.core.text import TAG, quote
+from ninetka_env.core.stated import read_result
+from ninetka_env.core.text import MAX_LINE, TAG, one_line, quote
 
 with warnings.catch_warnings():  # of an escape in its text, whenever an installer has not compiled it beforehand
     warnings.simplefilter("ignore")
@@ -40,9 +44,9 @@ TAGS = {
     "RO": "round", "PC": "place", "TM": "seconds", "OT": "overtime", "GN": "name", "AN": "annotated_by", "CP": "rights",
     "SO": "source", "US": "written_by",
 }  # fmt: skip
-"""Properties of the root that are kept as tags, beside the names of the players; other tags stand in `GC`."""
-RANK = re.compile(r"([1-9]|[12][0-9]|30)[kK]\??|[1-9][dD]\??|9[pP]")
-"""Ranks run from 30k to 1k, then from 1d to 9d; beyond them is the honorary 9p."""
+"""Properties of the root that are kept as tags, as are the names of the players; other tags stand in `GC`."""
+LONGEST_TAG = MAX_LINE - 64
+"""Longer tags are cut, so that a tag with its key fits into a line of this project's own text."""
 
 _START = re.compile(rb"\(\s*;")
 _MARK = re.compile(rb"\[(?:[^\]\\]|\\.)*+\]|[()\[]", re.DOTALL)
@@ -190,30 +194,40 @@ def new_root(definition: Definition, record: GameRecord) -> Node:
     return root
 
 
-def read_tags(root: Node, seats: Sequence[str], ranks: bool = False) -> dict[str, str]:
-    """Return what a root tells beside the game, by key.
+def read_tags(root: Node, seats: Sequence[str]) -> dict[str, str]:
+    """Return the texts of a root that are kept as tags, by key; each becomes one line.
 
-    Raises:
-        ValueError: if `ranks`, and a player has one that there is not in Go; elsewhere `BR` and `WR` hold ratings, too.
+    Ranks and ratings (`BR`, `WR`) may be any text: sites write them in many ways.
     """
     tags: dict[str, str] = {}
     for name, key in _tags_of(seats).items():
-        text = _one_line(value_of(root, name))
-        if ranks and text and name in ("BR", "WR") and not RANK.fullmatch(text):
-            raise ValueError(f"{name}[{quote(text)}]: expected a rank of 30k to 1k, 1d to 9d or 9p")
+        text = one_line(value_of(root, name), LONGEST_TAG)
         if text:
             tags[key] = text
     for line in value_of(root, "GC").split("\n"):
         match = TAG.fullmatch(line.strip())
         if match and match[2]:
-            tags.setdefault(match[1], _one_line(match[2]))
+            tags.setdefault(match[1], one_line(match[2], LONGEST_TAG))
     return tags
+
+
+def with_result(record: GameRecord, final: Game, text: str) -> GameRecord:
+    """Return a record with the result that its file states in `RE`.
+
+    Who resigned, lost on time or left ends a game of two that is not over by an event; any other text is kept as
+    `GameRecord.stated`, unless it is exactly what the rules give.
+
+    Args:
+        record: the game.
+        final: its last position.
+        text: the value of `RE`, empty if there is none.
+    """
+    winner, kind = read_result(text, record.seats)
+    if kind is not None and winner is not None and not final.is_over:
+        record = replace(record, event=Event(kind, 1 - winner))
+        return record.with_result(record.final())
+    return replace(record, stated=text).with_result(final, unfinished=True)
 
 
 def _tags_of(seats: Sequence[str]) -> Mapping[str, str]:
     return {"PB": seats[0].lower(), "PW": seats[1].lower(), **TAGS}
-
-
-def _one_line(text: str) -> str:
-    """Return what of a text may be a tag."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:500]

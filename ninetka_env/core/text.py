@@ -12,6 +12,12 @@ MAX_LINE = 4096
 """Longer lines than this many characters are neither written nor read."""
 
 
+def one_line(text: str, most: int = 500) -> str:
+    """Return a text as one line of at most `most` printable characters; runs of other characters become one space."""
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(printable.split())[:most].rstrip()
+
+
 def quote(text: str) -> str:
     """Quote what was found, shortened."""
     return repr(text) if len(text) <= 80 else f"{text[:80]!r} ..."

@@ -378,7 +378,7 @@ export class TableView {
     const { called_off: isCalledOff, event, outcome, told, winner, you } = this.state;
     const more = passed + outcome + (told ? ` The file says: ${told}.` : "");
     if (isCalledOff) return ["Called off", "Somebody had left, and nobody has lost."];
-    if (winner === null) return ["Given up", "The game ended before anybody won."];
+    if (winner === null) return told ? ["No winner", more] : ["Given up", "The game ended before anybody won."];
     if (event) return [`${this.colour(winner)} wins`, `${this.colour(event.seat)} ${EVENTS[event.kind]}.`];
     if (winner === DRAWN) return ["Drawn", more];
     return [you.includes(winner) && you.length === 1 ? "You win" : `${this.colour(winner)} wins`, more];
@@ -678,7 +678,7 @@ export class TableView {
 
   sharing() {
     const { game, id, state } = this;
-    const canRecord = state.winner !== null && !state.from_position;
+    const canRecord = (state.winner !== null || (state.over && state.told !== "")) && !state.from_position;
     const seated = state.you.length > 0;
     /** @type {(message: Wish, use: (text: string) => void) => void} */
     const fetchText = (message, use) => {

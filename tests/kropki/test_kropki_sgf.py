@@ -10,7 +10,7 @@ import pytest
 
 from ninetka_env.api.record_files import read_records, write_records
 from ninetka_env.core.game import Event
-from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf, sgf_text
@@ -181,23 +181,23 @@ KATAGO = "(;FF[4]GM[40]CA[UTF-8]AP[katago]SZ[10:8]KM[0.5]RE[B+1.5]AB[ed][fe][ef]
 
 
 @pytest.mark.parametrize(
-    ("text", "rule", "points", "scores", "told"),
+    ("text", "rule", "points", "scores", "winner", "stated"),
     [
-        (ZAGRAM, "immediate", 3, (1, 0), "B+1"),
-        (PLAYDOTS, "immediate", 4, (2, 0), "B+1"),
-        (SZKRAB, "immediate", 7, (1, 0), None),
-        (INTO_A_HOUSE, "immediate", 8, (1, 0), None),
-        (KATAGO, "immediate", 3, (0, 0), "B+1.5"),
+        (ZAGRAM, "immediate", 3, (1, 0), 0, "B+1"),
+        (PLAYDOTS, "immediate", 4, (2, 0), 0, "B+1"),
+        (SZKRAB, "immediate", 7, (1, 0), 0, ""),
+        (INTO_A_HOUSE, "immediate", 8, (1, 0), UNFINISHED, ""),
+        (KATAGO, "immediate", 3, (0, 0), 0, "B+1.5"),
     ],
     ids=["zagram", "playdots", "szkrab", "kropki", "katago"],
 )
-def test_styles_of_sites(text: str, rule: str, points: int, scores: tuple[int, int], told: str | None) -> None:
+def test_styles_of_sites(text: str, rule: str, points: int, scores: tuple[int, int], winner: int, stated: str) -> None:
     record = one(text)
     assert record.variant.options["territory"] == rule
     nodes = record.variant.options["width"] * record.variant.options["height"]
     assert sum(action < nodes for action in record.actions) == points
     assert record.scores == scores
-    assert record.tags.get("told") == told
+    assert (record.winner, record.stated, record.counted) == (winner, stated, None)
     assert one(sgf_text(record)) == record
 
 
@@ -226,10 +226,55 @@ def test_a_chain_of_the_other_seat_that_no_rule_draws_is_refused() -> None:
         one("(;GM[40]SZ[5]RU[declared];B[ba];W[bb];B[ab];W[ea];B[cb];W[eb];B[bc];W[ec.baabbccbba])")
 
 
-def test_a_result_by_agreement_is_kept_as_a_tag() -> None:
-    record = one(HEAD.format("immediate") + "RE[W+3];B[ba])")
-    assert (record.winner, record.tags["told"]) == (UNFINISHED, "W+3")
-    odd = one(HEAD.format("immediate") + "GC[told: by me];B[ba])")
+@pytest.mark.parametrize(
+    ("text", "winner", "event", "stated"),
+    [
+        ("W+3", 1, None, "W+3"),
+        ("B+G", 0, None, "B+G"),
+        ("B won", 0, None, "B won"),
+        ("W+Res.", 1, Event("resigned", 0), ""),
+        ("B+T", 0, Event("time", 1), ""),
+        ("W+Forfeit", 1, Event("left", 0), ""),
+        ("0", DRAWN, None, "0"),
+        ("Void", UNFINISHED, None, "Void"),
+        ("agreed", UNFINISHED, None, "agreed"),
+        ("?", UNFINISHED, None, ""),
+        ("", UNFINISHED, None, ""),
+    ],
+)
+def test_the_result_of_a_game_that_is_not_over(text: str, winner: int, event: Event | None, stated: str) -> None:
+    record = one(HEAD.format("immediate") + f"RE[{text}];B[ba])")
+    assert (record.winner, record.event, record.stated, record.counted) == (winner, event, stated, None)
+    assert record.tags == {}
+    assert one(sgf_text(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("text", "winner", "stated", "counted"),
+    [
+        ("W+1", 1, "", None),
+        ("W+2", 1, "W+2", None),
+        ("B+R", 0, "B+R", 1),
+        ("Draw", DRAWN, "Draw", 1),
+        ("Void", UNFINISHED, "Void", 1),
+        ("agreed", 1, "agreed", None),
+        ("?", 1, "", None),
+    ],
+)
+def test_the_result_of_a_game_that_is_over(
+    text: str, winner: int, stated: str, counted: int | None, tmp_path: Path
+) -> None:
+    record = one(f"(;GM[40]SZ[3]RU[declared]RE[{text}];B[aa];W[ba];B[ca];W[ab];B[ac];W[cb];B[cc];W[bc];B[bb])")
+    assert (record.final().is_over, record.scores) == (True, (0, 1))
+    assert (record.winner, record.stated, record.counted) == (winner, stated, counted)
+    for name in ("games.sgf", "games.txt"):
+        write_records(tmp_path / name, [record])
+        assert list(read_records(tmp_path / name)) == [record]
+
+
+def test_a_tag_of_any_name_is_only_a_tag() -> None:
+    odd = one(HEAD.format("immediate") + "GC[told: W+3];B[ba])")
+    assert (odd.tags, odd.winner) == ({"told": "W+3"}, UNFINISHED)
     assert one(sgf_text(odd)) == odd
 
 
@@ -263,7 +308,6 @@ def test_points_may_be_set_up() -> None:
         (HEAD.format("declared") + "AE[aa];B[ab])", "AE"),
         (HEAD.format("declared") + "AB[aa]AW[bb][aa];B[ab])", r"AW\['aa'\]: a point of the other seat"),
         (HEAD.format("declared") + ";B[ab];AB[aa])", "AB"),
-        (HEAD.format("declared") + "RE[B won];B[ab])", r"RE\['B won'\]"),
     ],
 )
 def test_wrong_records_are_refused_by_the_move(text: str, error: str) -> None:

@@ -19,6 +19,7 @@ from web_helpers import action_of
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import format_record
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import known_games, load_variant
 from ninetka_env.core.sgf import read_sgf
 from ninetka_env.games.go.game import Game as Go
@@ -240,10 +241,53 @@ def test_people_agree_on_dead_stones() -> None:
     assert (table.is_over, table.winner, table.view()["outcome"]) == (True, 0, proposal["say"])
     assert "RE[B+4.5]" in table.sgf()
     text = format_record(table.record())
-    assert "told: B+4.5" in text
+    assert text.endswith("result: Black wins, as stated (B+4.5); counted: Black 6, White 11.5\n")
+    assert "told" not in text
     again = Table.from_json(table.to_json())
     assert (again.is_over, again.winner) == (True, 0)
     assert Table.of_record(*read_records(io.StringIO(text))).view()["told"] == "B+4.5"
+
+
+def test_a_count_that_all_agree_to_is_a_result_by_the_rules() -> None:
+    table = table_of("go", "me", "open")
+    table.sit(BOB, 1, "Bob", False)
+    play(table, "pass", "pass")
+    table.propose(table.adapter.settle(table.game))
+    table.accept(ANN)
+    table.accept(BOB)
+    assert (table.is_over, table.record().stated) == (True, "")
+
+
+OVER = ";B[ea];W[dd];B[eb];W[fb];B[ec];W[fc];B[ed];W[fd];B[ee];W[fe];B[];W[]"
+
+
+@pytest.mark.parametrize(
+    ("stated", "winner", "outcome"),
+    [
+        ("B+2.5", 0, "Counted as the board stands: Black 5, White 11.5 with komi: White wins by 6.5."),
+        ("W+6.5", 1, "Black 5, White 11.5 with komi: White wins by 6.5."),
+        ("Jigo", -1, "Counted as the board stands: Black 5, White 11.5 with komi: White wins by 6.5."),
+        ("Void", None, "Counted as the board stands: Black 5, White 11.5 with komi: White wins by 6.5."),
+        ("adjourned", 1, "Counted as the board stands: Black 5, White 11.5 with komi: White wins by 6.5."),
+    ],
+)
+def test_an_uploaded_game_is_won_as_its_file_states(stated: str, winner: int | None, outcome: str) -> None:
+    (record,) = read_sgf(f"(;GM[1]SZ[9]KM[6.5]RE[{stated}]{OVER})".encode())
+    table = Table.of_record(record)
+    table = Table.from_json(table.to_json())
+    view = table.view()
+    assert (view["over"], view["winner"], view["outcome"]) == (True, winner, outcome)
+    assert view["told"] == record.stated == ("" if stated == "W+6.5" else stated)
+    assert f"RE[{stated}]" in table.sgf()
+    again = table.record()
+    assert (again.winner, again.stated, again.counted) == (record.winner, record.stated, record.counted)
+
+
+def test_an_uploaded_game_that_is_not_over_has_no_winner_yet() -> None:
+    (record,) = read_sgf(b"(;GM[1]SZ[9]RE[B+2.5];B[ee])")
+    table = Table.of_record(record)
+    assert (record.winner, table.is_over, table.winner, table.view()["told"]) == (0, False, UNFINISHED, "B+2.5")
+    assert "RE[B+2.5]" in table.sgf()
 
 
 def test_who_does_not_agree_plays_on() -> None:

@@ -12,6 +12,7 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import Variant
+from ninetka_env.core.stated import EVENT_LETTERS
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.go.geometry import action_index, action_name, wide
 from ninetka_env.games.go.position import check_board, hand_turn, read_records, set_up
@@ -27,8 +28,6 @@ _COMPARED = (
 """The fields that make a position, as its text tells them. The others follow from the board, but for what depends on
 how it came about: orders (which stone is the head of a chain, how empty points are listed), the turns before, and the
 earlier boards that superko forbids."""
-
-_EVENT_LETTERS = {"resigned": "R", "time": "T", "left": "F"}
 
 
 class Game(game.Game):
@@ -157,7 +156,7 @@ class Game(game.Game):
         if winner == DRAWN:
             return "0"
         if self.event is not None:
-            return f"{SEATS[winner][0]}+{_EVENT_LETTERS[self.event.kind]}"
+            return f"{SEATS[winner][0]}+{EVENT_LETTERS[self.event.kind]}"
         if self.records["resigned"][0]:
             return f"{SEATS[winner][0]}+R"
         scores = self.scores()

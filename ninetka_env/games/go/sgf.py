@@ -1,10 +1,11 @@
 """Go in the Smart Game Format: records of games, and positions, as other programs write and read them.
 
 Options that SGF has no name for stand in a property of our own, `NK[ko=positional scoring=document max=100 planes=..]`.
-Games of other programs need not follow our rules to the end: where theirs is not over here, it is read as unfinished.
-What a file says of the result is kept as the tag `told` if our rules say otherwise, and written again: people agree on
-dead stones. Where resigning is an action, the resignation of the seat to move is read as that action: files do not tell
-it from a resignation by `Game.resign`.
+Games of other programs need not follow our rules to the end. Where `RE` states another result than our rules give, such
+as `B+2.5` where people agreed on dead stones, it is `GameRecord.stated`, decides who has won, and is written again.
+Where `RE` says that a seat resigned, lost on time or left, and the game is not over here, an event ends it. Where
+resigning is an action, the resignation of the seat to move is read as that action: files do not distinguish it from a
+resignation by `Game.resign`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ninetka_env.core.game import Event
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.sgf import Node, new_root, read_tags, value_of
+from ninetka_env.core.sgf import Node, new_root, read_tags, value_of, with_result
+from ninetka_env.core.stated import read_result
 from ninetka_env.core.text import quote
 from ninetka_env.games.go.definition import GO
 from ninetka_env.games.go.game import Game
@@ -38,10 +39,6 @@ NAMES = {"area": "Chinese", "territory": "Japanese"}
 """The `RU` that we write."""
 OWN = {"ko": "ko", "scoring": "scoring", "max": "max_plies", "planes": "planes", "resign": "allow_resign"}
 """The words of `NK`, and the options they tell."""
-EVENTS = {"R": "resigned", "T": "time", "F": "left"}
-RESULT = re.compile(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|[0-9]*(?:\.[0-9]+)?)", re.IGNORECASE)
-NO_WINNER = ("", "0", "draw", "jigo", "void", "?")
-"""What else `RE` may tell, in any case."""
 
 Move = tuple[int, int]
 """A seat, and the point that it places on or the pass."""
@@ -69,23 +66,33 @@ def from_sgf(name: str, size: int) -> int:
 
 
 def write(record: GameRecord) -> list[Node]:
-    """Return the nodes of a game, root first; `ValueError` if files do not hold boards of its size."""
+    """Return the nodes of a game, root first.
+
+    Raises:
+        ValueError: if files do not hold boards of its size, or an action resigned a game for which another result is
+            stated: in files resigning is no move, but a result.
+    """
     start, final = _go(record.start()), _go(record.final())
     if start.size < SMALLEST:
         raise ValueError(f"SGF holds boards of {SMALLEST} to {LARGEST}, not size {start.size}: give another name")
+    if record.stated and record.actions[-1:] == (start.size**2 + 1,):
+        raise ValueError(f"SGF has one result: expected that of resigning alone, not also {quote(record.stated)}")
     root = new_root(GO, record)
-    root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"], "RE": [final.result()], **_rules(record.variant)}
-    if (told := record.tags.get("told")) and _is_result(told):  # as people agreed, who took dead stones off
-        root["RE"] = [told]
-    root |= _setup(start)
+    root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"], "RE": [record.stated or final.result()]}
+    root |= _rules(record.variant) | _setup(start)
     game, nodes = start, [root]
     for number, action in enumerate(record.actions):
         if number in record.handed:
             game.hand_turn(1 - game.to_move)
-        if action <= game.size**2:  # resigning is told by the result
+        if action <= game.size**2:  # resigning is a result
             nodes.append({COLOURS[game.to_move]: [to_sgf(action, game.size)]})
         game.play(action)
     return nodes
+
+
+def result(final: Any) -> str:
+    """Return the result by the rules, as `RE` writes it."""
+    return _go(final).result()
 
 
 def _go(game: Any) -> Game:
@@ -134,7 +141,7 @@ def read(nodes: Sequence[Node]) -> GameRecord:
         moves += _moves_of(node, len(moves), size)
     variant = _variant(nodes[0], size, len(moves))
     variant, begin = setup.begin(variant, value_of(nodes[0], "HA"), moves)
-    record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], GO.seats, ranks=True))
+    record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], GO.seats))
     return _ended(_played(record, moves), value_of(nodes[0], "RE"))
 
 
@@ -253,24 +260,11 @@ def _played(record: GameRecord, moves: Sequence[Move]) -> GameRecord:
     return replace(record, actions=tuple(actions), handed=tuple(handed)).with_result(game, unfinished=True)
 
 
-def _is_result(told: str) -> bool:
-    """Tell whether `RE` may tell this."""
-    return bool(RESULT.fullmatch(told)) or told.lower() in NO_WINNER
-
-
-def _ended(record: GameRecord, told: str) -> GameRecord:
-    """Return the record with what `RE` tells beside the moves: who resigned, lost on time or left."""
-    match = RESULT.fullmatch(told)
-    if not _is_result(told):
-        raise ValueError(f"RE[{quote(told)}]: expected B+2, W+0.5, B+R, W+T, B+F, 0, Void or ?")
+def _ended(record: GameRecord, text: str) -> GameRecord:
+    """Return the record with the result that `RE` states; where resigning is an action, with that action."""
     final = _go(record.final())
-    kind = next((EVENTS[one[0].upper()] for one in match.groups()[1:] if one), None) if match else None
-    if kind and match and not final.is_over:
-        if kind == "resigned" and final.allow_resign and "BW"[1 - final.to_move] == match[1].upper():
-            resigning = replace(record, actions=(*record.actions, final.size**2 + 1))
-            return resigning.with_result(resigning.final())
-        record = replace(record, event=Event(kind, 1 - COLOURS.index(match[1].upper())))
+    winner, kind = read_result(text, GO.seats)
+    if kind == "resigned" and final.allow_resign and not final.is_over and winner == 1 - final.to_move:
+        record = replace(record, actions=(*record.actions, final.size**2 + 1))
         return record.with_result(record.final())
-    if told and told not in ("?", final.result()):
-        return replace(record, tags={**record.tags, "told": told})
-    return record
+    return with_result(record, final, text)

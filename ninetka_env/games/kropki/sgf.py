@@ -3,9 +3,9 @@
 In SGF, `GM[40]` of eidokropki.reaktywni.pl, a move tells the point and, each after a full stop, the closed chains that
 are drawn with it: `;W[de.cecfdgefdece]`. Chains that the rules draw beside the mover's stand in `TB` and `TW` of that
 node; they are for viewers, and are not read: sites write more there than captures. Games that ended otherwise than by
-our rules, such as by agreement, are read as unfinished, and what their file says of the result is the tag `told`. So
-are those that end by grounding, an option of sites: they write an empty move last, several points in one node, or
-points of one seat behind "W pressed STOP", and all that is left out.
+our rules, such as by agreement, are not over here: what their file states in `RE` is `GameRecord.stated` and decides
+who has won. The same holds for games that end by grounding, an option of sites: they write an empty move last, several
+points in one node, or points of one seat behind "W pressed STOP", and all that is left out.
 
 The end of a turn is not written, it follows. Where a game stops while a seat may still draw, a last node tells by `PL`
 that this seat goes on.
@@ -29,10 +29,11 @@ import numpy.typing as npt
 
 from ninetka_env.core.game import Event
 from ninetka_env.core.jit import jit
-from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.sgf import Node, new_root, read_tags, value_of
+from ninetka_env.core.sgf import Node, new_root, read_tags, value_of, with_result
+from ninetka_env.core.stated import EVENT_LETTERS
 from ninetka_env.core.text import quote
 from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.kropki.definition import KROPKI
@@ -44,14 +45,10 @@ from ninetka_env.games.kropki.rules import DECLARED, IMMEDIATE, TERRITORIES, mov
 from ninetka_env.games.kropki.start import STARTS, start_points
 
 COLOURS = "BW"
-EVENTS = {"R": "resigned", "T": "time", "F": "left"}
 CROSSES = 4
 """Rows and columns that up to two crosses take."""
 STOPPED = re.compile("[BW] pressed STOP")
 """What zagram.org notes where somebody grounds."""
-RESULT = re.compile(r"([BW])\+(?:(R|Resign)|(T|Time)|(F|Forfeit)|G|[0-9.]*)", re.IGNORECASE)
-NO_WINNER = ("", "0", "draw", "void", "?")
-"""What else `RE` may tell, in any case."""
 _MOVE = re.compile(r"([a-zA-Z]{2})((?:\.(?:[a-zA-Z]{2})+)*)")
 _LINE = re.compile(rf"kropki (\d\d?)x(\d\d?) ({'|'.join(TERRITORIES)}) ({'|'.join(STARTS)}):(.*)", re.DOTALL)
 _RESIGN = "resign"
@@ -75,8 +72,7 @@ def write(record: GameRecord) -> list[Node]:
     width, height = game.width, game.height
     root = new_root(KROPKI, record)
     root |= {"SZ": [f"{width}" if width == height else f"{width}:{height}"], "RU": [game.territory]}
-    told = record.tags.get("told", "?")
-    root["RE"] = [_result(final) if record.winner != UNFINISHED else told if _is_result(told) else "?"]
+    root["RE"] = [record.stated or result(final)]
     for colour, name in ((1, "AB"), (2, "AW")):
         if len(points := np.flatnonzero(game.board.ravel() == colour)):
             root[name] = [to_sgf(int(node), width) for node in points]
@@ -98,13 +94,14 @@ def _kropki(game: Any) -> Game:
     return game
 
 
-def _result(final: Game) -> str:
-    """Return `RE`: who won, and by how many points or how else."""
+def result(final: Any) -> str:
+    """Return the result by the rules, as `RE` writes it: who won, and by how many points or how else."""
+    final = _kropki(final)
+    if not final.is_over:
+        return "?"
     if final.winner() == DRAWN:
         return "0"
-    how = str(abs(int(np.diff(final.scores())[0])))
-    if final.event is not None:
-        how = next(letter for letter, kind in EVENTS.items() if kind == final.event.kind)
+    how = str(abs(int(np.diff(final.scores())[0]))) if final.event is None else EVENT_LETTERS[final.event.kind]
     return f"{COLOURS[final.winner()]}+{how}"
 
 
@@ -247,7 +244,7 @@ def read(nodes: Sequence[Node]) -> GameRecord:
         record = GameRecord(variant, (), (), 0, begin=begin, tags=read_tags(nodes[0], KROPKI.seats))
         try:
             record = _played(record, moves, crosses, goes_on, strict=len(rules) > 1)
-            return _ended(record, value_of(nodes[0], "RE"))
+            return with_result(record, record.final(), value_of(nodes[0], "RE"))
         except ValueError:
             if territory == rules[-1]:
                 raise
@@ -349,23 +346,3 @@ def _played(
         reading.turn(seat, match[1], drawn, reading.draw_chain, goes_on and number == len(moves))
         reading.check(seat, before, [chain for chain in chains if chain not in drawn], strict and not declared)
     return reading.finished(record)
-
-
-def _is_result(told: str) -> bool:
-    """Tell whether `RE` may tell this."""
-    return bool(RESULT.fullmatch(told)) or told.lower() in NO_WINNER
-
-
-def _ended(record: GameRecord, told: str) -> GameRecord:
-    """Return the record with what `RE` tells beside the moves: who resigned, lost on time or left."""
-    final = _kropki(record.final())
-    match = RESULT.fullmatch(told)
-    if not _is_result(told):
-        raise ValueError(f"RE[{quote(told)}]: expected B+5, W+R, W+T, B+F, B+G, 0, Void or ?")
-    kind = next((EVENTS[one[0].upper()] for one in match.groups()[1:] if one), None) if match else None
-    if kind and match and not final.is_over:
-        record = replace(record, event=Event(kind, 1 - COLOURS.index(match[1].upper())))
-        return record.with_result(record.final())
-    if told not in ("", "?") and (not final.is_over or told != _result(final)):
-        return replace(record, tags={**record.tags, "told": told})
-    return record
