@@ -68,7 +68,7 @@ VECTOR_ENV = (
 )
 ONE_SEAT = "action_masks action_space close game observation_space render reset seat step"
 ONE_SEAT_VECTOR = "action_masks num_envs render reset single_action_space single_observation_space step"
-RECORD = "actions final of replay scores tags winner"
+RECORD = "actions counted final of replay scores stated tags winner"
 EVALUATE = ("agents", "num_players", "num_games", "*", "game", "seed")
 FIGURES = "name games wins draws share interval elo"
 CHECKPOINT = ("environment", "network", "sha256")

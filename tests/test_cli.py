@@ -140,7 +140,7 @@ def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
             return np.zeros(len(games), np.int64)
 
     monkeypatch.setattr(ninetka_agents, "make_agent", lambda spec, game: Zero())
-    check_error(run("evaluate", "zero"), "error: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
+    check_error(run("evaluate", "zero"), "error: game 1: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
 
 
 def test_games_are_saved_while_the_match_goes_on(tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_a_file_that_fails_in_the_end_loses_nothing_else(tmp_path, monkeypatch):
     def full(*_):
         raise OSError("cannot write: disk full")
 
-    monkeypatch.setattr("ninetka_train.judging.report.write_json", full)
+    monkeypatch.setattr("ninetka_env.core.files.replace_file", full)
     result = run("evaluate", "random", "--games", 1, "--json", tmp_path / "a", "--save-games", tmp_path / "b")
     check_error(result, "error: cannot write: disk full")
     assert "Wins by seat" in result.stdout
@@ -306,7 +306,9 @@ def test_ctrl_c_ends_a_match_with_the_figures_of_the_batches_that_are_over(monke
     assert [one["wins"] for one in told[0]] == [one["wins"] for one in told[1]]
     assert run("evaluate", "random", "random", "--batch", 4, "--games", 20, "--gate", "0.5,0.6").exit_code == 130
     stopped = run("evaluate", "random", "maxn:depth=1", "mcts:simulations=10", "--batch", 4)
-    check_error(stopped, "error: stopped\n", code=130)
+    assert stopped.exit_code == 130
+    assert "stopped after 8 of 300 games: what follows is of these" in stopped.stderr
+    assert "note: no rotation is over of mcts:simulations=10" in stopped.stderr
 
 
 @pytest.fixture(scope="module")
@@ -324,6 +326,19 @@ def test_replay_shows_positions(games_file):
     one = run("replay", games_file, "--game", 2, "--ply", 44).stdout
     assert "ply 44" in one
     assert "ply 43" not in one
+
+
+def test_replay_prints_one_winner_and_why(tmp_path):
+    file = tmp_path / "games.sgf"
+    for stated, result in (
+        ("B+2.5", "Black wins, as stated (B+2.5); counted: Black 1, White 7.5"),
+        ("B+R", "White resigned; Black wins"),
+        ("", "unfinished"),
+    ):
+        file.write_text(f"(;SZ[9]KM[6.5]BR[1680*]RE[{stated}];B[ee];W[ec])", encoding="utf-8")
+        lines = run("replay", file, "--ply", 1).stdout.split("\n")
+        assert [line for line in lines if "wins" in line or line.startswith("result")] == [f"result: {result}"]
+        assert "black_rank: 1680*" in lines
 
 
 def test_replay_draws_a_picture(games_file, tmp_path):

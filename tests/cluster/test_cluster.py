@@ -74,7 +74,7 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
         assert (same.actions == games.actions).all()
         assert (same.winners == games.winners).all()
         assert (same.scores == games.scores).all()
-        assert (same.clock.moves == games.clock.moves).all()
+        assert (same.times.moves == games.times.moves).all()
         overlapping = small(overlap=True)
         ahead = trained(overlapping, tmp_path / "ahead")
         assert ahead.keys() == alone.keys()

@@ -24,13 +24,13 @@ from ninetka_env.api.record_files import read_records, write_records
 from ninetka_env.core.registry import load_variant
 from ninetka_train import cli
 from ninetka_train.judging.arena import play_games
-from ninetka_train.judging.report import game_records
+from ninetka_train.judging.saved_games import game_records
 
 LONG = {
     "train": "ninetka_train.run._train",
     "study": "ninetka_train.ninetka.study.study",
     "rate": "ninetka_train.judging.pool.usual_pool",
-    "curve": "ninetka_train.judging.curve.evaluate",
+    "curve": "ninetka_train.judging.curve.play_points",
     "play": "ninetka_web.server.serve",
     "bench": "benchmarks.run.measure",
 }
@@ -116,7 +116,7 @@ def _arguments(command: str, rng: random.Random, games: list[str]) -> list[str]:
 def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -> str:
     """Return a value for a parameter; often a good one, so that the command comes to its work."""
     good = {
-        "agents": ["random", "mcts:simulations=2", "random", word(rng), "net:bytes", "net:nowhere"],
+        "agents": ["random", "mcts:simulations=2", "random", word(rng), "net:bytes", "net:nowhere", *_files(rng)],
         "settings": ["name=run", "seed=3", f"{rng.choice(['name', 'seed', 'ppo.games', 'players'])}={word(rng)}"],
         "config": ["quick", "good.yaml", "bad.yaml", "bytes"],
         "games": ["1", "2", "0", "-1", "99999999999999", str(10**18), "1e18"],
@@ -136,15 +136,22 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         "games_file": ["out.txt", "out.txt", "games.txt", "folder"],
         "players": ["2", "3", "4", "5"],
         "png": ["out.png", "folder", "nowhere"],
+        "csv_file": ["out.csv", "folder", "nowhere"],
+        "cluster": ["127.0.0.1:1", "head:99999", "ray://head:1", f"{word(rng)}:"],
     }.get(parameter.name, [])
     if parameter.name == "game":
         specs = [*games, str(random_variant(rng.choice(games), rng)), str(load_variant())]
         good = specs if command in MATCHES else ["1", "2", "3", "0"]
     if parameter.name in ("file", "path", "folder", "runs", "data") or parameter.name.endswith("_file"):
         good = [*good, *(path.name for path in Path().iterdir()), "missing/file", "new"]
-    if not good or rng.random() < 0.2:
+    if parameter.name != "cluster" and (not good or rng.random() < 0.2):  # a number is an address that may be deaf
         good = [word(rng), str(rng.randrange(100)), "-1", str(10**18)]
     return rng.choice(good)
+
+
+def _files(rng: random.Random) -> list[str]:
+    """Return some files, as `evaluate --from` takes them."""
+    return rng.sample([path.name for path in Path().iterdir()], 2)
 
 
 def _wrong(arguments: list[str], work: Path) -> Iterator[str]:

@@ -15,10 +15,12 @@ from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.outcome import DRAWN
 from ninetka_train.cli import app
-from ninetka_train.judging.arena import NO_ACTION, play_games
+from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import evaluate, summarise
 from ninetka_train.judging.intervals import wilson
-from ninetka_train.judging.report import game_records, headings
+from ninetka_train.judging.report import headings
+from ninetka_train.judging.results import NO_ACTION
+from ninetka_train.judging.saved_games import game_records
 
 GAME = "tictactoe"
 RANDOM, SEARCH = make_agent("random", GAME), make_agent("mcts:simulations=60", GAME)
@@ -41,8 +43,8 @@ def test_results_are_those_of_the_games_played(results):
         assert played.scores == record.scores == tuple(results.scores[game])
         assert {record.tags[seat] for seat in ("crosses", "noughts")} == {"random", "mcts:simulations=60"}
     assert {DRAWN, 0, 1} == set(results.winners.tolist())
-    assert results.clock.moves.shape == (2, 1)
-    assert results.clock.moves.sum() == (results.actions != NO_ACTION).sum()
+    assert results.times.moves.shape == (2, 1)
+    assert results.times.moves.sum() == (results.actions != NO_ACTION).sum()
 
 
 def test_batches_change_nothing(results):

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from ninetka_agents import make_agent
+from ninetka_env.core.outcome import UNFINISHED
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import evaluate
 from ninetka_train.judging.gate import (
@@ -156,7 +157,9 @@ def test_who_is_told_of_finished_games_is_told_beside_a_gate_and_may_end_the_mat
 def test_what_failed_in_a_rotation_that_does_not_count_is_not_told():
     results = play_games([make_agent("random"), make_agent("random")], 2, 4)
     results.failures.update({1: "game 2", 3: "game 4"})
-    assert results.first(3).failures == {1: "game 2"}
+    results.winners[2] = UNFINISHED
+    whole = results.whole_groups()
+    assert (len(whole.winners), whole.failures) == (2, {1: "game 2"})
 
 
 def test_whole_rotations_count():

@@ -8,10 +8,12 @@ import pytest
 from ninetka_agents import make_agent
 from ninetka_agents.by_stage import ByStage
 from ninetka_env.core.registry import load_variant
-from ninetka_train.judging.arena import NO_ACTION, play_games
+from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.openings import USUAL_PLIES, draw_openings, usual_opening_plies
-from ninetka_train.judging.report import game_records, headings
+from ninetka_train.judging.report import headings
+from ninetka_train.judging.results import NO_ACTION
+from ninetka_train.judging.saved_games import game_records
 
 GAME = "kropki:width=4,height=3"
 
@@ -43,7 +45,7 @@ def test_the_games_of_a_group_open_alike_and_the_groups_do_not():
             game.play(action)
         assert game.is_over
         assert game.winner() == record.winner
-    assert results.clock.moves.sum() == (results.actions[:, 3:] != NO_ACTION).sum()  # nobody thought about the opening
+    assert results.times.moves.sum() == (results.actions[:, 3:] != NO_ACTION).sum()  # nobody thought about the opening
 
 
 def test_the_seed_decides_whatever_the_batch_is():

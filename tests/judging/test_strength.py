@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from ninetka_agents import make_agent
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
-from ninetka_train.judging.curve import play_curve, with_budget
+from ninetka_train.judging.curve import play_points, with_budget
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.intervals import wilson
 from ninetka_train.judging.pool import ratings_page, usual_pool
@@ -101,8 +101,10 @@ def test_a_curve_plays_each_budget_against_the_same_opponent(tmp_path):
         assert point["seconds"] > 0
     assert written["settings"]["seed"] == 4
     assert written["machine"]
-    fresh = play_curve(["mcts:threads=1"], "random", {"simulations": [40]}, GO, num_games=6, seed=4)
-    assert fresh.points[0].share == points[3]["share"]
+    agent, opponent = (make_agent(spec, GO) for spec in ("mcts:threads=1,simulations=40", "random"))
+    plan = [("mcts:threads=1", "simulations", 40)]
+    (fresh,) = play_points(plan, [agent], opponent, game=GO, num_games=6, seed=4)
+    assert fresh.agents[0].share == points[3]["share"]
 
 
 def test_budgets_are_written_as_options():

@@ -20,7 +20,8 @@ from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.intervals import wilson
-from ninetka_train.judging.report import as_dict, game_records
+from ninetka_train.judging.report import as_dict
+from ninetka_train.judging.saved_games import game_records
 from ninetka_train.showing import run_data
 from ninetka_train.showing.run_data import read_run, sheets, summary
 from ninetka_train.showing.run_report import write_report

@@ -13,8 +13,9 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_train.judging.arena import Results, play_games
-from ninetka_train.judging.report import game_records
+from ninetka_train.judging.arena import play_games
+from ninetka_train.judging.results import Results
+from ninetka_train.judging.saved_games import game_records
 from ninetka_train.ninetka.analyze import analysis_dict, analysis_text, analyze, save_course
 from ninetka_train.ninetka.blunders import figures
 

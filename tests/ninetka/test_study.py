@@ -15,7 +15,8 @@ from ninetka_agents.ninetka.solver.solver import solve_batch
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.cli import app
-from ninetka_train.judging.arena import NO_ACTION, play_games
+from ninetka_train.judging.arena import play_games
+from ninetka_train.judging.results import NO_ACTION
 from ninetka_train.ninetka import study as module
 from ninetka_train.ninetka.blunders import find_decisions
 

@@ -12,7 +12,7 @@ from ninetka_env.core.registry import Variant
 from ninetka_train.judging.intervals import Interval
 
 if TYPE_CHECKING:
-    from ninetka_train.judging.arena import Results
+    from ninetka_train.judging.results import Results
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,12 @@ from ninetka_agents.parts import parts_of
 from ninetka_env.api.record_files import write_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.files import replace_file
-from ninetka_train.judging.arena import Results, make_settings, play_games
+from ninetka_train.judging.arena import make_settings, play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.gate import BATCH
-from ninetka_train.judging.report import as_dict, game_records
+from ninetka_train.judging.report import as_dict
+from ninetka_train.judging.results import Results
+from ninetka_train.judging.saved_games import game_records
 from ninetka_train.learning import processes
 from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.learning.config import TrainConfig, load_config

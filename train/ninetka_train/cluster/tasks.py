@@ -11,8 +11,9 @@ from ray.util.metrics import Gauge
 
 from ninetka_agents.agent import Agent
 from ninetka_train.cluster.workers import Workers
-from ninetka_train.judging.arena import Part, PlayBatches, Settings, play_part
+from ninetka_train.judging.arena import PlayBatches, play_part
 from ninetka_train.judging.players import warm_up
+from ninetka_train.judging.results import Part, Settings
 from ninetka_train.learning.alphazero import TrainState, pace_of
 from ninetka_train.learning.config import check_config
 from ninetka_train.learning.samples import Samples, join

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,158 +22,48 @@ from ninetka_env.core.batch import Endings, begin, codes_of, make_endings, play_
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.options import check_actions, check_count, check_memory, shortened
-from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant, with_players
 from ninetka_env.core.verbs import Records
 from ninetka_train.judging.openings import draw_openings, usual_opening_plies
-from ninetka_train.judging.players import AgentError, sit_down, warm_up
+from ninetka_train.judging.players import FAILURES, AgentError, AnswerError, failure_text, sit_down, warm_up
+from ninetka_train.judging.results import NO_ACTION, MoveTimes, Part, Results, Settings
 from ninetka_train.judging.schedule import Schedule, count_lineups, make_schedule
 
-NO_ACTION = -1
-"""Fills the places after the end of a game in `Results.actions`."""
 BATCH, REMEMBERED_BATCH = 256, 16
-"""Games played at once unless told; fewer where an agent keeps a tree, or runs a program, for each of them."""
+"""Games played at once by default; fewer where an agent keeps a tree, or runs a program, for each of them."""
 NOBODY = -1
 """Moves where the opening is drawn."""
 
 Progress = Callable[[float], None]
 """Called as games go on, with the number of games played so far; games under way count in part."""
-Finished = Callable[["Results", range], object]
-"""Called after every batch, with the results so far and the games in them that have just ended; what it returns, if
-true, ends the match there."""
-PlayBatches = Callable[["Settings", Sequence[range]], Iterator["Part"]]
+Finished = Callable[[Results, range], object]
+"""Called after every batch, with the results so far and the games of the batch; what it returns, if true, ends the
+match there. It is also called where a batch is interrupted or an agent fails: then some of its games are not over."""
+
+
+class SoFar:
+    """What a match has come to after every batch, for whoever stops it; to be given to `play_games` as `finished`."""
+
+    def __init__(self, then: Finished | None = None) -> None:
+        """Call `then` after every batch, too, and end the match where it says so."""
+        self.results: Results | None = None
+        self._then = then
+
+    def __call__(self, results: Results, games: range) -> object:
+        """See `Finished`."""
+        self.results = results
+        return self._then and self._then(results, games)
+
+    def whole_groups(self) -> Results | None:
+        """Return the rotation groups that are over; None if there are none."""
+        whole = self.results and self.results.whole_groups()
+        return whole if whole and len(whole.winners) else None
+
+
+PlayBatches = Callable[[Settings, Sequence[range]], Iterator[Part]]
 """Plays batches of a match elsewhere, each by `play_part`; yields what came out, in their order."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What was asked for."""
-
-    agents: tuple[str, ...]
-    """The agents' names, made unique; agents are known by their place here."""
-    game: str
-    """The spec of the game, such as `"ninetka:num_players=3"`."""
-    num_players: int
-    num_games: int
-    """Games asked for per lineup; played are `Results.games_per_lineup`."""
-    seed: int
-    batch: int
-    opening_plies: int = 0
-    """Plies drawn at random at the beginning of each rotation group."""
-
-    @property
-    def variant(self) -> Variant:
-        """The game with its options."""
-        return load_variant(self.game)
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Thinking time of K agents in the S stages: wall time of `act`, shared out over the games of the call."""
-
-    seconds: npt.NDArray[np.float64]
-    """(K, S) in all."""
-    moves: npt.NDArray[np.int64]
-    """(K, S) decisions taken."""
-    slowest: npt.NDArray[np.float64]
-    """(K, S) seconds per move in the slowest call."""
-
-    @classmethod
-    def new(cls, num_agents: int, num_stages: int) -> Clock:
-        """Start from zero."""
-        shape = (num_agents, num_stages)
-        return cls(np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape))
-
-    def add(self, agent: int, stage: int, seconds: float, moves: int) -> None:
-        """Count decisions of one call of `act`, and their share of its time."""
-        self.seconds[agent, stage] += seconds
-        self.moves[agent, stage] += moves
-        self.slowest[agent, stage] = max(self.slowest[agent, stage], seconds / moves)
-
-    def join(self, other: Clock) -> None:
-        """Count another clock's decisions, too."""
-        self.seconds[:] += other.seconds
-        self.moves[:] += other.moves
-        np.maximum(self.slowest, other.slowest, out=self.slowest)
-
-
-class Part(NamedTuple):
-    """What came out of some of a match's games: the rows of `Results` that are theirs, and all else that it tells."""
-
-    winners: npt.NDArray[np.int64]
-    scores: npt.NDArray[Any]
-    actions: npt.NDArray[np.int16]
-    clock: Clock
-    events: dict[int, Event]
-    failures: dict[int, str]
-
-
-@dataclass(frozen=True)
-class Results:
-    """T games, in the order of the schedule; all are finished once `play_games` returns them."""
-
-    settings: Settings
-    schedule: Schedule
-    winners: npt.NDArray[np.int64]
-    """(T,) the seat that won, `DRAWN`, or `UNFINISHED` in games still to be played."""
-    scores: npt.NDArray[Any]
-    """(T, n) scores per seat."""
-    starts: Records
-    """(T // rotation,) records: the position that each rotation group started from."""
-    actions: npt.NDArray[np.int16]
-    """(T, most plies) the actions played, then `NO_ACTION`."""
-    clock: Clock
-    events: dict[int, Event] = field(default_factory=dict)
-    """By game, what ended it before its rules did."""
-    failures: dict[int, str] = field(default_factory=dict)
-    """By game, what went wrong with the player that lost it so, a sentence."""
-
-    @property
-    def winning_agents(self) -> npt.NDArray[np.int64]:
-        """(T,) the agent that won; `DRAWN` and `UNFINISHED` stay as they are."""
-        won = self.schedule.seatings[np.arange(len(self.winners)), self.winners.clip(0)]
-        return np.where(self.winners >= 0, won, self.winners)
-
-    @property
-    def shares(self) -> npt.NDArray[np.float64]:
-        """(T, K) how much of each game each agent won: all, nothing, or 1 / n for each of its seats in a drawn one."""
-        everyone = np.arange(len(self.settings.agents))
-        won = (self.winning_agents[:, None] == everyone).astype(np.float64)
-        held = (self.schedule.seatings[:, :, None] == everyone).mean(axis=1)
-        return np.where((self.winners == DRAWN)[:, None], held, won)
-
-    @property
-    def games_per_lineup(self) -> int:
-        """Games played per lineup: those asked for, rounded up to whole rotation groups."""
-        return self.schedule.groups_per_lineup * self.schedule.rotation
-
-    def part(self, games: range) -> Part:
-        """Return what came out of these games, the only ones played."""
-        rows = slice(games.start, games.stop)
-        return Part(self.winners[rows], self.scores[rows], self.actions[rows], self.clock, self.events, self.failures)
-
-    def put(self, games: range, part: Part) -> None:
-        """Take in what came out of these games elsewhere."""
-        rows = slice(games.start, games.stop)
-        self.winners[rows], self.scores[rows], self.actions[rows] = part.winners, part.scores, part.actions
-        self.clock.join(part.clock)
-        self.events.update(part.events)
-        self.failures.update(part.failures)
-
-    def first(self, games: int) -> Results:
-        """Return the whole rotation groups among the first games of the first lineup."""
-        groups, schedule = games // self.schedule.rotation, self.schedule
-        end = groups * schedule.rotation
-        return replace(
-            self,
-            schedule=Schedule(schedule.lineups[:1], groups, schedule.seatings[:end]),
-            winners=self.winners[:end],
-            scores=self.scores[:end],
-            starts=self.starts[:groups],
-            actions=self.actions[:end],
-            events={game: event for game, event in self.events.items() if game < end},
-            failures={game: failure for game, failure in self.failures.items() if game < end},
-        )
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -200,6 +90,8 @@ def play_games(
     progress: Progress | None = None,
     finished: Finished | None = None,
     elsewhere: PlayBatches | None = None,
+    earlier: Mapping[int, GameRecord] | None = None,
+    forfeit: bool = False,
     **options: Any,
 ) -> Results:
     """Let agents play each other, seats rotated.
@@ -213,48 +105,79 @@ def play_games(
 
     Args:
         agents: one or more, or their specs; see `ninetka_agents.agent.Agent` and `make_agent`.
-        num_players: seats at the table; None for what the game says.
+        num_players: seats at the table; None for the game's default.
         num_games: games per lineup, rounded up to a whole number of rotation groups.
         game: the spec of the game.
         seed: 0 or more.
         batch: games played in lockstep, so the most positions that an agent is asked about in one call, and the most
             players with a memory of their game that are kept at once; None for 256, or 16 if there are such players.
         opening_plies: how many plies each rotation group begins with that are drawn at random, the same for all its
-            games; None for what `ninetka_train.judging.openings.usual_opening_plies` says.
-        progress: told how far the games are.
-        finished: told of the games that have ended, a batch at a time, for instance to save them. A match of one lineup
-            ends where it returns true; whole rotation groups count.
-        elsewhere: who plays the batches; None for this process.
+            games; None for `ninetka_train.judging.openings.usual_opening_plies`.
+        progress: called with how many games are over.
+        finished: called after every batch of games, for instance to save them. A match of one lineup ends where it
+            returns true; whole rotation groups count.
+        elsewhere: plays the batches; None for this process.
+        earlier: games of this match that were played already, by their place in the schedule; they are not played
+            again. A batch of which some games are missing is played whole, so that networks round as they did.
+        forfeit: an agent that raises an exception or answers with an illegal action has lost that game; otherwise the
+            match ends in `AgentError`.
         options: of the game, such as `neutral_placement="random"`.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have, or the agent that plays another game.
-        AgentError: if an agent answers with an illegal action, or has a player that fails before the first game. Later
-            its game is lost to the player, and all others are played.
+        AgentError: naming game and agent, if an agent fails: in every case before the first game, later unless
+            `forfeit`. A player that raises `Forfeit` has lost its game, and the others are played.
     """
-    options |= {"game": game, "seed": seed, "batch": batch, "opening_plies": opening_plies}
+    options |= {"game": game, "seed": seed, "batch": batch, "opening_plies": opening_plies, "forfeit": forfeit}
     name = load_variant(game).definition.name
     seated = [make_agent(one, name) if isinstance(one, str) else one for one in agents]
     settings = make_settings(seated, num_players, num_games, **options)
     for agent in seated:
         check_plays(agent, name)
-    arena, told = _Arena(seated, settings), progress or (lambda done: None)
-    results, schedule = arena.results, arena.results.schedule
-    firsts = range(0, len(schedule.seatings), settings.batch)
-    batches = [range(first, min(first + settings.batch, len(schedule.seatings))) for first in firsts]
-    parts = elsewhere(settings, batches) if elsewhere else None
-    if parts is None:
-        warm_up(seated, settings.variant, results.starts[:1])
-    for games in batches:
-        if parts is None:
-            arena.play_batch(games, told)
-        else:
-            results.put(games, next(parts))
-            told(games.stop)
-        is_whole = len(schedule.lineups) == 1 and games.stop >= schedule.rotation
-        if finished and finished(results, games) and is_whole:
-            return results.first(games.stop)
+    arena = _Arena(seated, settings)
+    arena.check(earlier or {})
+    return _play_batches(arena, progress or (lambda done: None), finished, elsewhere, earlier or {})
+
+
+def _play_batches(
+    arena: _Arena,
+    progress: Progress,
+    finished: Finished | None,
+    elsewhere: PlayBatches | None,
+    earlier: Mapping[int, GameRecord],
+) -> Results:
+    """Play the games that are missing, batch by batch; the arguments are those of `play_games`."""
+    results, schedule, settings = arena.results, arena.results.schedule, arena.results.settings
+    assert settings.batch is not None
+    games, rotation = range(len(results.winners)), schedule.rotation
+    batches = [games[first : first + settings.batch] for first in games[:: settings.batch]]
+    is_missing = [not all(game in earlier for game in batch) for batch in batches]
+    parts = elsewhere(settings, list(compress(batches, is_missing))) if elsewhere else None
+    for batch, missing in zip(batches, is_missing, strict=True):
+        try:
+            if missing:
+                _play_batch(arena, batch, progress, parts)
+        except BaseException as error:  # stopping, or an agent that fails, must not lose the games that are over
+            arena.take(batch, earlier)
+            if finished:
+                finished(results, batch)
+            if isinstance(error, AgentError) and len((whole := results.whole_groups()).winners):
+                error.results = whole
+            raise
+        arena.take(batch, earlier)
+        if finished and finished(results, batch) and len(schedule.lineups) == 1 and batch.stop >= rotation:
+            return results.whole_groups()
     return results
+
+
+def _play_batch(arena: _Arena, games: range, progress: Progress, parts: Iterator[Part] | None) -> None:
+    """Play a batch, or take in what came out of it elsewhere."""
+    if parts is None:
+        arena.warm_up()
+        arena.play_batch(games, progress)
+    else:
+        arena.results.put(games, next(parts))
+        progress(games.stop)
 
 
 def play_part(agents: Sequence[Agent], settings: Settings, games: range) -> Part:
@@ -273,6 +196,7 @@ def make_settings(
     seed: int = 0,
     batch: int | None = None,
     opening_plies: int | None = None,
+    forfeit: bool = False,
     **options: Any,
 ) -> Settings:
     """Check and gather what is asked for; the arguments are those of `play_games`, agents or their names.
@@ -296,7 +220,7 @@ def make_settings(
         opening_plies = usual_opening_plies(agents, variant)
     check_count("opening_plies", opening_plies, least=0, most=variant.sizes.most_plies)
     names = unique_names([one if isinstance(one, str) else one.name for one in agents])
-    return Settings(names, variant.spec, variant.num_players, num_games, seed, batch, opening_plies)
+    return Settings(names, variant.spec, variant.num_players, num_games, seed, batch, opening_plies, forfeit)
 
 
 def _bytes_per_game(variant: Variant) -> int:
@@ -312,40 +236,80 @@ class _Arena:
         streams = _group_streams(schedule, settings.seed)
         starts = _start_groups(settings.variant, streams)
         self.agents = agents
-        openings = draw_openings(settings.variant, starts, streams, settings.opening_plies)
-        self.openings = np.repeat(openings, schedule.rotation, axis=0)
-        self.games = np.repeat(starts, schedule.rotation)
-        self.streams = np.repeat(streams, schedule.rotation)
+        self.openings = draw_openings(settings.variant, starts, streams, settings.opening_plies)[schedule.group_of]
+        self.games = starts[schedule.group_of]
+        self.streams = streams[schedule.group_of]
         self._variant = settings.variant
         self._players: dict[tuple[int, int], Player] = {}
+        self._is_warm = False
         count, definition = len(self.games), self._variant.definition
         self._endings: Endings = make_endings(self._variant.dtype, count, settings.num_players)
         kind = np.int64 if np.issubdtype(definition.score_dtype, np.integer) else np.float64
         scores = np.zeros((count, settings.num_players), kind)
         actions = np.full((count, self._variant.sizes.most_plies), NO_ACTION, np.int16)
-        clock = Clock.new(len(agents), len(definition.stages))
+        times = MoveTimes.new(len(agents), len(definition.stages))
         winners = np.full(count, UNFINISHED, np.int64)
-        self.results = Results(settings, schedule, winners, scores, starts, actions, clock)
+        self.results = Results(settings, schedule, winners, scores, starts, actions, times)
+
+    def warm_up(self) -> None:
+        """Let every agent act before the first batch."""
+        if not self._is_warm:
+            warm_up(self.agents, self._variant, self.results.starts[:1])
+        self._is_warm = True
+
+    def check(self, earlier: Mapping[int, GameRecord]) -> None:
+        """Raise `ValueError` if a game that was played earlier does not begin as it does here."""
+        for index, record in earlier.items():
+            start = self.results.starts[self.results.schedule.group_of[index]]
+            drawn = self.openings[index][self.openings[index] >= 0]
+            if record.start().records[0] != start or list(record.actions[: len(drawn)]) != drawn.tolist():
+                raise ValueError(f"game {index + 1} was played from another start than this match gives it")
+
+    def take(self, games: range, earlier: Mapping[int, GameRecord]) -> None:
+        """Take in those of the games that were played earlier."""
+        results = self.results
+        for index in games:
+            if record := earlier.get(index):
+                results.winners[index], results.scores[index] = record.winner, record.scores
+                results.actions[index] = NO_ACTION
+                results.actions[index, : len(record.actions)] = record.actions
+                results.events.pop(index, None)
+                results.failures.pop(index, None)
+                if record.event:
+                    results.events[index] = record.event
+                if failure := record.tags.get("failure"):
+                    results.failures[index] = failure
 
     def play_batch(self, games: range, progress: Progress) -> None:
-        """Play some of the games to the end, one ply of each at a time."""
-        results, batch = self.results, np.arange(games.start, games.stop)
-        with self._sitting_down(batch):
-            active, most = batch[self._is_on(batch)], results.actions.shape[1]
-            for ply in range(most):
-                going_on = self._play_ply(active, ply)
-                active = active[going_on]
-                under_way = len(active) * (ply + 1) / most
-                progress(float(batch[0] + len(batch) - len(active) + under_way))
-                if len(active) == 0:
-                    break
-        write_endings(self.games, batch, self._endings)
-        results.winners[batch], results.scores[batch] = self._endings.winners[batch], self._endings.scores[batch]
-        for index in results.events.keys() & set(batch.tolist()):
+        """Play some of the games to the end; if that is interrupted, those that are over by then count."""
+        batch = np.arange(games.start, games.stop)
+        going_on = np.ones(len(batch), np.bool_)
+        try:
+            with self._sitting_down(batch):
+                self._play_on(batch, going_on, progress)
+        finally:
+            self._conclude(batch[~going_on])
+
+    def _play_on(self, batch: npt.NDArray[np.int64], going_on: npt.NDArray[np.bool_], progress: Progress) -> None:
+        """Play one ply of each game at a time; clear `going_on` where a game is over."""
+        going_on[:], most = self._is_on(batch), self.results.actions.shape[1]
+        for ply in range(most):
+            if not going_on.any():
+                return
+            going_on[going_on] = self._play_ply(batch[going_on], ply)
+            under_way = int(going_on.sum())
+            progress(float(batch[0] + len(batch) - under_way + under_way * (ply + 1) / most))
+
+    def _conclude(self, games: npt.NDArray[np.int64]) -> None:
+        """Write down how these games, which are over, ended."""
+        results = self.results
+        write_endings(self.games, games, self._endings)
+        results.winners[games], results.scores[games] = self._endings.winners[games], self._endings.scores[games]
+        for index in results.events.keys() & set(games.tolist()):
             results.winners[index] = self._ended(index).winner()
 
     def _is_on(self, games: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Tell which of the games no event has ended."""
+        """Return which of the games no event has ended."""
         return np.array([index not in self.results.events for index in games.tolist()], np.bool_)
 
     def _ended(self, index: int) -> Game:
@@ -356,7 +320,7 @@ class _Arena:
         return game
 
     def _play_ply(self, active: npt.NDArray[np.int64], ply: int) -> npt.NDArray[np.bool_]:
-        """Play one ply in each game of `active`; tell which of them go on."""
+        """Play one ply in each game of `active`; return which of them go on."""
         movers = self.results.schedule.seatings[active, self.games["to_move"][active]]
         if ply < self.openings.shape[1]:
             drawn = self.openings[active, ply]
@@ -364,66 +328,107 @@ class _Arena:
         going_on = np.ones(len(active), np.bool_)
         for agent in np.unique(movers):
             theirs = movers == agent
-            if agent == NOBODY:  # an opening ends no game
-                self.results.actions[active[theirs], ply], _ = self._play(NOBODY, active[theirs], drawn[theirs])
-            else:
-                self.results.actions[active[theirs], ply], going_on[theirs] = self._move(int(agent), active[theirs])
+            games = active[theirs]
+            actions = drawn[theirs].astype(np.int64) if agent == NOBODY else self._move(int(agent), games)
+            self.results.actions[games, ply], going_on[theirs] = self._play(int(agent), games, actions)
         return going_on & self._is_on(active)
 
-    def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> tuple[Actions, npt.NDArray[np.bool_]]:
-        """Ask an agent for its actions in the games `chosen` and play them; return them, and which games go on.
-
-        Where a player ends its game instead the action is `NO_ACTION`.
-        """
+    def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> Actions:
+        """Ask an agent for its actions in the games `chosen`; `NO_ACTION` where its game ends instead."""
         positions, streams = self.games[chosen], self.streams[chosen]
         start = time.perf_counter()
-        answer = self._ask(agent, chosen, positions, GameRandom(streams))
+        actions = self._ask(agent, chosen, streams)
         self._count_time(agent, positions, time.perf_counter() - start)
         self.streams[chosen] = streams
-        answered = self._is_on(chosen)
-        actions, over = np.full(len(chosen), NO_ACTION, np.int64), np.ones(len(chosen), np.bool_)
-        if answered.any():
-            actions[answered], over[answered] = self._play(agent, chosen[answered], answer)
-        return actions, ~over
+        return actions
 
     def _play(
-        self, agent: int, chosen: npt.NDArray[np.int64], answer: npt.ArrayLike
+        self, agent: int, chosen: npt.NDArray[np.int64], actions: Actions
     ) -> tuple[Actions, npt.NDArray[np.bool_]]:
-        """Check and play what an agent answered; return the actions, and which games they ended."""
-        over, name = np.zeros(len(chosen), np.bool_), self.results.settings.agents[agent]
-        try:
-            actions = check_actions(answer, len(chosen))
-        except (TypeError, ValueError) as error:
-            raise AgentError(f"agent {name!r}: {error}") from error
-        if (illegal := play_all(self.games, chosen, actions, over)) >= 0:
-            game: Game = self._variant.game_class(self.games[chosen[illegal : illegal + 1]])
-            raise AgentError(f"agent {name!r}: {game.describe_illegal(int(actions[illegal]))}\n{game}")
+        """Check and play an agent's actions; return those that were played, and which games go on."""
+        going_on, played = np.zeros(len(chosen), np.bool_), np.full(len(chosen), NO_ACTION, np.int64)
+        while True:
+            there = np.flatnonzero(self._is_on(chosen))
+            over = np.zeros(len(there), np.bool_)
+            illegal = play_all(self.games, chosen[there], actions[there], over)
+            if illegal < 0:
+                break
+            index, action = chosen[there[illegal]], int(actions[there[illegal]])
+            game: Game = self._variant.game_class(self.games[index : index + 1])
+            self._fail(agent, int(index), AnswerError(f"{game.describe_illegal(action)}\n{game}"))
+        played[there], going_on[there] = actions[there], ~over
         if self._players:
-            for index, action, ended in zip(chosen.tolist(), actions.tolist(), over.tolist(), strict=True):
-                self._tell(index, action, ended)
-        return actions, over
+            for place, ended in zip(there.tolist(), over.tolist(), strict=True):
+                self._show(int(chosen[place]), int(actions[place]), ended)
+        return played, going_on
 
-    def _ask(self, agent: int, chosen: npt.NDArray[np.int64], positions: Records, rng: GameRandom) -> npt.ArrayLike:
-        """Ask an agent, or its players in these games where they have a memory: those that end theirs do not answer."""
-        if (agent, int(chosen[0])) not in self._players:
-            return self.agents[agent].act(positions, rng)
-        answers: list[Any] = []
+    def _ask(self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams) -> Actions:
+        """Ask an agent, or its players in these games if they have a memory; the streams move on."""
+        if (agent, int(chosen[0])) in self._players:
+            return self._ask_players(agent, chosen, streams)
+        before = streams.copy()
+        try:
+            return self._answers(agent, chosen, streams)
+        except FAILURES as error:
+            if len(chosen) == 1:
+                self._fail(agent, int(chosen[0]), error)
+                return np.full(1, NO_ACTION, np.int64)
+            streams[:] = before
+            return self._ask_one_by_one(agent, chosen, streams, error)
+
+    def _answers(self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams) -> Actions:
+        answer = self.agents[agent].act(self.games[chosen], GameRandom(streams))
+        try:
+            return check_actions(answer, len(chosen))
+        except (TypeError, ValueError) as error:
+            raise AnswerError(str(error)) from error
+
+    def _ask_one_by_one(
+        self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams, together: BaseException
+    ) -> Actions:
+        """Ask an agent that has failed in some of several games about each of them alone, to find out in which."""
+        actions = np.full(len(chosen), NO_ACTION, np.int64)
+        for place, index in enumerate(chosen.tolist()):
+            alone = slice(place, place + 1)
+            try:
+                actions[alone] = self._answers(agent, chosen[alone], streams[alone])
+            except FAILURES as error:
+                self._fail(agent, index, error)
+        if self.results.settings.forfeit:
+            return actions
+        games = f"games {chosen[0] + 1} to {chosen[-1] + 1}, asked at once but not alone"
+        name = self.results.settings.agents[agent]
+        raise AgentError(f"{games}: agent {name!r}: {failure_text(together)}") from together
+
+    def _ask_players(self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams) -> Actions:
+        actions = np.full(len(chosen), NO_ACTION, np.int64)
         for place, index in enumerate(chosen.tolist()):
             try:
-                answers.append(self._players[agent, index].act(GameRandom(rng.streams[place : place + 1])))
-            except Forfeit as event:
-                self._forfeit(index, agent, event)
-        return answers
+                answer = self._players[agent, index].act(GameRandom(streams[place : place + 1]))
+                actions[place] = check_actions([answer], 1)[0]
+            except FAILURES as error:
+                self._fail(agent, index, error)
+        return actions
 
-    def _tell(self, index: int, action: int, ended: bool) -> None:
-        """Tell the players in a game of an action; one that fails at the last action of a game has not lost it."""
+    def _show(self, index: int, action: int, ended: bool) -> None:
+        """Show the players in a game an action; one that gives up or fails at the last action has not lost it."""
         for agent in range(len(self.agents)):
             if (agent, index) in self._players:
                 try:
                     self._players[agent, index].observe(action)
-                except Forfeit as event:
-                    if not ended:
-                        self._forfeit(index, agent, event)
+                except FAILURES as error:
+                    if not (ended and (isinstance(error, Forfeit) or self.results.settings.forfeit)):
+                        self._fail(agent, index, error)
+
+    def _fail(self, agent: int, index: int, error: BaseException) -> None:
+        """End a game to the loss of an agent that failed in it, or the match if such games are not forfeited."""
+        if isinstance(error, Forfeit):
+            self._forfeit(index, agent, error)
+            return
+        failure = failure_text(error)
+        if not self.results.settings.forfeit:
+            raise AgentError(f"game {index + 1}: agent {self.results.settings.agents[agent]!r}: {failure}") from error
+        self._forfeit(index, agent, Forfeit("left", failure.partition("\n")[0]))
 
     def _forfeit(self, index: int, agent: int, event: Forfeit) -> None:
         """End a game to the loss of an agent, in the seat to move if that is its own; unless it has ended so before."""
@@ -440,7 +445,7 @@ class _Arena:
         write_stages(positions, stages)
         for stage, moves in enumerate(np.bincount(stages)):
             if moves:
-                self.results.clock.add(agent, stage, seconds * moves / len(positions), int(moves))
+                self.results.times.add(agent, stage, seconds * moves / len(positions), int(moves))
 
     @contextlib.contextmanager
     def _sitting_down(self, batch: npt.NDArray[np.int64]) -> Iterator[None]:
@@ -450,8 +455,8 @@ class _Arena:
                 for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)].tolist():
                     try:
                         player = sit_down(one, self._variant.game_class(self.games[index : index + 1]), stack)
-                    except Forfeit as event:
-                        self._forfeit(index, agent, event)
+                    except FAILURES as error:
+                        self._fail(agent, index, error)
                         continue
                     if player is None:
                         break
@@ -462,10 +467,11 @@ class _Arena:
                 self._players.clear()
 
 
-def _group_streams(schedule: Schedule, seed: int) -> Streams:
+def _group_streams(schedule: Schedule, seed: int | None) -> Streams:
     """Draw one stream per rotation group; those of a lineup do not depend on how many games are played."""
-    sequences = [np.random.SeedSequence(seed, spawn_key=(lineup,)) for lineup in range(len(schedule.lineups))]
-    return np.concatenate([each.generate_state(schedule.groups_per_lineup, np.uint64) for each in sequences])
+    groups = schedule.groups_by_lineup.tolist()
+    sequences = [np.random.SeedSequence(seed, spawn_key=(lineup,)) for lineup in range(len(groups))]
+    return np.concatenate([one.generate_state(count, np.uint64) for one, count in zip(sequences, groups, strict=True)])
 
 
 def _start_groups(variant: Variant, streams: Streams) -> Records:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ninetka_agents import make_agent
+from ninetka_agents import Agent
 from ninetka_env.core.options import check_choice, shortened
 from ninetka_train import package_version
-from ninetka_train.judging.arena import Settings
-from ninetka_train.judging.evaluate import Evaluation, evaluate
+from ninetka_train.judging.arena import Progress, SoFar, play_games
+from ninetka_train.judging.evaluate import Evaluation, summarise
 from ninetka_train.judging.intervals import Interval
+from ninetka_train.judging.players import AgentError
+from ninetka_train.judging.results import Settings
 from ninetka_train.machine import machine
 
 BUDGETS = ("seconds", "simulations")
@@ -89,36 +91,50 @@ def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> li
     return points
 
 
-def play_curve(
-    agents: Sequence[str],
-    against: str,
-    amounts: Mapping[str, Sequence[float]],
-    game: str,
-    progress: Callable[[str], None] = lambda what: None,
+def play_points(
+    plan: Sequence[tuple[str, str, float]],
+    agents: Sequence[Agent],
+    opponent: Agent,
+    announce: Callable[[str], None] = lambda what: None,
+    progress: Progress = lambda done: None,
     **options: Any,
-) -> Curve:
-    """Play a match for each point.
+) -> Iterator[Evaluation]:
+    """Play a match for each point of a curve and yield its figures.
+
+    If it is stopped, or an agent fails, that is raised again after the figures of the games that are over.
 
     Args:
-        agents: specs without a budget.
-        against: spec of the opponent, the same for all points.
-        amounts: by budget, of `BUDGETS`, how much of it agents have at the points.
-        game: the spec of the game.
-        progress: told what is played next, and what went wrong with players.
-        options: of `ninetka_train.judging.arena.play_games`, such as `num_games` and `seed`.
+        plan: of `planned`.
+        agents: the agent of each point.
+        opponent: in all other seats.
+        announce: called with the agent that plays next, and with what went wrong with players.
+        progress: called with how many games of the curve are over.
+        options: of `ninetka_train.judging.arena.play_games`, such as `game`, `num_games` and `seed`.
 
     Raises:
         ValueError: naming what is wrong.
     """
-    plan = planned(agents, amounts)
-    chosen = [make_agent(with_budget(*point), game) for point in plan]  # what is wrong is told before a game is played
-    opponent, points, evaluations = make_agent(against, game), [], []
-    for point, agent in zip(plan, chosen, strict=True):
-        progress(agent.name)
-        evaluations.append(evaluate([agent, opponent], game=game, **options))
-        points.append(_point(evaluations[-1], *point))
-        for failure in evaluations[-1].failures:
-            progress(f"lost by a failure: {failure}")
+    played = 0
+    for _, agent in zip(plan, agents, strict=True):
+        announce(agent.name)
+        so_far, begun = SoFar(), played
+        options |= {"progress": lambda done, begun=begun: progress(begun + done), "finished": so_far}
+        try:
+            results = play_games([agent, opponent], **options)
+        except (KeyboardInterrupt, AgentError):
+            if (part := so_far.whole_groups()) is not None:
+                yield summarise(part)
+            raise
+        evaluation = summarise(results)
+        for failure in evaluation.failures:
+            announce(f"lost by a failure: {failure}")
+        played += len(results.winners)
+        yield evaluation
+
+
+def make_curve(plan: Sequence[tuple[str, str, float]], against: str, evaluations: Sequence[Evaluation]) -> Curve:
+    """Return the curve of the points that were played, one or more: the first ones of a plan."""
+    points = [_point(evaluation, *point) for point, evaluation in zip(plan, evaluations, strict=False)]
     times = [time for evaluation in evaluations for time in evaluation.agents[1].times]
     seconds = sum(time.mean_ms * time.moves for time in times) / max(1, sum(time.moves for time in times)) / 1000
     return Curve(evaluations[0].settings, against, seconds, points)

@@ -18,14 +18,15 @@ import numpy.typing as npt
 from ninetka_agents.agent import Agent
 from ninetka_env.core.options import check_choice
 from ninetka_env.core.outcome import DRAWN
-from ninetka_train.judging.arena import Results, Settings, make_settings, play_games
+from ninetka_train.judging.arena import make_settings, play_games
 from ninetka_train.judging.gate import BATCH, Gate, GateFigures, check_gate, judge, stops
 from ninetka_train.judging.intervals import Interval, wilson
 from ninetka_train.judging.ratings import elo_ratings
+from ninetka_train.judging.results import Results, Settings
 from ninetka_train.judging.schedule import Lineup
 from ninetka_train.parts import ExactFigures, exact_of
 
-CALLS = ("progress", "finished", "elsewhere")
+CALLS = ("progress", "finished", "elsewhere", "earlier")
 """Arguments of `play_games` that are no settings."""
 
 
@@ -81,8 +82,8 @@ class AgentFigures:
     elo: float | None
     """Rating, `Evaluation.anchor` at 0; None if it played only itself."""
     elo_interval: Interval | None
-    """95 % interval by resampling rotation groups; None where the games set no bound (see
-    `ninetka_train.judging.ratings.elo_ratings`), or there is one group only."""
+    """95 % interval; None where there are too few games, or they set no bound (see
+    `ninetka_train.judging.ratings.elo_ratings`)."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class Evaluation:
 
     settings: Settings
     games_per_lineup: int
-    """Games asked for, rounded up to whole rotation groups."""
+    """Games played of each lineup; of the one with the most games if not all were played."""
     rotation: int
     """Games per rotation group."""
     distinct_games: int
@@ -139,7 +140,7 @@ class Evaluation:
     gate: GateFigures | None
     """What was decided about the first agent, if asked for."""
     failures: list[str]
-    """What went wrong with players, a sentence each: each cost them a game."""
+    """What went wrong with agents, a sentence each: each cost them a game."""
 
 
 def evaluate(
@@ -196,7 +197,7 @@ def summarise(
     schedule = results.schedule
     return Evaluation(
         settings=results.settings,
-        games_per_lineup=results.games_per_lineup,
+        games_per_lineup=schedule.games_per_lineup,
         rotation=schedule.rotation,
         distinct_games=distinct_games(results),
         anchor=anchor,
@@ -212,7 +213,7 @@ def summarise(
 def distinct_games(results: Results) -> int:
     """Count the games that differ in their start, in who holds which seat, or in their moves."""
     schedule = results.schedule
-    starts = np.repeat(results.starts, schedule.rotation).view(np.uint8).reshape(len(schedule.seatings), -1)
+    starts = results.starts[schedule.group_of].view(np.uint8).reshape(len(schedule.seatings), -1)
     rows = zip(starts, schedule.seatings, results.actions, strict=True)
     return len({b"".join(part.tobytes() for part in row) for row in rows})
 
@@ -253,24 +254,24 @@ def _seat_figures(results: Results, agent: int, seat: int) -> SeatFigures:
 
 def seconds_per_move(results: Results, agent: int) -> float | None:
     """Return the mean time that an agent took for a move, see `TimeFigures`; None if it made none."""
-    moves = int(results.clock.moves[agent].sum())
-    return float(results.clock.seconds[agent].sum()) / moves if moves else None
+    moves = int(results.times.moves[agent].sum())
+    return float(results.times.seconds[agent].sum()) / moves if moves else None
 
 
 def _time_figures(results: Results, agent: int) -> list[TimeFigures]:
     figures = []
     for stage, name in enumerate(results.settings.variant.definition.stages):
-        moves = int(results.clock.moves[agent, stage])
+        moves = int(results.times.moves[agent, stage])
         if moves:
-            mean = float(results.clock.seconds[agent, stage]) / moves
-            slowest = float(results.clock.slowest[agent, stage])
+            mean = float(results.times.seconds[agent, stage]) / moves
+            slowest = float(results.times.slowest[agent, stage])
             figures.append(TimeFigures(name, moves, 1000 * mean, 1000 * slowest))
     return figures
 
 
 def _lineup_figures(results: Results, number: int, lineup: Lineup) -> LineupFigures:
-    names, games = results.settings.agents, results.games_per_lineup
-    part = slice(number * games, (number + 1) * games)
+    names, part = results.settings.agents, results.schedule.lineup_of == number
+    games = int(part.sum())
     winners, members = results.winning_agents[part], sorted(set(lineup))
     credit = {names[agent]: float(results.shares[part, agent].sum()) for agent in members}
     return LineupFigures(
@@ -296,14 +297,20 @@ def match_figures(results: Results) -> list[MatchFigures]:
 
     Each side sums its scores over both games; the higher sum wins the match, equal sums draw it. A match with a game
     that was lost by resigning, or by failing to move, goes by games won: such a game has no final score.
+
+    Raises:
+        ValueError: if the games are no such pairs.
     """
     check_tournament(len(results.settings.agents), results.settings.num_players)
+    if (np.bincount(results.schedule.group_of) != 2).any():
+        raise ValueError("tournament: these games do not come in pairs with seats swapped")
     figures = []
     for number, lineup in enumerate(results.schedule.lineups):
-        games = slice(number * results.games_per_lineup, (number + 1) * results.games_per_lineup)
+        games = np.flatnonzero(results.schedule.lineup_of == number)
+        games = games[np.argsort(results.schedule.group_of[games], kind="stable")]
         seatings, scores = results.schedule.seatings[games], results.scores[games]
         wins = results.winners[games, None] == np.arange(2)
-        is_cut = np.isin(np.arange(games.start, games.stop), [*results.events]).reshape(-1, 2).any(axis=1)
+        is_cut = np.isin(games, [*results.events]).reshape(-1, 2).any(axis=1)
         sums, won = ([each[seatings == one].reshape(-1, 2).sum(axis=1) for one in lineup] for each in (scores, wins))
         leads = np.where(is_cut, won[0] - won[1], sums[0] - sums[1])
         figures.append(_match_figures(results, lineup, sums, leads))

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from scipy.optimize.elementwise import find_root
 
 from ninetka_env.core.options import shortened
-from ninetka_train.judging.arena import Finished, Results
+from ninetka_train.judging.arena import Finished
+from ninetka_train.judging.results import Results
 
 BATCH = 32
 """Games between two looks at what they show, unless told."""
@@ -97,9 +98,8 @@ def stops(gate: Gate, finished: Finished | None = None) -> Finished:
     """Return what ends a match, as `finished` of `play_games`, once the gate has a verdict or another one does."""
 
     def ends(results: Results, games: range) -> bool:
-        told = bool(finished and finished(results, games))
-        enough = games.stop >= results.schedule.rotation
-        return told or (enough and judge(results.first(games.stop), gate).verdict != UNDECIDED)
+        is_asked, whole = bool(finished and finished(results, games)), results.whole_groups()
+        return is_asked or (len(whole.winners) > 0 and judge(whole, gate).verdict != UNDECIDED)
 
     return ends
 
@@ -107,7 +107,8 @@ def stops(gate: Gate, finished: Finished | None = None) -> Finished:
 def judge(results: Results, gate: Gate) -> GateFigures:
     """Judge the first agent by the games played so far; its opponent holds all other seats."""
     check_gate(len(results.settings.agents))
-    shares = results.shares[:, 0].reshape(-1, results.schedule.rotation).mean(axis=1)
+    groups = results.schedule.group_of
+    shares = np.bincount(groups, results.shares[:, 0]) / np.bincount(groups)
     values, counts = np.unique(shares.round(9), return_counts=True)
     ratio, bounds = float(log_likelihood_ratio(values, counts, gate.low, gate.high)), gate.bounds
     verdict = PASSED if ratio >= bounds[1] else FAILED if ratio <= bounds[0] else UNDECIDED

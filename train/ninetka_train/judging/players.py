@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +13,29 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records
 
+if TYPE_CHECKING:
+    from ninetka_train.judging.results import Results
+
+FAILURES = (Exception, SystemExit)
+"""What an agent may raise; stopping the program is none of its own."""
+
 
 class AgentError(RuntimeError):
+    """An agent failed: it raised an exception, or answered with something other than one legal action per game."""
+
+    results: Results | None = None
+    """The rotation groups that were over by then, for `ninetka_train.judging.evaluate.summarise`; None if none was."""
+
+
+class AnswerError(ValueError):
     """An agent answered with something other than one legal action per game."""
+
+
+def failure_text(failure: BaseException) -> str:
+    """Return what went wrong with an agent; memory that has run out is no fault of its own, and is raised again."""
+    if isinstance(failure, MemoryError):
+        raise failure
+    return str(failure) if isinstance(failure, AnswerError) else f"{type(failure).__name__}: {failure}"
 
 
 def sit_down(agent: Agent, game: Game, stack: contextlib.ExitStack) -> Player | None:
@@ -39,6 +60,8 @@ def warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
             except Forfeit as event:
                 if str(event):
                     raise AgentError(f"agent {agent.name!r}: {event}") from event
+            except FAILURES as error:
+                raise AgentError(f"agent {agent.name!r}, before the first game: {failure_text(error)}") from error
 
 
 def _play_once(agent: Agent, game: Game, stack: contextlib.ExitStack) -> None:

@@ -57,8 +57,8 @@ def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) 
         [
             f"# Ratings: {title}, {settings.num_players} players",
             "",
-            f"Round robin with rotated seats; {zero}. Intervals are 95 %: a bootstrap over rotations for ratings, "
-            "Wilson intervals for win rates; a draw counts as 1 / n of a win for each of n seats. A rating has no "
+            f"Round robin with rotated seats; {zero}. Intervals are 95 %: cluster-robust by rotation for ratings, "
+            "Wilson's for win rates; a draw counts as 1 / n of a win for each of n seats. A rating has no "
             "interval where no games bound it: where agents are not linked by games that each took from the other, "
             "directly or by way of others. Games were played in batches: s/move is a batch's time over its moves. "
             f"Written on {machine()} by `{shlex.join(['ninetka', 'rate', *named, *options])}`.",

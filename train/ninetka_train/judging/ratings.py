@@ -3,50 +3,58 @@
 Agent a with rating r(a) wins a game with probability c(a) exp r(a) / sum over agents b of c(b) exp r(b), where c counts
 an agent's copies at the table. (Luce 1959; Hunter, "MM algorithms for generalized Bradley-Terry models", 2004.) For two
 seats it is the Elo formula. A drawn game counts as a share of a win for every seat.
+
+Intervals are of the form estimate +- quantile x standard error. `python -m benchmarks.elo_intervals` simulates how
+often they cover the true rating.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_train.judging.arena import Results
 from ninetka_train.judging.intervals import CONFIDENCE, Interval
+from ninetka_train.judging.results import Results
 
 ELO_PER_NAT = 400 / np.log(10)
 """Elo points per unit of log-odds."""
 PRIOR = 0.05
 """Weight of the squared ratings (in nats) that holds ratings finite: a normal prior with a deviation of 550 Elo."""
-RESAMPLES = 1000
+LEAST_FREEDOM = 4
+"""Degrees of freedom below which no interval is given: a lineup of g rotation groups has g - 1."""
+INDEPENDENT = 10
+"""How many degrees of freedom the assumption of independent games counts for in `standard_errors`."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float | None, Interval | None]]:
-    """Return each agent's rating and interval on the Elo scale: above the agent `anchor`, None for the pool's mean.
+    """Return each agent's rating and 95 % interval on the Elo scale, above `anchor`; None for the pool's mean.
 
-    There is no interval where the games set no bound and the prior alone holds a rating: a rating is bounded against
-    those that took games from an agent, directly or by way of others, and lost some to it likewise (assumption 1 of
-    Hunter). All of the pool must do so for its mean to be known.
+    There is no interval where there are too few rotation groups (see `LEAST_FREEDOM`), nor where the games set no bound
+    and the prior alone holds a rating: a rating is bounded against those that took games from an agent, directly or by
+    way of others, and lost some to it likewise (assumption 1 of Hunter). All of the pool must do so for its mean to be
+    known.
     """
     num_agents = len(results.settings.agents)
     if num_agents == 1:
         return [(None, None)]
-    copies, group_wins = _wins_by_group(results)
-    wins = group_wins.sum(axis=1)
-    elos = ELO_PER_NAT * fit_ratings(copies, wins)
-    intervals = ELO_PER_NAT * bootstrap_ratings(copies, group_wins, results.settings.seed, anchor=anchor)
-    linked = _linked(copies, wins)
+    copies, groups = wins_by_group(results)
+    wins = np.stack([group.sum(axis=0) for group in groups])
+    ratings = fit_ratings(copies, wins)
+    contrasts = np.eye(num_agents) - (1 / num_agents if anchor is None else np.eye(num_agents)[anchor])
+    elos = ELO_PER_NAT * contrasts @ ratings
+    linked, freedom = _linked(copies, wins), sum(len(group) - 1 for group in groups)
     bounded = np.full(num_agents, linked.all()) if anchor is None else linked[anchor]
-    bounded = bounded & (group_wins.shape[1] > 1)
-    if anchor is not None:
-        elos, bounded = elos - elos[anchor], bounded & (np.arange(num_agents) != anchor)
+    bounded = bounded & (freedom >= LEAST_FREEDOM) & (np.arange(num_agents) != anchor)
+    halves = ELO_PER_NAT * half_widths(copies, groups, contrasts) if bounded.any() else np.zeros(num_agents)
     return [
-        (float(elo), (float(low), float(high)) if known else None)
-        for elo, low, high, known in zip(elos, *intervals, bounded, strict=True)
+        (float(elo), (float(elo - half), float(elo + half)) if known else None)
+        for elo, half, known in zip(elos, halves, bounded, strict=True)
     ]
 
 
@@ -59,13 +67,17 @@ def _linked(copies: Ints, wins: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(took & took.T)
 
 
-def _wins_by_group(results: Results) -> tuple[Ints, Floats]:
-    """Return each agent's copies per lineup, (L, K), and wins per rotation group, (L, groups, K); draws are shared."""
+def wins_by_group(results: Results) -> tuple[Ints, list[Floats]]:
+    """Return each agent's copies per lineup, (L, K), and of each lineup the wins per rotation group, (G, K).
+
+    A draw is a share of a win.
+    """
     num_agents, schedule = len(results.settings.agents), results.schedule
-    everyone = np.arange(num_agents)
-    copies = np.array([[lineup.count(agent) for agent in everyone] for lineup in schedule.lineups])
-    shape = (len(schedule.lineups), schedule.groups_per_lineup, schedule.rotation, num_agents)
-    return copies, results.shares.reshape(shape).sum(axis=2)
+    copies = np.array([[lineup.count(agent) for agent in range(num_agents)] for lineup in schedule.lineups])
+    wins = np.zeros((len(results.starts), num_agents))
+    np.add.at(wins, schedule.group_of, results.shares)
+    lineups = schedule.lineup_of[schedule.first_games]
+    return copies, [wins[lineups == lineup] for lineup in range(len(schedule.lineups))]
 
 
 def fit_ratings(copies: npt.ArrayLike, wins: npt.ArrayLike, prior: float = PRIOR) -> Floats:
@@ -94,31 +106,58 @@ def fit_ratings(copies: npt.ArrayLike, wins: npt.ArrayLike, prior: float = PRIOR
     return ratings - ratings.mean(axis=-1, keepdims=True)
 
 
-def bootstrap_ratings(
-    copies: npt.ArrayLike,
-    group_wins: npt.NDArray[Any],
-    seed: int,
-    resamples: int = RESAMPLES,
-    anchor: int | None = None,
-) -> Floats:
-    """Return the 95 % percentile interval of each rating over resampled rotation groups, (2, K) nats.
+def half_widths(copies: npt.ArrayLike, groups: Sequence[npt.ArrayLike], contrasts: npt.ArrayLike) -> Floats:
+    """Return half the width of the 95 % interval of each contrast of ratings, (C,) nats.
 
-    Groups, not games, are drawn with replacement (within each lineup), because the games of a group belong together.
+    It is the larger of two. One trusts the games alone: Student's quantile times the cluster-robust standard error,
+    whose clusters are the rotation groups. It is too small by chance where the groups are few, and 0 where they came
+    out the same. The other averages its square with that of independent games, which count as much as `INDEPENDENT`
+    degrees of freedom.
 
     Args:
         copies: (L, K) as in `fit_ratings`.
-        group_wins: (L, groups, K) wins per rotation group.
-        seed: of the resampling.
-        resamples: how many.
-        anchor: the agent whose rating is 0; None for ratings with mean 0.
+        groups: of each lineup (G, K), the wins per rotation group.
+        contrasts: (C, K) weights of the ratings; each row adds up to 0.
     """
-    rng = np.random.default_rng(seed)
-    wins = []
-    for lineup in group_wins:  # groups with the same wins are alike: draw how often each kind appears
-        kinds, counts = np.unique(lineup, axis=0, return_counts=True)
-        wins.append(rng.multinomial(len(lineup), counts / len(lineup), size=resamples) @ kinds)
-    ratings = fit_ratings(copies, np.stack(wins, axis=1))
-    if anchor is not None:
-        ratings = ratings - ratings[:, anchor : anchor + 1]
-    tail = (1 - CONFIDENCE) / 2
-    return np.quantile(ratings, [tail, 1 - tail], axis=0)
+    robust, independent = standard_errors(copies, groups, contrasts)
+    freedom = sum(len(np.asarray(group)) - 1 for group in groups)
+    mixed = (freedom * robust**2 + INDEPENDENT * independent**2) / (freedom + INDEPENDENT)
+    half: Floats = np.maximum(student(freedom) * robust, student(freedom + INDEPENDENT) * np.sqrt(mixed))
+    return half
+
+
+def standard_errors(
+    copies: npt.ArrayLike, groups: Sequence[npt.ArrayLike], contrasts: npt.ArrayLike
+) -> tuple[Floats, Floats]:
+    """Return two standard errors of each contrast of the ratings of `fit_ratings`, (C,) nats each.
+
+    The first is cluster-robust (Liang and Zeger, "Longitudinal data analysis using generalized linear models", 1986),
+    with rotation groups as clusters, within each lineup; the second takes games as independent. The arguments are those
+    of `half_widths`; a lineup of one group counts as independent games in both.
+    """
+    counted, won = np.asarray(copies, np.float64), [np.asarray(group, np.float64) for group in groups]
+    ratings = fit_ratings(counted, np.stack([group.sum(axis=0) for group in won]))
+    spread, robust = np.zeros((2, len(ratings), len(ratings)))
+    for seats, group in zip(counted, won, strict=True):
+        chance = seats * np.exp(ratings) / (seats @ np.exp(ratings))
+        independent = group.sum() * (np.diag(chance) - np.outer(chance, chance))
+        spread += independent
+        robust += len(group) * np.cov(group.T) if len(group) > 1 else independent
+    weights = np.asarray(contrasts, np.float64) @ np.linalg.inv(spread + 2 * PRIOR * np.eye(len(ratings)))
+    errors = [np.sqrt(np.einsum("ci,ij,cj->c", weights, part, weights).clip(0)) for part in (robust, spread)]
+    return errors[0], errors[1]
+
+
+def student(freedom: float) -> float:
+    """Return the quantile of Student's t that bounds 95 %; from 4 degrees of freedom on, right to 0.1 %.
+
+    By the expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
+    """
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))

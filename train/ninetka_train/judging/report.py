@@ -1,11 +1,12 @@
-"""Figures on paper: tables for a terminal, JSON for programs, and the games themselves as text."""
+"""The figures of a match as tables for a terminal, as JSON, and its games as rows of CSV."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich import box
@@ -13,13 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ninetka_env.api.records import GameRecord
-from ninetka_env.core.files import replace_file
 from ninetka_train import package_version
-from ninetka_train.judging.arena import NO_ACTION, Results, Settings
 from ninetka_train.judging.evaluate import AgentFigures, Evaluation
 from ninetka_train.judging.intervals import Interval
 from ninetka_train.judging.openings import USUAL_PLIES
+from ninetka_train.judging.results import NO_ACTION, Results, Settings
 from ninetka_train.machine import machine
 from ninetka_train.parts import ExactFigures
 
@@ -32,7 +31,9 @@ ENOUGH_DISTINCT = 0.9
 def print_report(evaluation: Evaluation, console: Console | None = None) -> None:
     """Print the tables of an evaluation."""
     console = console or report_console()
-    tables = [_results_table(evaluation), _seats_table(evaluation), _times_table(evaluation)]
+    tables = [_results_table(evaluation), _seats_table(evaluation)]
+    if any(agent.times for agent in evaluation.agents):
+        tables.append(_times_table(evaluation))
     if len(evaluation.lineups) > 1:
         tables.append(_lineups_table(evaluation))
     if evaluation.matches is not None:
@@ -56,16 +57,20 @@ def headings(evaluation: Evaluation) -> list[str]:
     """Say in lines of text what was played, so that it can be played again."""
     settings = evaluation.settings
     lineups, games = len(evaluation.lineups), evaluation.games_per_lineup
-    played = f"{games} games" if lineups == 1 else f"{lineups} lineups of {games} games"
+    least = min(lineup.games for lineup in evaluation.lineups)
+    each = f"{games} games" if least == games else f"{least} to {games} games"
+    played = each if lineups == 1 else f"{lineups} lineups of {each}"
     asked = "" if games == settings.num_games else f" (asked for: {settings.num_games})"
     differ = f"{evaluation.distinct_games} of them distinct"
     variant = settings.variant
     definition = variant.definition
-    options = "".join(f"{key}={value}, " for key, value in variant.options.items() if key != "num_players")
+    known = {key: value for key, value in variant.options.items() if key != "num_players"}
+    known |= {"seed": settings.seed, "batch": settings.batch}
+    options = [f"{key}={value}" for key, value in known.items() if value is not None]
     lines = [
         f"{definition.title}, {settings.num_players} players, {played}{asked} in paired rotations of "
         f"{evaluation.rotation}, {differ}",
-        f"{definition.version}, package {package_version()}, {options}seed={settings.seed}, batch={settings.batch}",
+        f"{definition.version}, package {package_version()}, " + ", ".join(options),
     ]
     if settings.opening_plies:
         lines.append(
@@ -134,7 +139,7 @@ def _results_table(evaluation: Evaluation) -> Table:
     rated = len(evaluation.agents) > 1
     if rated:
         columns.append("Elo [95 %]")
-        note += f" Elo: {evaluation.anchor or 'mean'} 0; no interval where no wins bound it, or of one rotation only."
+        note += f" Elo: {evaluation.anchor or 'mean'} 0; no interval where no wins bound it, or of too few rotations."
     columns.append("s/move")
     table = new_table("Results", "agent", *columns, note=note)
     for agent in evaluation.agents:
@@ -223,34 +228,36 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> lis
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
-def write_json(evaluation: Evaluation, path: Path) -> None:
-    """Write `as_dict` into a file; see `ninetka_env.core.files.replace_file`."""
-    text = json.dumps(as_dict(evaluation), indent=2, allow_nan=False) + "\n"  # ASCII, since paths may be no UTF-8
-    replace_file(path, [text.encode()])
+def json_text(evaluation: Evaluation) -> str:
+    """Return `as_dict` as JSON."""
+    return json.dumps(as_dict(evaluation), indent=2, allow_nan=False) + "\n"  # ASCII, since paths may be no UTF-8
 
 
-def game_records(results: Results, games: Iterable[int] | None = None) -> Iterator[GameRecord]:
-    """Yield games that were played, all unless told which, with the agents under the colours of their seats.
+def games_csv(results: Results) -> str:
+    """Return the games as CSV, a row each: group, agents by seat, winner, scores by seat, plies, and what ended it.
 
-    Each also names the seed and the rotation group.
+    Games and groups are counted from 1 and 0 as in the schedule; `winner` is the agent, empty if the game was drawn.
     """
     settings, schedule = results.settings, results.schedule
-    variant = settings.variant
-    names = variant.definition.seats
-    for game in range(len(schedule.seatings)) if games is None else games:
-        seating, group = schedule.seatings[game], game // schedule.rotation
-        tags = {names[seat].lower(): _one_line(settings.agents[agent]) for seat, agent in enumerate(seating)}
-        start = variant.game_class(results.starts[group : group + 1])
-        yield GameRecord(
-            variant=variant,
-            actions=tuple(int(action) for action in results.actions[game] if action != NO_ACTION),
-            scores=tuple(results.scores[game].tolist()),
-            winner=int(results.winners[game]),
-            drawn=start.drawn_actions() if variant.sizes.drawn else (),
-            event=results.events.get(game),
-            tags={**tags, "seed": str(settings.seed), "group": str(group)},
+    seats = [seat.lower() for seat in settings.variant.definition.seats[: settings.num_players]]
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    scores = [f"score_{seat}" for seat in seats]
+    rows.writerow(["game", "lineup", "group", *seats, "winner", "winner_seat", *scores, "plies", "event", "failure"])
+    for game, seating in enumerate(schedule.seatings.tolist()):
+        winner, event = int(results.winners[game]), results.events.get(game)
+        rows.writerow(
+            [
+                game + 1,
+                schedule.lineup_of[game] + 1,
+                schedule.group_of[game],
+                *(settings.agents[agent] for agent in seating),
+                settings.agents[seating[winner]] if winner >= 0 else "",
+                seats[winner] if winner >= 0 else "drawn",
+                *results.scores[game].tolist(),
+                int((results.actions[game] != NO_ACTION).sum()),
+                f"{seats[event.seat]} {event.kind}" if event else "",
+                results.failures.get(game, ""),
+            ]
         )
-
-
-def _one_line(name: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in name).strip()[:1000]
+    return text.getvalue()

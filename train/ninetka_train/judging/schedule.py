@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, permutations
 
 import numpy as np
@@ -19,18 +20,51 @@ Lineup = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which agent holds which seat in each of T games: lineup by lineup, group by group, seating by seating."""
+    """Which agent holds which seat in each of T games, and which games belong together.
+
+    A planned match goes lineup by lineup, group by group, seating by seating.
+    """
 
     lineups: list[Lineup]
     """The agents of each lineup, ascending; an agent that fills several seats stands there several times."""
-    groups_per_lineup: int
     seatings: npt.NDArray[np.int64]
     """(T, n) the agent in each seat of each game."""
+    lineup_of: npt.NDArray[np.int64]
+    """(T,) the lineup of each game, its place in `lineups`."""
+    group_of: npt.NDArray[np.int64]
+    """(T,) the rotation group of each game, numbered from 0 through all lineups."""
 
     @property
     def rotation(self) -> int:
-        """The games of a group: the number of distinct seatings, the same for every lineup."""
-        return len(self.seatings) // (len(self.lineups) * self.groups_per_lineup)
+        """The games of a group: the number of distinct seatings; of the largest group if they differ."""
+        return int(np.bincount(self.group_of).max())
+
+    @property
+    def first_games(self) -> npt.NDArray[np.int64]:
+        """(G,) the first game of each group."""
+        return np.unique(self.group_of, return_index=True)[1]
+
+    @cached_property
+    def group_in_lineup(self) -> npt.NDArray[np.int64]:
+        """(T,) the rotation group of each game, numbered from 0 in each lineup of a planned match."""
+        firsts = self.group_of[np.unique(self.lineup_of, return_index=True)[1]]
+        return self.group_of - firsts[self.lineup_of]
+
+    @property
+    def groups_by_lineup(self) -> npt.NDArray[np.int64]:
+        """(L,) how many groups each lineup plays."""
+        return np.bincount(self.lineup_of[self.first_games], minlength=len(self.lineups))
+
+    @property
+    def games_per_lineup(self) -> int:
+        """The games of a lineup; of the one with the most games if they differ."""
+        return int(np.bincount(self.lineup_of).max())
+
+    def part(self, games: npt.NDArray[np.bool_]) -> Schedule:
+        """Return the schedule of some games, whose mask (T,) takes whole groups; lineups without games are left out."""
+        lineups, lineup_of = np.unique(self.lineup_of[games], return_inverse=True)
+        group_of = np.unique(self.group_of[games], return_inverse=True)[1]
+        return Schedule([self.lineups[number] for number in lineups], self.seatings[games], lineup_of, group_of)
 
 
 def make_lineups(num_agents: int, num_players: int) -> list[Lineup]:
@@ -49,6 +83,8 @@ def make_schedule(num_agents: int, num_players: int, num_games: int) -> Schedule
     """Plan at least `num_games` games per lineup, in whole rotation groups."""
     lineups = make_lineups(num_agents, num_players)
     seatings = [sorted(set(permutations(lineup))) for lineup in lineups]
-    groups = math.ceil(num_games / len(seatings[0]))
+    rotation = len(seatings[0])
+    groups = math.ceil(num_games / rotation)
     table = np.concatenate([np.tile(np.array(own, np.int64), (groups, 1)) for own in seatings])
-    return Schedule(lineups, groups, table)
+    number = np.arange(len(table))
+    return Schedule(lineups, table, number // (groups * rotation), number // rotation)

@@ -17,8 +17,9 @@ from ninetka_env.core.jit import jit, popcount
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, play
-from ninetka_train.judging.arena import NO_ACTION, NOBODY, Results
+from ninetka_train.judging.arena import NOBODY
 from ninetka_train.judging.intervals import clustered_interval
+from ninetka_train.judging.results import NO_ACTION, Results
 from ninetka_train.parts import ExactFigures
 
 NODES = 200_000
@@ -73,7 +74,7 @@ def check(num_players: int) -> None:
 def figures(results: Results) -> list[ExactFigures]:
     """Count what each agent did with positions of the movement phase that perfect play wins."""
     decisions = find_decisions(results)
-    starts = decisions.games // results.schedule.rotation
+    starts = results.schedule.group_of[decisions.games]
     return [_figures(decisions, starts, agent, name) for agent, name in enumerate(results.settings.agents)]
 
 
@@ -135,7 +136,7 @@ def _movement_positions(
     results: Results,
 ) -> tuple[Records, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the positions of the movement phase, the game of each, the ply, and the number of legal moves."""
-    starts, shape = np.repeat(results.starts, results.schedule.rotation), results.actions.shape
+    starts, shape = results.starts[results.schedule.group_of], results.actions.shape
     positions, legal = np.zeros(shape, GAME), np.zeros(shape, np.int64)
     _replay(starts, results.actions, positions, legal)
     games, plies = np.nonzero(legal)

@@ -1,0 +1,122 @@
+"""How often 95 % intervals of Elo ratings cover the true rating, in simulated matches.
+
+    python -m benchmarks.elo_intervals [--matches 1000] [--groups 10 20 50] [--dependent]
+
+Agents with known ratings play matches whose winners are drawn by the model of `ninetka_train.judging.ratings`: 2, 3 and
+4 players; a match of two agents, one of as many as there are seats, and a pool of one more; the first agent 0 to 400
+Elo above the last, the others evenly between. A row takes all intervals that are shown in these matches, of ratings
+above the mean and above the last agent; its least coverage is that of one agent's rating in one kind of match.
+
+Games are independent; with `--dependent` the first game of a group decides all others in a quarter of the groups.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_env.core.registry import load_variant
+from ninetka_train.judging.ratings import ELO_PER_NAT, elo_ratings
+from ninetka_train.judging.report import markdown_table
+from ninetka_train.judging.results import NO_ACTION, MoveTimes, Results, Settings
+from ninetka_train.judging.schedule import Schedule, make_schedule
+
+PLAYERS = (2, 3, 4)
+DIFFERENCES = (0, 100, 200, 400)
+"""Elo of the first agent above the last."""
+DEPENDENT = 0.25
+"""Share of the groups that their first game decides."""
+
+
+class Kind(NamedTuple):
+    """A kind of match."""
+
+    players: int
+    agents: int
+    groups: int
+    difference: int
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--matches", type=int, default=1000, help="simulated matches of each kind")
+    parser.add_argument("--groups", type=int, nargs="+", default=[10, 20, 50], help="rotation groups of a lineup")
+    parser.add_argument("--dependent", action="store_true", help="games of a group depend on each other")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    columns = ("match", "groups", "intervals shown", "covered %", "least covered %")
+    rows = [
+        row(players, groups, chosen.matches, chosen.seed, chosen.dependent)
+        for players, groups in product(PLAYERS, chosen.groups)
+    ]
+    print("\n".join(markdown_table(columns, rows)))
+
+
+def row(players: int, groups: int, matches: int, seed: int, dependent: bool) -> list[str]:
+    """Simulate all kinds of matches of this many players and rotation groups; return the cells of their row."""
+    shown, cover = 0, []
+    for agents, difference in product(sorted({2, players, players + 1}), DIFFERENCES):
+        kind = Kind(players, agents, groups, difference)
+        counts = np.sum([covered(kind, [seed, *kind, number], dependent) for number in range(matches)], axis=0)
+        shown += int(counts[0].sum())
+        often = counts[0] >= matches / 4  # of fewer, the share says little
+        cover += (counts[1][often] / counts[0][often]).tolist()
+    return [f"{players} players", str(groups), str(shown), f"{100 * np.mean(cover):.1f}", f"{100 * min(cover):.1f}"]
+
+
+def covered(kind: Kind, seed: list[int], dependent: bool) -> npt.NDArray[np.int64]:
+    """Play one match; return which intervals are shown and which cover the truth, (2, anchors, agents) of 0 and 1."""
+    truth = np.linspace(kind.difference, 0, kind.agents)
+    results = simulated(kind, truth, np.random.default_rng(seed), dependent)
+    found = []
+    for anchor in (None, kind.agents - 1):
+        zero = truth.mean() if anchor is None else truth[anchor]
+        intervals = [interval for _, interval in elo_ratings(results, anchor)]
+        true = [
+            one is not None and one[0] <= value - zero <= one[1] for one, value in zip(intervals, truth, strict=True)
+        ]
+        found.append([[one is not None for one in intervals], true])
+    return np.array(found).transpose(1, 0, 2).astype(np.int64)
+
+
+def simulated(kind: Kind, elos: npt.NDArray[np.float64], rng: np.random.Generator, dependent: bool) -> Results:
+    """Return a match of agents with these ratings, without moves."""
+    schedule = make_schedule(kind.agents, kind.players, kind.groups * rotation(kind))
+    strength = np.exp(elos / ELO_PER_NAT)[schedule.seatings]
+    chance = strength / strength.sum(axis=1, keepdims=True)
+    winners = (rng.random((len(chance), 1)) > chance.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    if dependent:
+        winners = with_repeats(schedule, winners, rng)
+    settings = Settings(tuple(map(str, range(kind.agents))), "ninetka", kind.players, len(winners), 0, 1)
+    games, groups, variant = len(winners), int(schedule.group_of[-1]) + 1, load_variant("ninetka")
+    return Results(
+        settings,
+        schedule,
+        winners,
+        np.zeros((games, kind.players)),
+        np.zeros(groups, variant.dtype),
+        np.full((games, 1), NO_ACTION, np.int16),
+        MoveTimes.new(kind.agents, 1),
+    )
+
+
+def rotation(kind: Kind) -> int:
+    """Return the games of a group."""
+    return make_schedule(kind.agents, kind.players, 1).rotation
+
+
+def with_repeats(schedule: Schedule, winners: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return the winners where in some groups the agent that won the first game wins them all, with its first seat."""
+    firsts = schedule.first_games
+    won = schedule.seatings[firsts, winners[firsts]][schedule.group_of]
+    again = (schedule.seatings == won[:, None]).argmax(axis=1)
+    return np.where((rng.random(len(firsts)) < DEPENDENT)[schedule.group_of], again, winners)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,609 @@
+"""Matches that are stopped, continued, and computed from saved games; agents that fail."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import random
+import re
+import signal
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ninetka_agents
+from ninetka_agents import make_agent
+from ninetka_agents.agent import Forfeit
+from ninetka_env.api.record_files import read_records, write_records
+from ninetka_env.core.game import Event
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_train import playing
+from ninetka_train.cli import app
+from ninetka_train.ending import Stopped
+from ninetka_train.judging import arena
+from ninetka_train.judging.arena import AgentError, SoFar, make_settings, play_games
+from ninetka_train.judging.evaluate import summarise
+from ninetka_train.judging.report import games_csv, headings
+from ninetka_train.judging.results import NO_ACTION
+from ninetka_train.judging.saved_games import SavedGames, earlier_games, game_records, results_of
+
+GO, KROPKI = "go:size=3", "kropki:width=4,height=4"
+TIMES = {"seconds", "times"}
+"""Figures that saved games do not hold."""
+
+
+LATE = ZeroDivisionError("late")
+
+
+class Stopping:
+    """Plays at random and is stopped by Ctrl-C after some calls."""
+
+    def __init__(self, calls, name="random"):
+        self.calls, self.name = calls, name
+
+    def act(self, games, rng):
+        self.calls -= 1
+        if self.calls == 0:
+            raise KeyboardInterrupt
+        return make_agent("random").act(games, rng)
+
+
+class Failing:
+    """Plays at random but fails where `when` says so of the games it is asked about."""
+
+    name = "failing"
+
+    def __init__(self, when, error=LATE):
+        self.when, self.error = when, error
+
+    def act(self, games, rng):
+        actions = make_agent("random").act(games, rng)
+        if self.when(games):
+            if isinstance(self.error, BaseException):
+                raise self.error
+            return self.error(actions)
+        return actions
+
+
+def figures(results, **options):
+    """All figures but the times, which saved games do not hold."""
+    found = dataclasses.asdict(summarise(results, **options))
+    found["settings"] |= {"seed": None, "batch": None, "num_games": None}
+    return found | {"agents": [{k: v for k, v in one.items() if k not in TIMES} for one in found["agents"]]}
+
+
+# Going on
+
+
+@pytest.mark.parametrize(
+    ("specs", "options"),
+    [
+        (["random", "random"], {"num_games": 26, "batch": 8, "seed": 3}),
+        (["random", "random", "random"], {"num_games": 6, "batch": 5, "neutral_placement": "random"}),
+        (["random", "random"], {"num_games": 9, "batch": 4, "num_players": 3, "opening_plies": 3}),
+        (["random", "random"], {"num_games": 20, "batch": 7, "game": GO}),
+        (["random", "random"], {"num_games": 20, "batch": 7, "game": KROPKI}),
+    ],
+    ids=["two", "pool", "openings", "go", "kropki"],
+)
+def test_a_match_stopped_again_and_again_is_the_unbroken_one(specs, options, tmp_path):
+    """Ctrl-C at any call: what is over is saved, in the order of the match once its batch is over."""
+    whole, file = tmp_path / "whole.txt", tmp_path / "stopped.txt"
+    unbroken = play_games(specs, **options, finished=SavedGames(whole))
+    names, stops, rng = unbroken.settings.agents, 0, random.Random(0)
+    longest = unbroken.actions.shape[1]  # a batch takes an agent up to this many calls, and a few before it
+    while True:
+        agents = [Stopping(rng.randrange(longest // 4, 3 * longest // 2), name) for name in names]
+        settings = make_settings(agents, **options)
+        earlier = earlier_games(file, settings)
+        try:
+            results = play_games(agents, **options, earlier=earlier, finished=SavedGames(file, earlier))
+            break
+        except KeyboardInterrupt:
+            stops += 1
+    assert stops >= 1
+    assert file.read_bytes() == whole.read_bytes()
+    assert figures(results) == figures(unbroken)
+
+
+def test_batches_that_are_over_are_not_played_again(tmp_path):
+    file, options = tmp_path / "games.txt", {"num_games": 12, "batch": 4, "seed": 1}
+    play_games(["random", "random"], **options, finished=SavedGames(file))
+    agents = [Stopping(1, name) for name in ("random", "random")]  # of a match it would stop
+    earlier = earlier_games(file, make_settings(agents, **options))
+    assert sorted(earlier) == list(range(12))
+    results = play_games(agents, **options, earlier=earlier)
+    assert list(game_records(results)) == [earlier[game] for game in range(12)]
+
+
+def test_a_match_may_be_made_longer(tmp_path):
+    file = tmp_path / "games.txt"
+    options = {"seed": 1, "batch": 6, "game": GO}
+    play_games(["random"] * 3, num_games=4, **options, finished=SavedGames(file))
+    settings = make_settings(["random"] * 3, num_games=8, **options)
+    earlier = earlier_games(file, settings)
+    assert sorted(earlier) == [*range(4), *range(8, 12), *range(16, 20)]  # four games of each of three lineups
+    longer = play_games(["random"] * 3, num_games=8, **options, earlier=earlier, finished=SavedGames(file, earlier))
+    assert figures(longer) == figures(play_games(["random"] * 3, num_games=8, **options))
+    assert [record.actions for record in read_records(file)] == [
+        tuple(actions[actions != NO_ACTION].tolist()) for actions in longer.actions
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": 2}, "games.txt, game 1: it was played with seed 1, this match has seed 2"),
+        ({"opening_plies": 2}, "game 1: it was played with opening_plies 0, this match has opening_plies 2"),
+        ({"num_players": 3}, "game 1: it was played with game ninetka, this match has game ninetka:num_players=3"),
+        ({"num_games": 4}, "game 5: it is of rotation group 2, this match has groups 0 to 1"),
+        (
+            {"agents": ["random", "maxn"]},
+            r"game 1: it was played by random, random \(2\), this match is of random, maxn",
+        ),
+    ],
+)
+def test_games_of_another_match_are_named(options, message, tmp_path):
+    file, usual = tmp_path / "games.txt", {"agents": ["random", "random"], "num_games": 6, "seed": 1}
+    play_games(**usual, finished=SavedGames(file))
+    with pytest.raises(ValueError, match=message):
+        earlier_games(file, make_settings(**(usual | options)))
+
+
+def test_games_that_are_there_twice_or_began_otherwise_are_named(tmp_path):
+    file, usual = tmp_path / "games.txt", {"agents": ["random", "random"], "num_games": 2, "opening_plies": 2}
+    results = play_games(**usual, seed=1, finished=SavedGames(file))
+    file.write_text(file.read_text(encoding="utf-8") + "\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"games.txt, game 3: it is in the file twice"):
+        earlier_games(file, results.settings)
+    others = [dataclasses.replace(record, tags={**record.tags, "seed": "2"}) for record in game_records(results)]
+    write_records(file, others)
+    earlier = earlier_games(file, dataclasses.replace(results.settings, seed=2))
+    with pytest.raises(ValueError, match="game 1 was played from another start than this match gives it"):
+        play_games(**usual, seed=2, earlier=earlier)
+
+
+def test_a_file_that_cannot_be_written_does_not_end_the_match(tmp_path):
+    saved = SavedGames(tmp_path / "none" / "games.txt")
+    assert len(play_games(["random"], num_games=2, finished=saved).winners) == 2
+    assert isinstance(saved.failure, OSError)
+
+
+# Figures of what is over
+
+
+def test_whole_groups_take_the_agents_that_played():
+    results = play_games(["random", "maxn:depth=1", "random"], num_games=4, seed=2)
+    results.winners[2:10] = UNFINISHED  # left are a group of the first lineup, and one of the last
+    whole = results.whole_groups()
+    assert (whole.settings.agents, whole.schedule.lineups) == (
+        ("random", "maxn:depth=1", "random (2)"),
+        [(0, 1), (1, 2)],
+    )
+    assert whole.schedule.group_of.tolist() == [0, 0, 1, 1]
+    assert (whole.actions == results.actions[[0, 1, 10, 11]]).all()
+    results.winners[0] = UNFINISHED
+    whole = results.whole_groups()
+    assert (whole.settings.agents, whole.schedule.lineups) == (("maxn:depth=1", "random (2)"), [(0, 1)])
+    assert whole.schedule.seatings.tolist() == [[0, 1], [1, 0]]
+    assert whole.times.moves.tolist() == results.times.moves[1:].tolist()
+    assert len(summarise(whole).agents) == 2
+    results.winners[-1] = UNFINISHED
+    assert len(results.whole_groups().winners) == 0
+    so_far = SoFar()
+    so_far(results, range(12))
+    assert so_far.whole_groups() is None
+
+
+def test_figures_of_lineups_with_unequal_numbers_of_games():
+    """A pool that is stopped half-way: each lineup is of the groups that are over."""
+    results = play_games(["random", "maxn:depth=1", "random"], num_games=20, seed=2)
+    results.winners[30:] = UNFINISHED
+    figures = summarise(results.whole_groups())
+    assert [lineup.games for lineup in figures.lineups] == [20, 10]
+    assert [agent.games for agent in figures.agents] == [30, 20, 10]
+    for lineup, games in zip(figures.lineups, (slice(0, 20), slice(20, 30)), strict=True):
+        for name, wins in lineup.wins.items():
+            agent = results.settings.agents.index(name)
+            assert wins == (results.winning_agents[games] == agent).sum()
+    assert all(agent.elo_interval is not None for agent in figures.agents)
+    text = "\n".join(headings(figures))
+    assert "2 lineups of 10 to 20 games" in text
+
+
+# Saved games as results
+
+
+@pytest.mark.parametrize(
+    ("specs", "options", "asked", "form"),
+    [
+        (["random", "maxn:depth=1"], {"num_games": 12, "seed": 4}, {"tournament": True, "exact": True}, "txt"),
+        (["random", "maxn:depth=1"], {"num_games": 8, "opening_plies": 3}, {"exact": True}, "txt"),
+        (["maxn:depth=1", "random"], {"num_games": 9, "num_players": 3, "neutral_placement": "random"}, {}, "txt"),
+        (["random", "maxn:depth=1", "random"], {"num_games": 10, "num_players": 2}, {"tournament": True}, "txt"),
+        (["random"], {"num_games": 3}, {}, "txt"),
+        (["random", "random"], {"num_games": 60, "game": GO}, {"tournament": True}, "txt"),
+        (["random", "random"], {"num_games": 10, "game": "go:size=5"}, {"tournament": True}, "sgf"),
+        (["random", "random"], {"num_games": 20, "game": KROPKI}, {"tournament": True}, "txt"),
+        (["random", "random"], {"num_games": 20, "game": KROPKI}, {"tournament": True}, "sgf"),
+    ],
+    ids=["two", "openings", "copies", "pool", "alone", "go", "go-sgf", "kropki", "kropki-sgf"],
+)
+def test_figures_of_saved_games_are_those_of_the_match(specs, options, asked, form, tmp_path):
+    results = play_games(specs, **options)
+    file = tmp_path / f"games.{form}"
+    write_records(file, game_records(results))
+    found, notes = results_of([file])
+    assert notes == []
+    assert figures(found, **asked) == figures(results, **asked)
+    assert found.settings.seed == options.get("seed", 0)
+    assert games_csv(found) == games_csv(results)
+
+
+def test_files_are_put_together(tmp_path):
+    """Two matches of the same agents: each rotation group stays a group of its own."""
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    parts = [play_games(["random", "maxn:depth=1"], num_games=6, seed=seed) for seed in (1, 2)]
+    for file, part in zip(files, parts, strict=True):
+        write_records(file, game_records(part))
+    found, notes = results_of(files)
+    assert (notes, found.settings.seed, len(found.starts)) == ([], None, 6)
+    assert found.winners.tolist() == [*parts[0].winners, *parts[1].winners]
+    joined = tmp_path / "c.txt"
+    joined.write_text("\n".join(file.read_text(encoding="utf-8") for file in files), encoding="utf-8")
+    assert figures(results_of([joined])[0]) == figures(found)
+    twice = tmp_path / "twice.txt"
+    twice.write_text("\n".join([files[0].read_text(encoding="utf-8")] * 2), encoding="utf-8")
+    again = results_of([twice])[0]
+    assert (len(again.starts), summarise(again).distinct_games) == (6, 6)
+
+
+def test_games_that_do_not_count_are_counted(tmp_path):
+    file = tmp_path / "games.txt"
+    results = play_games(["random", "maxn:depth=1"], num_games=6)
+    write_records(file, list(game_records(results))[:-1])
+    found, notes = results_of([file])
+    assert (len(found.winners), notes) == (4, ["1 games of rotations that are not whole do not count"])
+    write_records(file, list(game_records(results))[:1])
+    with pytest.raises(ValueError, match=r"games.txt: no whole rotation group of games that are over"):
+        results_of([file])
+
+
+def test_games_of_other_programs_are_groups_of_their_own(tmp_path):
+    file = tmp_path / "games.sgf"
+    game = "(;GM[1]SZ[5]KM[0.5]PB[{}]PW[{}]RE[{}];B[cc];W[];B[])"
+    games = [("a", "b", "B+3"), ("b", "a", "W+R"), ("a", "b", "W+0.5"), ("a", "b", "Void"), ("", "c", "B+T")]
+    file.write_text("\n".join(game.format(*one) for one in games), encoding="utf-8")
+    found, notes = results_of([file])
+    assert notes == ["1 games that are not over do not count"]
+    assert found.settings.agents == ("a", "b", "?", "c")
+    assert [agent.wins for agent in summarise(found).agents] == [2, 1, 1, 0]
+    assert found.schedule.group_of.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="tournament: these games do not come in pairs"):
+        summarise(found, tournament=True)
+
+
+def test_games_of_several_kinds_are_refused(tmp_path):
+    files = [tmp_path / f"{number}.txt" for number in range(3)]
+    for file, options in zip(files, ({}, {"num_players": 3}, {"opening_plies": 2}), strict=True):
+        write_records(file, game_records(play_games(["random"], num_games=1, **options)))
+    with pytest.raises(ValueError, match=r"games with game ninetka and ninetka:num_players=3: expected"):
+        results_of(files[:2])
+    with pytest.raises(ValueError, match="games with opening_plies 0 and 2: expected games of one kind"):
+        results_of([files[0], files[2]])
+    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"empty.txt: no whole rotation group"):
+        results_of([tmp_path / "empty.txt"])
+
+
+def test_csv_has_a_row_for_each_game():
+    results = play_games([Failing(always), "random"], num_games=3, num_players=3, seed=1, forfeit=True,
+                         batch=1)  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(games_csv(results))))
+    assert [(row["game"], row["lineup"], row["group"]) for row in rows] == [
+        ("1", "1", "0"),
+        ("2", "1", "0"),
+        ("3", "1", "0"),
+    ]
+    assert [row["yellow"] for row in rows] == ["failing", "random", "random"]
+    for game, row in enumerate(rows):
+        assert row["event"] == f"{['yellow', 'blue', 'orange'][game]} left"
+        assert row["failure"].startswith(f"game {game + 1}: agent 'failing': ZeroDivisionError: late")
+        assert row["plies"] == str((results.actions[game] != NO_ACTION).sum())
+        assert row[f"score_{row['winner_seat']}"]
+        assert row["winner"] == "random"
+
+
+# Agents that fail
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ZeroDivisionError("late"), "ZeroDivisionError: late"),
+        (SystemExit(3), "SystemExit: 3"),
+        (lambda actions: np.full_like(actions, -1), "action -1 is illegal"),
+        (lambda actions: actions[:-1], "actions: expected shape"),
+        (lambda actions: actions + 0.5, "actions: expected integers"),
+    ],
+    ids=["raises", "exits", "illegal", "shape", "type"],
+)
+def test_an_agent_that_fails_ends_the_match_which_keeps_its_games(error, message, tmp_path):
+    """It fails in a game of the third batch, as `rare` finds; it is named, and the games before it are saved."""
+    file, unbroken = tmp_path / "games.txt", play_games(["random", "random"], num_games=20, seed=SEED)
+    with pytest.raises(AgentError, match=rf"game {FIRST + 1}: agent 'failing': {message}") as failed:
+        play_games([Failing(rare, error), "random"], num_games=20, batch=4, seed=SEED, finished=SavedGames(file))
+    saved = list(read_records(file))
+    assert 8 <= len(saved) <= 11
+    assert summarise(failed.value.results).agents[0].games == len(saved) // 2 * 2
+    assert [record.actions for record in saved[:8]] == [record.actions for record in game_records(unbroken, range(8))]
+
+
+SEED, FIRST = 7, 9
+"""Of a match of two random agents, and the first game in which `rare` is true when the first agent moves."""
+
+
+def always(games):
+    """Return whether a game has 20 to 22 stones, as it has when any seat moves, and in no warm-up."""
+    return bool(np.isin((games["board"] != 0).sum(axis=1), (20, 21, 22)).any())
+
+
+def rare(games):
+    """Return whether a game is one of few: of chance, which agents that play at random do not notice."""
+    return bool((games["lines"].astype(np.int64).sum(axis=1) % 211 == 7).any())
+
+
+@pytest.mark.parametrize("batch", [1, 7, 60])
+def test_forfeited_games_are_lost_and_all_others_are_those_of_the_match(batch):
+    """Alone, an agent is asked what it was asked in the batch, with the same chances."""
+    usual = play_games(["random", "random"], num_games=60, seed=SEED)
+    results = play_games([Failing(rare), "random"], num_games=60, seed=SEED, batch=batch, forfeit=True)
+    assert 3 < len(results.failures) < 10
+    assert min(results.failures) == FIRST
+    for game in range(60):
+        played = results.actions[game][results.actions[game] != NO_ACTION]
+        assert (usual.actions[game][: len(played)] == played).all()
+        if game in results.failures:
+            seat = results.schedule.seatings[game].tolist().index(0)
+            assert results.events[game] == Event("left", seat)
+            assert results.winners[game] == 1 - seat
+            assert results.failures[game] == f"game {game + 1}: agent 'failing': ZeroDivisionError: late"
+        else:
+            assert results.winners[game] == usual.winners[game]
+            assert len(played) == (usual.actions[game] != NO_ACTION).sum()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit("no"), lambda actions: np.full_like(actions, -1), lambda actions: actions[1:], lambda actions: "x"],
+    ids=["exits", "illegal", "shape", "text"],
+)
+def test_every_failure_can_be_forfeited(error):
+    results = play_games([Failing(always, error), "random"], num_games=6, forfeit=True, batch=6)
+    assert (results.winning_agents == 1).all()
+    assert len(results.failures) == 6
+    assert all("\n" not in failure for failure in results.failures.values())
+
+
+def test_forfeited_games_stay_so_when_a_match_goes_on(tmp_path):
+    file, options = tmp_path / "games.txt", {"num_games": 60, "seed": SEED, "batch": 10, "forfeit": True}
+    agents = [Failing(rare), "random"]
+    unbroken = play_games(agents, **options)
+    write_records(file, game_records(unbroken, range(33)))
+    earlier = earlier_games(file, make_settings(agents, **options))
+    results = play_games(agents, **options, earlier=earlier, finished=SavedGames(file, earlier))
+    assert figures(results) == figures(unbroken)
+    assert (results.failures, results.events) == (unbroken.failures, unbroken.events)
+    assert list(read_records(file)) == list(game_records(unbroken))
+
+
+def test_an_agent_that_fails_in_a_batch_but_not_alone():
+    agents = [Failing(lambda games: len(games) > 2), "random"]
+    with pytest.raises(AgentError, match=r"games 1 to 7, asked at once but not alone: agent 'failing': ZeroDiv"):
+        play_games(agents, num_games=8, batch=8, seed=1)
+    results = play_games(agents, num_games=8, batch=8, seed=1, forfeit=True)
+    assert results.failures == {}
+    assert (
+        figures(results)["agents"][0]["wins"]
+        == figures(play_games(["random"] * 2, num_games=8, seed=1))["agents"][0]["wins"]
+    )
+
+
+def test_an_agent_that_fails_before_the_first_game_is_named():
+    agent = Failing(lambda games: True)
+    with pytest.raises(AgentError, match="agent 'failing', before the first game: ZeroDivisionError: late"):
+        play_games([agent], num_games=2, forfeit=True)
+
+
+def test_memory_that_has_run_out_is_no_failure_of_an_agent():
+    with pytest.raises(MemoryError):
+        play_games([Failing(lambda games: len(games) > 2, MemoryError())], num_games=8)
+
+
+class Players(Failing):
+    """Has players that fail in `act`, `observe` or `start`, in the games that `when` says."""
+
+    def __init__(self, place, when, error=LATE):
+        super().__init__(when, error)
+        self.place, self.started = place, 0
+
+    def start(self, game):
+        self.started += 1
+        number = self.started - 2  # one was started before the match
+        player = SimpleNamespace(game=game, close=lambda: None)
+
+        def fail(place):
+            if place == self.place and self.when(number):
+                raise self.error
+
+        def act(rng):
+            fail("act")
+            return int(player.game.legal_actions()[0])
+
+        def observe(action):
+            player.game.play(action)
+            fail("observe" if not player.game.is_over else "last")
+
+        player.act, player.observe = act, observe
+        fail("start")
+        return player
+
+
+@pytest.mark.parametrize("place", ["start", "act", "observe", "last"])
+@pytest.mark.parametrize("error", [ZeroDivisionError("late"), Forfeit("left", "gone")], ids=["raises", "gives up"])
+def test_players_that_fail_are_named_or_forfeit(place, error):
+    agents = [Players(place, lambda number: number == 4, error), "random"]
+    text = "gone" if isinstance(error, Forfeit) else "ZeroDivisionError: late"
+    if not isinstance(error, Forfeit):
+        with pytest.raises(AgentError, match=rf"game 5: agent 'failing': {text}"):
+            play_games(agents, num_games=8, batch=4)
+        agents[0].started = 0
+    results = play_games(agents, num_games=8, batch=4, forfeit=True)
+    if place == "last":  # the game was over, and its result stands
+        assert results.failures == {}
+    else:
+        assert results.failures == {4: f"game 5: agent 'failing': {text}"}
+        assert results.winning_agents[4] == 1
+
+
+# The commands
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def stopped_in_batch(monkeypatch):
+    """Let Ctrl-C, or another signal, stop a match in its batch of this number, counted from 0."""
+
+    def prepare(number, reason=KeyboardInterrupt):
+        play_ply, begun = arena._Arena._play_ply, []
+
+        def interrupted(self, active, ply):
+            begun.extend([ply] if ply == 0 else [])
+            if len(begun) == number + 1 and ply == 72:
+                raise reason
+            return play_ply(self, active, ply)
+
+        monkeypatch.setattr(arena._Arena, "_play_ply", interrupted)
+
+    return prepare
+
+
+@pytest.mark.parametrize("reason", [KeyboardInterrupt(), Stopped(signal.SIGTERM)], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("name", ["evaluate", "rate"])
+def test_a_stopped_command_prints_and_saves_what_is_over(name, reason, stopped_in_batch, tmp_path):
+    stopped_in_batch(2, reason)
+    asked = [name, "random", "maxn:depth=1", "random", "--games", 4, "--batch", 4, "--seed", 2]
+    files = ["--json", tmp_path / "a.json", "--csv", tmp_path / "a.csv", "--save-games", tmp_path / "a.txt"]
+    done = command(*asked, *files)
+    assert done.exit_code == (130 if type(reason) is KeyboardInterrupt else 143), done.output
+    assert re.search(
+        r"stopped after \d+ of 12 games: what follows is of (these|the \d+ in whole rotations)", done.stderr
+    )
+    found = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    saved = len(list(read_records(tmp_path / "a.txt")))
+    assert 8 <= saved <= 12
+    assert sum(lineup["games"] for lineup in found["lineups"]) == saved // 2 * 2
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8").count("\n") == 1 + saved // 2 * 2
+    assert "Wins by lineup" in done.stdout
+    stopped_in_batch(99)
+    rest = command(*asked, *files, "--resume")
+    assert rest.exit_code == 0, rest.output
+    assert f"note: {saved} games of" in rest.stderr
+    whole = [*files[:-1], tmp_path / "b.txt"]
+    assert command(*asked, *whole).exit_code == 0
+    assert (tmp_path / "a.txt").read_bytes() == (tmp_path / "b.txt").read_bytes()
+
+
+def test_figures_are_printed_from_files(tmp_path):
+    played = ["evaluate", "random", "maxn:depth=1", "--games", 20, "--seed", 4]
+    options = ["--tournament", "--exact", "--gate", "0.5,0.9"]
+    direct = command(*played, *options, "--save-games", tmp_path / "a.txt", "--csv", tmp_path / "a.csv")
+    found = command("evaluate", "--from", tmp_path / "a.txt", *options, "--csv", tmp_path / "b.csv")
+    assert found.exit_code == direct.exit_code == 3
+    parts = [one.stdout.split("Two-player tournament")[1].split() for one in (direct, found)]
+    assert parts[0] == parts[1]
+    assert "random" in parts[0]
+    assert "gate: random failed after 20 of at most 20 games" in found.stdout
+    assert "Milliseconds" not in found.stdout
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "--from", "none.txt"], "none.txt: No such file"),
+        (["evaluate", "--from"], "no files: expected at least one"),
+        (["evaluate", "--from", "a.txt", "./a.txt"], "a.txt, a.txt: a file is named twice"),
+        (["evaluate", "--from", "a.txt", "--seed", "3"], "--seed: --from plays no games, so this has no meaning"),
+        (["evaluate", "--from", "a.txt", "--players", "2"], "--players: --from plays no games"),
+        (["evaluate", "random", "--resume"], "--resume goes on with the games that --save-games names: give both"),
+        (["rate", "random", "random", "--resume"], "--resume goes on with the games that --save-games names"),
+    ],
+)
+def test_bad_input_ends_in_one_line(arguments, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    done = command(*arguments)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert "Traceback" not in done.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_agent_that_fails_late_ends_the_command_with_the_figures_so_far(monkeypatch, tmp_path):
+    make = ninetka_agents.make_agent
+    agents = {"failing": Failing(rare)}
+    monkeypatch.setattr(ninetka_agents, "make_agent", lambda spec, game: agents.get(spec) or make(spec, game))
+    asked = ["evaluate", "failing", "random", "--games", 20, "--batch", 4, "--seed", SEED]
+    done = command(*asked, "--json", tmp_path / "a.json", "--save-games", tmp_path / "a.txt")
+    assert done.exit_code == 1
+    assert f"error: game {FIRST + 1}: agent 'failing': ZeroDivisionError: late" in done.stderr
+    assert "what follows is of" in done.stderr
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["agents"][0]["games"] >= 8
+    assert len(list(read_records(tmp_path / "a.txt"))) >= 8
+    done = command(*asked, "--forfeit", "--save-games", tmp_path / "b.txt")
+    assert done.exit_code == 1
+    assert re.search(r"error: \d games were lost by failures of agents", done.stderr)
+    assert command("evaluate", "--from", tmp_path / "b.txt").stderr == done.stderr
+
+
+def test_a_stopped_curve_is_drawn_as_far_as_it_came(stopped_in_batch, tmp_path):
+    pytest.importorskip("matplotlib")
+    stopped_in_batch(4)
+    asked = ["curve", "mcts:threads=1", "--against", "random", "--simulations", "1,2,4", "--games", 8, "--batch", 4]
+    done = command(*asked, "--out", tmp_path / "a")
+    assert done.exit_code == 130, done.output
+    points = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["points"]
+    assert [(point["amount"], point["games"]) for point in points[:2]] == [(1, 8), (2, 8)]
+    assert f"stopped after {len(points)} of 3 points" in done.stderr
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    stopped_in_batch(0)
+    done = command(*asked, "--out", tmp_path / "b")
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (130, "error: stopped")
+    assert not (tmp_path / "b.json").exists()
+
+
+def test_lines_show_the_progress_where_no_terminal_is(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(playing.time, "perf_counter", lambda: now[0])
+    with playing.progress(100) as bar:
+        for done in range(50, 101):  # a match that goes on
+            now[0] += 30 if done > 90 else 0.5
+            bar.show(done)
+    assert capsys.readouterr().err.splitlines() == [
+        "60 of 100 games in 0:00:05, about 0:00:20 left",
+        "70 of 100 games in 0:00:10, about 0:00:15 left",
+        "80 of 100 games in 0:00:15, about 0:00:10 left",
+        "90 of 100 games in 0:00:20, about 0:00:05 left",
+        "92 of 100 games in 0:01:20, about 0:00:15 left",
+        "94 of 100 games in 0:02:20, about 0:00:19 left",
+        "96 of 100 games in 0:03:20, about 0:00:17 left",
+        "98 of 100 games in 0:04:20, about 0:00:11 left",
+        "100 of 100 games in 0:05:20",
+    ]

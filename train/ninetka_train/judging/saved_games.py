@@ -1,0 +1,242 @@
+"""The games of a match in files: saved as they end, found again to go on with the match, and turned into results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+
+from ninetka_env.api.record_files import read_records, write_records
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.record import GameRecord
+from ninetka_env.core.registry import Variant
+from ninetka_train.judging.results import NO_ACTION, MoveTimes, Results, Settings
+from ninetka_train.judging.schedule import Schedule, make_schedule
+
+GROUP, SEED, OPENING, FAILURE = "group", "seed", "opening_plies", "failure"
+"""Tags of saved games: the rotation group, counted from 0 in each lineup; the match's seed; how many plies were drawn
+at random, if any; what went wrong with an agent, if something did."""
+UNKNOWN = "?"
+"""The name of an agent where a file has none."""
+
+
+def game_records(results: Results, games: Iterable[int] | None = None) -> Iterator[GameRecord]:
+    """Yield games that were played, by default all, with the agents under the names of their seats."""
+    settings, schedule = results.settings, results.schedule
+    variant, groups = settings.variant, schedule.group_in_lineup
+    for game in range(len(schedule.seatings)) if games is None else games:
+        start = variant.game_class(results.starts[schedule.group_of[game]][None].copy())
+        agents = [_one_line(settings.agents[agent]) for agent in schedule.seatings[game]]
+        tags = dict(zip(_seats(variant), agents, strict=True))
+        tags |= {} if settings.seed is None else {SEED: str(settings.seed)}
+        tags |= {GROUP: str(groups[game])}
+        tags |= {OPENING: str(settings.opening_plies)} if settings.opening_plies else {}
+        tags |= {FAILURE: _one_line(results.failures[game])} if game in results.failures else {}
+        yield GameRecord(
+            variant=variant,
+            actions=tuple(int(action) for action in results.actions[game] if action != NO_ACTION),
+            scores=tuple(results.scores[game].tolist()),
+            winner=int(results.winners[game]),
+            drawn=start.drawn_actions() if variant.sizes.drawn else (),
+            event=results.events.get(game),
+            tags=tags,
+        )
+
+
+def _seats(variant: Variant) -> list[str]:
+    """Return the tags of the agents."""
+    return [seat.lower() for seat in variant.definition.seats[: variant.num_players]]
+
+
+def _one_line(name: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in name).strip()[:1000]
+
+
+class SavedGames:
+    """Writes the games of a match into a file as they end; if that fails, the match goes on."""
+
+    def __init__(self, path: Path, earlier: Mapping[int, GameRecord] | None = None) -> None:
+        """Write into a new file, or add to one that holds these games, by their place in the schedule."""
+        self.path = path
+        self.failure: Exception | None = None
+        self._earlier = dict(earlier or {})
+        self._saved = set(self._earlier)
+        self._last = max(self._saved, default=-1)
+
+    def __call__(self, results: Results, games: range) -> None:
+        """Write those of the games that are over and not in the file; see `arena.Finished`."""
+        new = [game for game in games if results.winners[game] != UNFINISHED and game not in self._saved]
+        if self.failure or not new:
+            return
+        try:
+            self._write(results, new)
+        except KeyboardInterrupt:  # some of the games may have been added
+            self._write(results, new, anew=True)
+            raise
+        except (OSError, ValueError) as error:
+            self.failure = error
+
+    def _write(self, results: Results, new: Sequence[int], *, anew: bool = False) -> None:
+        """Add games to the file, or write it anew where its order is to be that of an unbroken match."""
+        if self._last < new[0] and self._saved and not anew:
+            write_records(self.path, game_records(results, new), append=True)
+        else:
+            write_records(self.path, self._all(results, sorted(self._saved | set(new))))
+        self._saved |= set(new)
+        self._last = max(self._last, new[-1])
+
+    def _all(self, results: Results, games: Sequence[int]) -> Iterator[GameRecord]:
+        for game in games:
+            yield self._earlier[game] if game in self._earlier else next(game_records(results, [game]))
+
+
+def earlier_games(path: Path, settings: Settings) -> dict[int, GameRecord]:
+    """Return the games of a match that a file holds, by their place in its schedule; none if there is no file.
+
+    Raises:
+        OSError: if the file cannot be read.
+        ValueError: naming the first game that is broken or of another match.
+    """
+    if not path.exists():
+        return {}
+    schedule = make_schedule(len(settings.agents), settings.num_players, settings.num_games)
+    groups = schedule.group_in_lineup
+    places = {
+        (int(groups[game]), tuple(seating)): game for game, seating in enumerate(schedule.seatings.tolist())
+    }  # the agents of a seating are those of its lineup
+    found: dict[int, GameRecord] = {}
+    for number, record in enumerate(read_records(path), 1):
+        try:
+            place = _place(record, settings, places, int(groups.max()))
+            if place in found:
+                raise ValueError("it is in the file twice")
+        except ValueError as error:
+            raise ValueError(f"{path}, game {number}: {error}") from None
+        found[place] = record
+    return found
+
+
+def _place(record: GameRecord, settings: Settings, places: Mapping[tuple[int, tuple[int, ...]], int], last: int) -> int:
+    """Return the place of a game in the schedule of a match; `ValueError` if it is of another match."""
+    agents = [_one_line(name) for name in settings.agents]
+    names = _names(record)
+    here = {"game": settings.variant.spec, SEED: str(settings.seed), OPENING: str(settings.opening_plies)}
+    there = {"game": record.variant.spec, SEED: record.tags.get(SEED, ""), OPENING: record.tags.get(OPENING, "0")}
+    for what, value in here.items():
+        if there[what] != value:
+            raise ValueError(f"it was played with {what} {there[what] or 'unknown'}, this match has {what} {value}")
+    if not set(names) <= set(agents):
+        raise ValueError(f"it was played by {', '.join(names)}, this match is of {', '.join(settings.agents)}")
+    group = record.tags.get(GROUP, "")
+    place = places.get((int(group) if group.isdecimal() else -1, tuple(agents.index(name) for name in names)))
+    if place is None:
+        raise ValueError(f"it is of rotation group {group or UNKNOWN}, this match has groups 0 to {last}")
+    return place
+
+
+def _names(record: GameRecord) -> tuple[str, ...]:
+    return tuple(record.tags.get(seat) or UNKNOWN for seat in _seats(record.variant))
+
+
+# Results of saved games
+
+
+def results_of(paths: Sequence[Path]) -> tuple[Results, list[str]]:
+    """Return the results of the games in files, and notes about those that do not count.
+
+    Games that are not over do not count, nor those of rotation groups that are not whole. Games without the tag
+    `group`, such as those of other programs, are groups of their own. Thinking times are not known.
+
+    Raises:
+        OSError: if a file cannot be read.
+        ValueError: if a game is broken, if games are of several variants or openings, or if none of them counts.
+    """
+    records = [(number, record) for number, path in enumerate(paths) for record in read_records(path)]
+    where = ", ".join(map(str, paths))
+    for what, values in {
+        "game": {record.variant.spec for _, record in records},
+        OPENING: {record.tags.get(OPENING, "0") for _, record in records},
+    }.items():
+        if len(values) > 1:
+            kinds = " and ".join(sorted(values))
+            raise ValueError(f"{where}: games with {what} {kinds}: expected games of one kind")
+    over = [(number, record) for number, record in records if record.winner != UNFINISHED]
+    keys = _group_keys(over)
+    sizes = Counter(keys)
+    whole = [(key, record) for key, (_, record) in zip(keys, over, strict=True) if sizes[key] == _rotation(record, key)]
+    if not whole:
+        raise ValueError(f"{where}: no whole rotation group of games that are over")
+    counts = {"that are not over": len(records) - len(over), "of rotations that are not whole": len(over) - len(whole)}
+    notes = [f"{count} games {which} do not count" for which, count in counts.items() if count]
+    return _results([key for key, _ in whole], [record for _, record in whole]), notes
+
+
+_Key = tuple[object, ...]
+"""What the games of a rotation group share; empty but for a number of its own where a game has no group."""
+
+
+def _group_keys(records: Sequence[tuple[int, GameRecord]]) -> list[_Key]:
+    """Return the rotation group of each game; a seating that is there again begins another group."""
+    keys: list[_Key] = []
+    seen: Counter[_Key] = Counter()
+    for place, (number, record) in enumerate(records):
+        if GROUP not in record.tags:
+            keys.append((place,))
+            continue
+        names = _names(record)
+        key: _Key = (number, record.tags.get(SEED), tuple(sorted(names)), record.tags[GROUP])
+        keys.append((*key, seen[*key, names]))
+        seen[*key, names] += 1
+    return keys
+
+
+def _rotation(record: GameRecord, key: _Key) -> int:
+    """Return how many games a whole group has."""
+    return 1 if len(key) == 1 else len(set(permutations(_names(record))))
+
+
+def _results(keys: Sequence[_Key], records: Sequence[GameRecord]) -> Results:
+    """Return the results of games and their rotation groups."""
+    variant, names = records[0].variant, [_names(record) for record in records]
+    agents = {name: place for place, name in enumerate(dict.fromkeys(name for each in names for name in each))}
+    groups = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    lineups = {lineup: place for place, lineup in enumerate(dict.fromkeys(map(_sorted, names)))}
+    seatings = np.array([[agents[name] for name in each] for each in names])
+    schedule = Schedule(
+        [tuple(sorted(agents[name] for name in lineup)) for lineup in lineups],
+        seatings,
+        np.array([lineups[_sorted(each)] for each in names]),
+        np.array([groups[key] for key in keys]),
+    )
+    seeds = {record.tags.get(SEED, "") for record in records}
+    seed = int(seeds.pop()) if len(seeds) == 1 and all(map(str.isdecimal, seeds)) else None
+    opening = int(records[0].tags.get(OPENING, "0"))
+    settings = Settings(
+        tuple(agents), variant.spec, variant.num_players, schedule.games_per_lineup, seed, None, opening
+    )
+    return Results(
+        settings,
+        schedule,
+        winners=np.array([record.winner for record in records]),
+        scores=np.array([record.scores for record in records]),
+        starts=np.concatenate([records[game].start().records for game in schedule.first_games]),
+        actions=_actions(records),
+        times=MoveTimes.new(len(agents), len(variant.definition.stages)),
+        events={game: record.event for game, record in enumerate(records) if record.event},
+        failures={game: record.tags[FAILURE] for game, record in enumerate(records) if FAILURE in record.tags},
+    )
+
+
+def _sorted(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(names))
+
+
+def _actions(records: Sequence[GameRecord]) -> np.ndarray[tuple[int, int], np.dtype[np.int16]]:
+    """Return (T, most plies) the actions of games, then `NO_ACTION`."""
+    actions = np.full((len(records), max(len(record.actions) for record in records)), NO_ACTION, np.int16)
+    for row, record in zip(actions, records, strict=True):
+        row[: len(record.actions)] = record.actions
+    return actions

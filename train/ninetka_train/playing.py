@@ -1,0 +1,306 @@
+"""What `evaluate`, `rate` and `curve` share: they prepare a match, show how far it is, and end with its figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import typer
+
+from ninetka_train.ending import Stopped, explain, fail, is_out_of_memory
+
+if TYPE_CHECKING:  # heavy modules are imported inside functions, so that help comes at once
+    from ninetka_agents.agent import Agent
+    from ninetka_train.judging.arena import PlayBatches
+    from ninetka_train.judging.evaluate import Evaluation
+    from ninetka_train.judging.gate import Gate
+    from ninetka_train.judging.results import Results, Settings
+
+LEAST_SECONDS, MOST_SECONDS = 1, 60
+"""Between two lines of progress, where there is no terminal: one is printed at every tenth of the games, unless that is
+too often or too rarely."""
+
+
+@dataclass
+class Plan:
+    """A match that has been checked and can be played."""
+
+    agents: list[Agent]
+    settings: Settings
+    options: dict[str, Any]
+    """For `ninetka_train.judging.arena.play_games`."""
+    saved: Any = None
+    """`ninetka_train.judging.saved_games.SavedGames`, if the games are to be saved."""
+
+
+@dataclass
+class Outcome:
+    """What a match came to."""
+
+    results: Results
+    problems: list[Exception] = field(default_factory=list)
+    """What could not be written, or the agent that failed."""
+    status: int | None = None
+    """The exit status of what stopped the match; None if nothing did."""
+
+
+def prepare(
+    specs: tuple[str, ...],
+    players: int | None,
+    games: int,
+    options: dict[str, Any],
+    files: dict[str, Path | None],
+    check: Callable[[Settings], None] = lambda settings: None,
+    resume: bool = False,
+) -> Plan:
+    """Check everything that can be wrong before a game is played, and make the agents.
+
+    Args:
+        specs: of the agents.
+        players: seats at the table; None for the game's default.
+        games: per lineup.
+        options: of `ninetka_train.judging.arena.play_games`.
+        files: that will be written, by the option that names them.
+        check: raises `ValueError` if the settings do not suit the command.
+        resume: go on with the games that `--save-games` names.
+    """
+    from ninetka_agents import make_agent
+    from ninetka_train.judging.arena import make_settings
+    from ninetka_train.judging.saved_games import SavedGames, earlier_games
+
+    try:
+        settings = make_settings(specs, players, games, **options)
+        check(settings)
+        target = files.get("--save-games")
+        if resume and target is None:
+            raise ValueError("--resume goes on with the games that --save-games names: give both")
+        check_files(files, settings)
+        agents = [make_agent(spec, options["game"]) for spec in specs]
+        settings = make_settings(agents, players, games, **options)
+        earlier = earlier_games(target, settings) if resume and target else {}
+    except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
+        fail(error)
+    if earlier:
+        typer.echo(f"note: {len(earlier)} games of {target} are not played again", err=True)
+    options = {**options, "num_players": players, "num_games": games, "earlier": earlier}
+    return Plan(agents, settings, options, SavedGames(target, earlier) if target else None)
+
+
+def check_files(files: dict[str, Path | None], settings: Settings) -> None:
+    """Raise `OSError` or `ValueError` if the files that options name cannot be written."""
+    from ninetka_env.api.record_files import check_form
+    from ninetka_env.core.files import check_writable
+
+    named = {option: path for option, path in files.items() if path}
+    if len(named) > len({path.resolve() for path in named.values()}):
+        raise ValueError(f"{' and '.join(named)} name the same file, {next(iter(named.values()))}")
+    for path in named.values():
+        check_writable(path)
+    if target := files.get("--save-games"):
+        check_form(target, settings.variant)
+
+
+def announce(settings: Settings, opening_plies: int | None) -> int:
+    """Return how many games will be played; print what the user did not ask for: openings, and games rounded up."""
+    from ninetka_train.judging.schedule import make_schedule
+
+    if opening_plies is None and settings.opening_plies:
+        typer.echo(
+            f"note: networks open alike, so each rotation begins with {settings.opening_plies} random plies "
+            "(--opening-plies 0 for none)",
+            err=True,
+        )
+    schedule = make_schedule(len(settings.agents), settings.num_players, settings.num_games)
+    games = schedule.games_per_lineup
+    if games != settings.num_games:
+        whole = f"{games // schedule.rotation} rotations of {schedule.rotation} seatings"
+        typer.echo(f"note: {settings.num_games} games per lineup are rounded up to {games}, {whole}", err=True)
+    return len(schedule.seatings)
+
+
+def play(plan: Plan, games: int, *, gate: Gate | None = None, elsewhere: PlayBatches | None = None) -> Outcome:
+    """Play a match of this many games in all; if it is stopped, or an agent fails, return what is over by then."""
+    from ninetka_train.judging.arena import SoFar, play_games
+    from ninetka_train.judging.gate import stops
+    from ninetka_train.judging.players import AgentError
+
+    so_far = SoFar(stops(gate, plan.saved) if gate else plan.saved)
+    with failing_match(plan.settings.num_games), progress(games) as bar:
+        try:
+            results = play_games(plan.agents, **plan.options, progress=bar.show, finished=so_far, elsewhere=elsewhere)
+            outcome = Outcome(results)
+        except (KeyboardInterrupt, AgentError) as reason:
+            outcome = _interrupted(reason, so_far.results, games)
+    if plan.saved and plan.saved.failure:
+        outcome.problems.append(plan.saved.failure)
+    return outcome
+
+
+def _interrupted(reason: KeyboardInterrupt | RuntimeError, results: Results | None, games: int) -> Outcome:
+    """Return what a match has come to that ended early; raise the reason again if no rotation is over."""
+    whole = results.whole_groups() if results else None
+    if results is None or whole is None or not len(whole.winners):
+        raise reason
+    over = int(results.is_over.sum())
+    counted = "these" if len(whole.winners) == over else f"the {len(whole.winners)} in whole rotations"
+    typer.echo(f"stopped after {over} of {games} games: what follows is of {counted}", err=True)
+    left_out = [name for name in results.settings.agents if name not in whole.settings.agents]
+    if left_out:
+        typer.echo(f"note: no rotation is over of {', '.join(left_out)}", err=True)
+    if isinstance(reason, KeyboardInterrupt):
+        return Outcome(whole, status=status_of(reason))
+    return Outcome(whole, [RuntimeError(first_line(reason))], status=1)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the sentence of an error, without the position that follows."""
+    return str(error).partition("\n")[0]
+
+
+def status_of(stopped: BaseException) -> int:
+    """Return the exit status of a command that a signal stopped."""
+    return stopped.status if isinstance(stopped, Stopped) else 130
+
+
+@contextmanager
+def failing_match(games: int) -> Iterator[None]:
+    """End the command in a sentence if an agent fails or memory runs out."""
+    from ninetka_train.judging.players import AgentError
+
+    try:
+        yield
+    except (AgentError, MemoryError, RuntimeError) as error:
+        if is_out_of_memory(error) or (error.__cause__ and is_out_of_memory(error.__cause__)):
+            fail(f"{games} games of these agents do not fit into memory")
+        if not isinstance(error, AgentError):
+            raise
+        fail(first_line(error), code=1)
+
+
+# Progress
+
+
+class Shown(Protocol):
+    """Shows how far a match is, on stderr."""
+
+    def show(self, done: float) -> None:
+        """Show how many games are over."""
+        ...
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        ...
+
+
+@contextmanager
+def progress(games: int) -> Iterator[Shown]:
+    """Show how far a number of games are: by a bar in a terminal, by lines elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines(games)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("games"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield _Bar(bar, games)
+
+
+class _Bar:
+    def __init__(self, bar: Any, games: int) -> None:
+        self._bar, self._task = bar, bar.add_task("games", total=games)
+
+    def show(self, done: float) -> None:
+        self._bar.update(self._task, completed=done)
+
+    def say(self, line: str) -> None:
+        self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class _Lines:
+    def __init__(self, games: int) -> None:
+        self._games = games
+        self._first: tuple[float, float] | None = None
+        self._tenth, self._last = 0, time.perf_counter()
+
+    def show(self, done: float) -> None:
+        now, tenth = time.perf_counter(), int(10 * done / self._games)
+        if self._first is None:  # of a match that goes on, some games are over at its start
+            self._first, self._tenth = (now, done), tenth
+        since = now - self._last
+        if since >= (LEAST_SECONDS if tenth > self._tenth else MOST_SECONDS):
+            self._tenth, self._last = tenth, now
+            elapsed, played = now - self._first[0], done - self._first[1]
+            rest = elapsed * (self._games - done) / played if played > 0 else 0
+            left = f", about {_clock(rest)} left" if rest else ""
+            self.say(f"{int(done)} of {self._games} games in {_clock(elapsed)}{left}")
+
+    def say(self, line: str) -> None:
+        typer.echo(line, err=True)
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+# Figures
+
+
+def report(outcome: Outcome, evaluation: Evaluation, files: Sequence[tuple[Path | None, Callable[[], str]]]) -> None:
+    """Write files and print the tables; end in an error, as a stopped match does, or in a gate's verdict, if any.
+
+    Args:
+        outcome: of the match.
+        evaluation: its figures.
+        files: where to write, None for nowhere, and what returns the text.
+    """
+    from ninetka_env.core.files import replace_file
+    from ninetka_train.judging.report import print_report
+
+    problems = list(outcome.problems)
+    for path, text in files:
+        try:
+            if path:
+                replace_file(path, [text().encode()])
+        except OSError as error:
+            problems.append(error)
+    try:
+        print_report(evaluation)
+        for failure in evaluation.failures:
+            typer.echo(f"lost by a failure: {failure}", err=True)
+    finally:
+        if problems:
+            fail("; ".join(map(explain, problems)), code=1 if outcome.status == 1 else 2)
+    _end(outcome, evaluation)
+
+
+def _end(outcome: Outcome, evaluation: Evaluation) -> None:
+    from ninetka_train.judging.gate import FAILED, PASSED
+
+    if evaluation.failures:
+        fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
+    if outcome.status:
+        raise typer.Exit(outcome.status)
+    if evaluation.gate and evaluation.gate.verdict != PASSED:
+        raise typer.Exit(3 if evaluation.gate.verdict == FAILED else 4)
+
+
+def of_files(paths: Sequence[Path]) -> Outcome:
+    """Return what the games of files come to."""
+    from ninetka_train.judging.saved_games import results_of
+
+    if not paths:
+        raise ValueError("no files: expected at least one after --from")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ValueError(f"{', '.join(map(str, paths))}: a file is named twice")
+    results, notes = results_of(paths)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    return Outcome(results)
