@@ -192,6 +192,11 @@ def test_tags_are_cut_to_what_a_line_of_text_holds(tmp_path):
     assert list(read_records(tmp_path / "games.txt")) == [record]
 
 
+def test_a_result_with_odd_signs_is_read_as_it_is_written():
+    record = next(read_sgf(b"(;GM[1]FF[4]SZ[5]KM[6.5]RE[B+\0R];B[aa];W[bb])"))
+    assert next(read_sgf(sgf_text(record).encode())) == record
+
+
 def test_setup(tmp_path):
     record = read("(;SZ[9]AB[aa:bb][ee]AW[ia]PL[W];AE[aa];W[cc])")
     start, final = record.start(), record.final()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import dataclasses
 import io
@@ -24,7 +25,7 @@ from ninetka_env.core.outcome import UNFINISHED
 from ninetka_train import playing
 from ninetka_train.cli import app
 from ninetka_train.ending import Stopped
-from ninetka_train.judging import arena
+from ninetka_train.judging import arena, evaluate
 from ninetka_train.judging.arena import AgentError, SoFar, make_settings, play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.report import games_csv, headings
@@ -37,6 +38,13 @@ TIMES = {"seconds", "times"}
 
 
 LATE = ZeroDivisionError("late")
+
+
+class UnreadableError(Exception):
+    """Has no text."""
+
+    def __str__(self):
+        raise RuntimeError
 
 
 class Stopping:
@@ -55,10 +63,8 @@ class Stopping:
 class Failing:
     """Plays at random but fails where `when` says so of the games it is asked about."""
 
-    name = "failing"
-
-    def __init__(self, when, error=LATE):
-        self.when, self.error = when, error
+    def __init__(self, when, error=LATE, name="failing"):
+        self.when, self.error, self.name = when, error, name
 
     def act(self, games, rng):
         actions = make_agent("random").act(games, rng)
@@ -167,6 +173,40 @@ def test_games_that_are_there_twice_or_began_otherwise_are_named(tmp_path):
         play_games(**usual, seed=2, earlier=earlier)
 
 
+def test_agents_in_another_order_are_found_out(tmp_path):
+    """Of a pool, whose lineups draw their games by their number; of two agents the games are the same."""
+    file, names = tmp_path / "games.txt", ["a", "b", "c"]
+    agents = [Failing(never, name=name) for name in names]
+    play_games(agents, num_games=2, finished=SavedGames(file))
+    with pytest.raises(ValueError, match="game 1: it is of lineup 0, which is number 2 here: name the agents in the"):
+        earlier_games(file, make_settings(agents[::-1], num_games=2))
+    two = agents[:2]
+    play_games(two, num_games=6, finished=SavedGames(file))
+    earlier = earlier_games(file, make_settings(two[::-1], num_games=8))
+    play_games(two[::-1], num_games=8, earlier=earlier, finished=SavedGames(file, earlier))
+    unbroken = play_games(two[::-1], num_games=8)
+    assert list(read_records(file)) == list(game_records(unbroken))
+
+
+def test_names_that_become_one_line_stay_apart(tmp_path):
+    agents = [Failing(never, name=name) for name in ("a\tb", "a?b", "")]
+    file = tmp_path / "games.txt"
+    results = play_games(agents, num_games=2, finished=SavedGames(file))
+    assert results.settings.agents == ("a\tb", "a?b (2)", "")
+    assert len(earlier_games(file, results.settings)) == 6
+    found = results_of([file])[0]
+    assert found.settings.agents == ("a?b", "a?b (2)", "?")
+    assert found.winning_agents.tolist() == results.winning_agents.tolist()
+
+
+def test_a_file_that_is_cut_off_says_what_to_do(tmp_path):
+    file = tmp_path / "games.txt"
+    results = play_games(["random"], num_games=3, finished=SavedGames(file))
+    file.write_bytes(file.read_bytes()[:-60])
+    with pytest.raises(ValueError, match=r"games.txt, line \d+: .*; take that game out of the file to go on with"):
+        earlier_games(file, results.settings)
+
+
 def test_a_file_that_cannot_be_written_does_not_end_the_match(tmp_path):
     saved = SavedGames(tmp_path / "none" / "games.txt")
     assert len(play_games(["random"], num_games=2, finished=saved).winners) == 2
@@ -213,6 +253,8 @@ def test_figures_of_lineups_with_unequal_numbers_of_games():
     assert all(agent.elo_interval is not None for agent in figures.agents)
     text = "\n".join(headings(figures))
     assert "2 lineups of 10 to 20 games" in text
+    assert "30 of them distinct" in text
+    assert "repeat" not in text
 
 
 # Saved games as results
@@ -267,7 +309,7 @@ def test_games_that_do_not_count_are_counted(tmp_path):
     results = play_games(["random", "maxn:depth=1"], num_games=6)
     write_records(file, list(game_records(results))[:-1])
     found, notes = results_of([file])
-    assert (len(found.winners), notes) == (4, ["1 games of rotations that are not whole do not count"])
+    assert (len(found.winners), notes) == (4, ["left out are games of rotations that are not whole: 1"])
     write_records(file, list(game_records(results))[:1])
     with pytest.raises(ValueError, match=r"games.txt: no whole rotation group of games that are over"):
         results_of([file])
@@ -279,7 +321,7 @@ def test_games_of_other_programs_are_groups_of_their_own(tmp_path):
     games = [("a", "b", "B+3"), ("b", "a", "W+R"), ("a", "b", "W+0.5"), ("a", "b", "Void"), ("", "c", "B+T")]
     file.write_text("\n".join(game.format(*one) for one in games), encoding="utf-8")
     found, notes = results_of([file])
-    assert notes == ["1 games that are not over do not count"]
+    assert notes == ["left out are games that are not over: 1"]
     assert found.settings.agents == ("a", "b", "?", "c")
     assert [agent.wins for agent in summarise(found).agents] == [2, 1, 1, 0]
     assert found.schedule.group_of.tolist() == [0, 1, 2, 3]
@@ -295,6 +337,10 @@ def test_games_of_several_kinds_are_refused(tmp_path):
         results_of(files[:2])
     with pytest.raises(ValueError, match="games with opening_plies 0 and 2: expected games of one kind"):
         results_of([files[0], files[2]])
+    text = files[2].read_text(encoding="utf-8").replace("opening_plies: 2", "opening_plies: -2")
+    files[2].write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match="opening_plies '-2': expected an integer of at least 0"):
+        results_of([files[2]])
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match=r"empty.txt: no whole rotation group"):
         results_of([tmp_path / "empty.txt"])
@@ -316,6 +362,16 @@ def test_csv_has_a_row_for_each_game():
         assert row["plies"] == str((results.actions[game] != NO_ACTION).sum())
         assert row[f"score_{row['winner_seat']}"]
         assert row["winner"] == "random"
+
+
+def test_csv_holds_any_text():
+    """An end of a line in a name, or in what an exception says, begins no row; a quotation mark ends no cell."""
+    agents = [Failing(always, ValueError('a\r\nb, "c"'), name='x\r"y",\ud800'), "random"]
+    text = games_csv(play_games(agents, num_games=2, forfeit=True))
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert [row["yellow"] for row in rows] == ['x?"y",?', "random"]
+    assert rows[0]["failure"].endswith(': ValueError: a b, "c"')
+    assert len(rows) == 2
 
 
 # Agents that fail
@@ -352,6 +408,11 @@ def always(games):
     return bool(np.isin((games["board"] != 0).sum(axis=1), (20, 21, 22)).any())
 
 
+def never(games):
+    """Return False."""
+    return False
+
+
 def rare(games):
     """Return whether a game is one of few: of chance, which agents that play at random do not notice."""
     return bool((games["lines"].astype(np.int64).sum(axis=1) % 211 == 7).any())
@@ -379,8 +440,15 @@ def test_forfeited_games_are_lost_and_all_others_are_those_of_the_match(batch):
 
 @pytest.mark.parametrize(
     "error",
-    [SystemExit("no"), lambda actions: np.full_like(actions, -1), lambda actions: actions[1:], lambda actions: "x"],
-    ids=["exits", "illegal", "shape", "text"],
+    [
+        SystemExit("no"),
+        UnreadableError(),
+        asyncio.CancelledError(),
+        lambda actions: np.full_like(actions, -1),
+        lambda actions: actions[1:],
+        lambda actions: "x",
+    ],
+    ids=["exits", "unreadable", "cancelled", "illegal", "shape", "text"],
 )
 def test_every_failure_can_be_forfeited(error):
     results = play_games([Failing(always, error), "random"], num_games=6, forfeit=True, batch=6)
@@ -434,7 +502,7 @@ class Players(Failing):
     def start(self, game):
         self.started += 1
         number = self.started - 2  # one was started before the match
-        player = SimpleNamespace(game=game, close=lambda: None)
+        player = SimpleNamespace(game=game, close=lambda: fail("close"))
 
         def fail(place):
             if place == self.place and self.when(number):
@@ -453,7 +521,7 @@ class Players(Failing):
         return player
 
 
-@pytest.mark.parametrize("place", ["start", "act", "observe", "last"])
+@pytest.mark.parametrize("place", ["start", "act", "observe", "last", "close"])
 @pytest.mark.parametrize("error", [ZeroDivisionError("late"), Forfeit("left", "gone")], ids=["raises", "gives up"])
 def test_players_that_fail_are_named_or_forfeit(place, error):
     agents = [Players(place, lambda number: number == 4, error), "random"]
@@ -463,7 +531,7 @@ def test_players_that_fail_are_named_or_forfeit(place, error):
             play_games(agents, num_games=8, batch=4)
         agents[0].started = 0
     results = play_games(agents, num_games=8, batch=4, forfeit=True)
-    if place == "last":  # the game was over, and its result stands
+    if place in ("last", "close"):  # the game was over, and its result stands
         assert results.failures == {}
     else:
         assert results.failures == {4: f"game 5: agent 'failing': {text}"}
@@ -540,7 +608,7 @@ def test_figures_are_printed_from_files(tmp_path):
     [
         (["evaluate", "--from", "none.txt"], "none.txt: No such file"),
         (["evaluate", "--from"], "no files: expected at least one"),
-        (["evaluate", "--from", "a.txt", "./a.txt"], "a.txt, a.txt: a file is named twice"),
+        (["evaluate", "--from", "a.txt", "./a.txt"], "a.txt: named twice"),
         (["evaluate", "--from", "a.txt", "--seed", "3"], "--seed: --from plays no games, so this has no meaning"),
         (["evaluate", "--from", "a.txt", "--players", "2"], "--players: --from plays no games"),
         (["evaluate", "random", "--resume"], "--resume goes on with the games that --save-games names: give both"),
@@ -571,6 +639,35 @@ def test_an_agent_that_fails_late_ends_the_command_with_the_figures_so_far(monke
     assert done.exit_code == 1
     assert re.search(r"error: \d games were lost by failures of agents", done.stderr)
     assert command("evaluate", "--from", tmp_path / "b.txt").stderr == done.stderr
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_ctrl_c_while_figures_are_worked_out(exact, monkeypatch, tmp_path):
+    summarise, calls = evaluate.summarise, []
+
+    def stopped(*arguments, **options):
+        calls.append(options)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return summarise(*arguments, **options)
+
+    monkeypatch.setattr(evaluate, "summarise", stopped)
+    asked = ["evaluate", "random", "random", "--games", 4, "--json", tmp_path / "a.json", *(["--exact"] * exact)]
+    done = command(*asked)
+    assert done.exit_code == 130
+    assert ("perfect play is left out" in done.stderr) == exact
+    found = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert (found["agents"][0]["games"], found["exact"]) == (4, None)
+
+
+def test_games_are_not_overwritten_by_their_figures(tmp_path):
+    file = tmp_path / "a.txt"
+    assert command("evaluate", "random", "--games", 2, "--save-games", file).exit_code == 0
+    before = file.read_bytes()
+    for option in ("--csv", "--json"):
+        done = command("evaluate", "--from", file, option, file)
+        assert (done.exit_code, file.read_bytes()) == (2, before)
+        assert f"{option} {file}: the games are read from this file: name another one" in done.stderr
 
 
 def test_a_stopped_curve_is_drawn_as_far_as_it_came(stopped_in_batch, tmp_path):

@@ -133,9 +133,10 @@ def evaluate(
         limits = parse_gate(gate, alpha, beta)
         if from_files:
             _check_nothing_played(context)
-            outcome = playing.of_files([Path(agent) for agent in agents or ()])
+            paths = [Path(agent) for agent in agents or ()]
+            outcome = playing.of_files(paths)
             check(outcome.results.settings)
-            playing.check_files({"--json": json_file, "--csv": csv_file}, outcome.results.settings)
+            playing.check_files({"--json": json_file, "--csv": csv_file}, outcome.results.settings, paths)
     if not from_files:
         files = {"--json": json_file, "--csv": csv_file, "--save-games": games_file}
         plan = playing.prepare(tuple(agents or ()), players, games, options, files, check, resume)
@@ -143,7 +144,7 @@ def evaluate(
         with _played_on(cluster, plan.agents) as elsewhere:
             outcome = playing.play(plan, total, gate=limits, elsewhere=elsewhere)
     with failing("figures"):
-        evaluation = judging.summarise(outcome.results, tournament=tournament, exact=exact, gate=limits)
+        evaluation = playing.summarised(outcome, tournament=tournament, exact=exact, gate=limits)
     texts = [(json_file, lambda: json_text(evaluation)), (csv_file, lambda: games_csv(outcome.results))]
     playing.report(outcome, evaluation, texts)
 
@@ -198,7 +199,6 @@ def rate(
     """
     from ninetka_env.core.options import check_choice
     from ninetka_env.core.registry import load_variant
-    from ninetka_train.judging.evaluate import summarise
     from ninetka_train.judging.pool import ratings_page, usual_pool
     from ninetka_train.judging.report import games_csv, json_text
 
@@ -219,7 +219,7 @@ def rate(
     if anchor not in (None, *outcome.results.settings.agents):
         typer.echo(f"note: no rotation of {anchor} is over, so the pool's mean is 0", err=True)
         anchor = None
-    evaluation = summarise(outcome.results, anchor=anchor)
+    evaluation = playing.summarised(outcome, anchor=anchor)
     texts = [
         (json_file, lambda: json_text(evaluation)),
         (csv_file, lambda: games_csv(outcome.results)),
@@ -295,7 +295,8 @@ def curve(
     if isinstance(reason, AgentError):
         fail(playing.first_line(reason), code=1)
     if reason:
-        typer.echo(f"stopped after {len(evaluations)} of {len(plan)} points", err=True)
+        fewer = ", the last one of fewer games" if evaluations[-1].games_per_lineup < total // len(plan) else ""
+        typer.echo(f"stopped after {len(evaluations)} of {len(plan)} points{fewer}", err=True)
         raise typer.Exit(playing.status_of(reason))
 
 

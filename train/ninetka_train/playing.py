@@ -91,15 +91,17 @@ def prepare(
     return Plan(agents, settings, options, SavedGames(target, earlier) if target else None)
 
 
-def check_files(files: dict[str, Path | None], settings: Settings) -> None:
-    """Raise `OSError` or `ValueError` if the files that options name cannot be written."""
+def check_files(files: dict[str, Path | None], settings: Settings, inputs: Sequence[Path] = ()) -> None:
+    """Raise `OSError` or `ValueError` if the files that options name cannot be written, or are read."""
     from ninetka_env.api.record_files import check_form
     from ninetka_env.core.files import check_writable
 
     named = {option: path for option, path in files.items() if path}
     if len(named) > len({path.resolve() for path in named.values()}):
         raise ValueError(f"{' and '.join(named)} name the same file, {next(iter(named.values()))}")
-    for path in named.values():
+    for option, path in named.items():
+        if path.resolve() in [one.resolve() for one in inputs]:
+            raise ValueError(f"{option} {path}: the games are read from this file: name another one")
         check_writable(path)
     if target := files.get("--save-games"):
         check_form(target, settings.variant)
@@ -253,6 +255,18 @@ def _clock(seconds: float) -> str:
 # Figures
 
 
+def summarised(outcome: Outcome, *, exact: bool = False, **options: Any) -> Evaluation:
+    """Return the figures of a match; if that is stopped, those without perfect play, which takes a while."""
+    from ninetka_train.judging.evaluate import summarise
+
+    try:
+        return summarise(outcome.results, exact=exact, **options)
+    except KeyboardInterrupt as reason:
+        outcome.status = outcome.status or status_of(reason)
+        typer.echo(f"stopped{': perfect play is left out' if exact else ''}", err=True)
+        return summarise(outcome.results, **options)
+
+
 def report(outcome: Outcome, evaluation: Evaluation, files: Sequence[tuple[Path | None, Callable[[], str]]]) -> None:
     """Write files and print the tables; end in an error, as a stopped match does, or in a gate's verdict, if any.
 
@@ -268,7 +282,7 @@ def report(outcome: Outcome, evaluation: Evaluation, files: Sequence[tuple[Path 
     for path, text in files:
         try:
             if path:
-                replace_file(path, [text().encode()])
+                replace_file(path, [text().encode(errors="backslashreplace")])  # names of files may be no UTF-8
         except OSError as error:
             problems.append(error)
     try:
@@ -284,10 +298,10 @@ def report(outcome: Outcome, evaluation: Evaluation, files: Sequence[tuple[Path 
 def _end(outcome: Outcome, evaluation: Evaluation) -> None:
     from ninetka_train.judging.gate import FAILED, PASSED
 
-    if evaluation.failures:
-        fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
     if outcome.status:
         raise typer.Exit(outcome.status)
+    if evaluation.failures:
+        fail(f"{len(evaluation.failures)} games were lost by failures of agents", code=1)
     if evaluation.gate and evaluation.gate.verdict != PASSED:
         raise typer.Exit(3 if evaluation.gate.verdict == FAILED else 4)
 
@@ -298,8 +312,9 @@ def of_files(paths: Sequence[Path]) -> Outcome:
 
     if not paths:
         raise ValueError("no files: expected at least one after --from")
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise ValueError(f"{', '.join(map(str, paths))}: a file is named twice")
+    for place, path in enumerate(paths):
+        if path.resolve() in [other.resolve() for other in paths[:place]]:
+            raise ValueError(f"{path}: named twice")
     results, notes = results_of(paths)
     for note in notes:
         typer.echo(f"note: {note}", err=True)

@@ -25,10 +25,20 @@ from ninetka_env.core.options import check_actions, check_count, check_memory, s
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant, with_players
+from ninetka_env.core.text import one_line
 from ninetka_env.core.verbs import Records
 from ninetka_train.judging.openings import draw_openings, usual_opening_plies
-from ninetka_train.judging.players import FAILURES, AgentError, AnswerError, failure_text, sit_down, warm_up
-from ninetka_train.judging.results import NO_ACTION, MoveTimes, Part, Results, Settings
+from ninetka_train.judging.players import AgentError, AnswerError, check_own, failure_text, sit_down, warm_up
+from ninetka_train.judging.results import (
+    FAILURE,
+    MOST_LETTERS,
+    NO_ACTION,
+    MoveTimes,
+    Part,
+    Results,
+    Settings,
+    unique_names,
+)
 from ninetka_train.judging.schedule import Schedule, count_lineups, make_schedule
 
 BATCH, REMEMBERED_BATCH = 256, 16
@@ -64,18 +74,6 @@ class SoFar:
 
 PlayBatches = Callable[[Settings, Sequence[range]], Iterator[Part]]
 """Plays batches of a match elsewhere, each by `play_part`; yields what came out, in their order."""
-
-
-def unique_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Tell agents of the same name apart: the second `random` becomes `random (2)`."""
-    unique: list[str] = []
-    for name in names:
-        number = 2
-        candidate = name
-        while candidate in unique:
-            candidate, number = f"{name} ({number})", number + 1
-        unique.append(candidate)
-    return tuple(unique)
 
 
 def play_games(
@@ -270,15 +268,16 @@ class _Arena:
         results = self.results
         for index in games:
             if record := earlier.get(index):
-                results.winners[index], results.scores[index] = record.winner, record.scores
-                results.actions[index] = NO_ACTION
+                results.winners[index] = UNFINISHED
+                results.scores[index], results.actions[index] = record.scores, NO_ACTION
                 results.actions[index, : len(record.actions)] = record.actions
                 results.events.pop(index, None)
                 results.failures.pop(index, None)
                 if record.event:
                     results.events[index] = record.event
-                if failure := record.tags.get("failure"):
-                    results.failures[index] = failure
+                if record.event and (failure := record.tags.get(FAILURE)):
+                    results.failures[index] = results.failure_of(index, failure)
+                results.winners[index] = record.winner
 
     def play_batch(self, games: range, progress: Progress) -> None:
         """Play some of the games to the end; if that is interrupted, those that are over by then count."""
@@ -304,9 +303,12 @@ class _Arena:
         """Write down how these games, which are over, ended."""
         results = self.results
         write_endings(self.games, games, self._endings)
-        results.winners[games], results.scores[games] = self._endings.winners[games], self._endings.scores[games]
-        for index in results.events.keys() & set(games.tolist()):
-            results.winners[index] = self._ended(index).winner()
+        winners = self._endings.winners[games].copy()
+        for place, index in enumerate(games.tolist()):
+            if index in results.events:
+                winners[place] = self._ended(index).winner()
+        results.scores[games] = self._endings.scores[games]
+        results.winners[games] = winners  # last: a game with a winner is over, even if this is interrupted
 
     def _is_on(self, games: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which of the games no event has ended."""
@@ -369,7 +371,8 @@ class _Arena:
         before = streams.copy()
         try:
             return self._answers(agent, chosen, streams)
-        except FAILURES as error:
+        except BaseException as error:
+            check_own(error)
             if len(chosen) == 1:
                 self._fail(agent, int(chosen[0]), error)
                 return np.full(1, NO_ACTION, np.int64)
@@ -392,7 +395,7 @@ class _Arena:
             alone = slice(place, place + 1)
             try:
                 actions[alone] = self._answers(agent, chosen[alone], streams[alone])
-            except FAILURES as error:
+            except BaseException as error:
                 self._fail(agent, index, error)
         if self.results.settings.forfeit:
             return actions
@@ -406,7 +409,7 @@ class _Arena:
             try:
                 answer = self._players[agent, index].act(GameRandom(streams[place : place + 1]))
                 actions[place] = check_actions([answer], 1)[0]
-            except FAILURES as error:
+            except BaseException as error:
                 self._fail(agent, index, error)
         return actions
 
@@ -416,19 +419,31 @@ class _Arena:
             if (agent, index) in self._players:
                 try:
                     self._players[agent, index].observe(action)
-                except FAILURES as error:
+                except BaseException as error:
+                    check_own(error)
                     if not (ended and (isinstance(error, Forfeit) or self.results.settings.forfeit)):
                         self._fail(agent, index, error)
 
     def _fail(self, agent: int, index: int, error: BaseException) -> None:
         """End a game to the loss of an agent that failed in it, or the match if such games are not forfeited."""
+        check_own(error)
         if isinstance(error, Forfeit):
             self._forfeit(index, agent, error)
-            return
-        failure = failure_text(error)
-        if not self.results.settings.forfeit:
-            raise AgentError(f"game {index + 1}: agent {self.results.settings.agents[agent]!r}: {failure}") from error
-        self._forfeit(index, agent, Forfeit("left", failure.partition("\n")[0]))
+        elif self.results.settings.forfeit:
+            sentence = failure_text(error).partition("\n")[0] if isinstance(error, AnswerError) else failure_text(error)
+            self._forfeit(index, agent, Forfeit("left", sentence))
+        else:
+            name = self.results.settings.agents[agent]
+            raise AgentError(f"game {index + 1}: agent {name!r}: {failure_text(error)}") from error
+
+    def _close(self, agent: int, index: int, player: Player) -> None:
+        """Close a player; one that fails then has not lost its game, which is over."""
+        try:
+            player.close()
+        except BaseException as error:
+            check_own(error)
+            if not (isinstance(error, Forfeit) or self.results.settings.forfeit):
+                self._fail(agent, index, error)
 
     def _forfeit(self, index: int, agent: int, event: Forfeit) -> None:
         """End a game to the loss of an agent, in the seat to move if that is its own; unless it has ended so before."""
@@ -437,8 +452,8 @@ class _Arena:
             return
         seats = np.flatnonzero(results.schedule.seatings[index] == agent)
         results.events[index] = Event(event.kind, to_move if to_move in seats else int(seats[0]))
-        if failure := str(event):
-            results.failures[index] = f"game {index + 1}: agent {results.settings.agents[agent]!r}: {failure}"
+        if failure := one_line(str(event), MOST_LETTERS):
+            results.failures[index] = results.failure_of(index, failure)
 
     def _count_time(self, agent: int, positions: Records, seconds: float) -> None:
         stages = np.zeros(len(positions), np.int8)
@@ -454,12 +469,13 @@ class _Arena:
             for agent, one in enumerate(self.agents):
                 for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)].tolist():
                     try:
-                        player = sit_down(one, self._variant.game_class(self.games[index : index + 1]), stack)
-                    except FAILURES as error:
+                        player = sit_down(one, self._variant.game_class(self.games[index : index + 1]))
+                    except BaseException as error:
                         self._fail(agent, index, error)
                         continue
                     if player is None:
                         break
+                    stack.callback(self._close, agent, index, player)
                     self._players[agent, index] = player
             try:
                 yield

@@ -16,9 +16,6 @@ from ninetka_env.core.verbs import Records
 if TYPE_CHECKING:
     from ninetka_train.judging.results import Results
 
-FAILURES = (Exception, SystemExit)
-"""What an agent may raise; stopping the program is none of its own."""
-
 
 class AgentError(RuntimeError):
     """An agent failed: it raised an exception, or answered with something other than one legal action per game."""
@@ -31,21 +28,25 @@ class AnswerError(ValueError):
     """An agent answered with something other than one legal action per game."""
 
 
+def check_own(error: BaseException) -> None:
+    """Raise again what is no failure of an agent: stopping the program, and memory that has run out."""
+    if isinstance(error, (KeyboardInterrupt, MemoryError)):
+        raise error
+
+
 def failure_text(failure: BaseException) -> str:
-    """Return what went wrong with an agent; memory that has run out is no fault of its own, and is raised again."""
-    if isinstance(failure, MemoryError):
-        raise failure
-    return str(failure) if isinstance(failure, AnswerError) else f"{type(failure).__name__}: {failure}"
+    """Return what went wrong with an agent, of a wrong answer with the position in the lines that follow."""
+    try:
+        text = str(failure)
+    except Exception:  # an exception of somebody's own may raise another one
+        text = "its text cannot be read"
+    return text if isinstance(failure, AnswerError) else f"{type(failure).__name__}: {text}"
 
 
-def sit_down(agent: Agent, game: Game, stack: contextlib.ExitStack) -> Player | None:
-    """Have an agent that remembers games start one, to be closed by the stack; None for any other agent."""
+def sit_down(agent: Agent, game: Game) -> Player | None:
+    """Have an agent that remembers games start one; None for any other agent."""
     start: Callable[[Game], Player] | None = getattr(agent, "start", None)
-    if start is None:
-        return None
-    player = start(game.copy())
-    stack.callback(player.close)
-    return player
+    return None if start is None else start(game.copy())
 
 
 def warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
@@ -54,19 +55,22 @@ def warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
     An agent that remembers games does so by a player in one game.
     """
     for agent in agents:
-        with contextlib.ExitStack() as stack:
-            try:
+        try:
+            with contextlib.ExitStack() as stack:
                 _play_once(agent, variant.game_class(start.copy()), stack)
-            except Forfeit as event:
-                if str(event):
-                    raise AgentError(f"agent {agent.name!r}: {event}") from event
-            except FAILURES as error:
-                raise AgentError(f"agent {agent.name!r}, before the first game: {failure_text(error)}") from error
+        except Forfeit as event:
+            if str(event):
+                raise AgentError(f"agent {agent.name!r}: {event}") from event
+        except BaseException as error:
+            check_own(error)
+            raise AgentError(f"agent {agent.name!r}, before the first game: {failure_text(error)}") from error
 
 
 def _play_once(agent: Agent, game: Game, stack: contextlib.ExitStack) -> None:
     """Play a game at random until the agent has acted in every stage."""
-    rng, player = np.random.default_rng(0), sit_down(agent, game, stack)
+    rng, player = np.random.default_rng(0), sit_down(agent, game)
+    if player is not None:
+        stack.callback(player.close)
     seen: set[int] = set()
     while not game.is_over and len(seen) < len(game.definition().stages):
         if game.stage not in seen:

@@ -18,7 +18,7 @@ from ninetka_train import package_version
 from ninetka_train.judging.evaluate import AgentFigures, Evaluation
 from ninetka_train.judging.intervals import Interval
 from ninetka_train.judging.openings import USUAL_PLIES
-from ninetka_train.judging.results import NO_ACTION, Results, Settings
+from ninetka_train.judging.results import NO_ACTION, Results, Settings, line_of
 from ninetka_train.machine import machine
 from ninetka_train.parts import ExactFigures
 
@@ -59,7 +59,7 @@ def headings(evaluation: Evaluation) -> list[str]:
     lineups, games = len(evaluation.lineups), evaluation.games_per_lineup
     least = min(lineup.games for lineup in evaluation.lineups)
     each = f"{games} games" if least == games else f"{least} to {games} games"
-    played = each if lineups == 1 else f"{lineups} lineups of {each}"
+    shown = each if lineups == 1 else f"{lineups} lineups of {each}"
     asked = "" if games == settings.num_games else f" (asked for: {settings.num_games})"
     differ = f"{evaluation.distinct_games} of them distinct"
     variant = settings.variant
@@ -68,7 +68,7 @@ def headings(evaluation: Evaluation) -> list[str]:
     known |= {"seed": settings.seed, "batch": settings.batch}
     options = [f"{key}={value}" for key, value in known.items() if value is not None]
     lines = [
-        f"{definition.title}, {settings.num_players} players, {played}{asked} in paired rotations of "
+        f"{definition.title}, {settings.num_players} players, {shown}{asked} in paired rotations of "
         f"{evaluation.rotation}, {differ}",
         f"{definition.version}, package {package_version()}, " + ", ".join(options),
     ]
@@ -77,10 +77,11 @@ def headings(evaluation: Evaluation) -> list[str]:
             f"opening_plies={settings.opening_plies}: each rotation begins with so many random plies, in all its games "
             "the same"
         )
-    repeated = lineups * games - evaluation.distinct_games
+    played = sum(lineup.games for lineup in evaluation.lineups)
+    repeated = played - evaluation.distinct_games
     if repeated:
         hint = ", --neutral-placement random" if _can_vary(settings) else ""
-        few = evaluation.distinct_games < ENOUGH_DISTINCT * lineups * games
+        few = evaluation.distinct_games < ENOUGH_DISTINCT * played
         lines.append(
             f"{'warning' if few else 'note'}: {repeated} games repeat others move by move, so they say less than the "
             f"intervals claim: vary the starts (--opening-plies {settings.opening_plies + USUAL_PLIES}{hint})"
@@ -242,7 +243,7 @@ def games_csv(results: Results) -> str:
     seats = [seat.lower() for seat in settings.variant.definition.seats[: settings.num_players]]
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    scores = [f"score_{seat}" for seat in seats]
+    scores, names = [f"score_{seat}" for seat in seats], [line_of(name) for name in settings.agents]
     rows.writerow(["game", "lineup", "group", *seats, "winner", "winner_seat", *scores, "plies", "event", "failure"])
     for game, seating in enumerate(schedule.seatings.tolist()):
         winner, event = int(results.winners[game]), results.events.get(game)
@@ -251,8 +252,8 @@ def games_csv(results: Results) -> str:
                 game + 1,
                 schedule.lineup_of[game] + 1,
                 schedule.group_of[game],
-                *(settings.agents[agent] for agent in seating),
-                settings.agents[seating[winner]] if winner >= 0 else "",
+                *(names[agent] for agent in seating),
+                names[seating[winner]] if winner >= 0 else "",
                 seats[winner] if winner >= 0 else "drawn",
                 *results.scores[game].tolist(),
                 int((results.actions[game] != NO_ACTION).sum()),

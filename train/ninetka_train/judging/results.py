@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -16,6 +17,27 @@ from ninetka_train.judging.schedule import Schedule
 
 NO_ACTION = -1
 """Fills the places after the end of a game in `Results.actions`."""
+FAILURE = "failure"
+"""The tag of a saved game for what went wrong with the agent that lost it so."""
+MOST_LETTERS = 1000
+"""Of a name or a failure in saved games."""
+
+
+def line_of(name: str) -> str:
+    """Return the name of an agent as saved games have it: one line of printable characters."""
+    return "".join(char if char.isprintable() else "?" for char in name).strip()[:MOST_LETTERS] or "?"
+
+
+def unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names that differ, also as saved games have them: the second `random` becomes `random (2)`."""
+    unique: dict[str, str] = {}
+    for name in names:
+        number = 2
+        candidate = name
+        while line_of(candidate) in unique:
+            candidate, number = f"{name} ({number})", number + 1
+        unique[line_of(candidate)] = candidate
+    return tuple(unique.values())
 
 
 @dataclass(frozen=True)
@@ -127,6 +149,11 @@ class Results:
     def is_over(self) -> npt.NDArray[np.bool_]:
         """(T,) which games are over."""
         return self.winners != UNFINISHED
+
+    def failure_of(self, game: int, text: str) -> str:
+        """Return the sentence that says what went wrong in a game with the agent that an event made lose it."""
+        agent = self.schedule.seatings[game, self.events[game].seat]
+        return f"game {game + 1}: agent {self.settings.agents[agent]!r}: {text}"
 
     def part(self, games: range) -> Part:
         """Return what came out of these games, the only ones played."""

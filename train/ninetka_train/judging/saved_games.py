@@ -13,12 +13,13 @@ from ninetka_env.api.record_files import read_records, write_records
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
-from ninetka_train.judging.results import NO_ACTION, MoveTimes, Results, Settings
+from ninetka_env.core.text import quote
+from ninetka_train.judging.results import FAILURE, NO_ACTION, MoveTimes, Results, Settings, line_of
 from ninetka_train.judging.schedule import Schedule, make_schedule
 
-GROUP, SEED, OPENING, FAILURE = "group", "seed", "opening_plies", "failure"
+GROUP, SEED, OPENING, LINEUP = "group", "seed", "opening_plies", "lineup"
 """Tags of saved games: the rotation group, counted from 0 in each lineup; the match's seed; how many plies were drawn
-at random, if any; what went wrong with an agent, if something did."""
+at random, if any; the lineup's number in the match, from 0, if there are several."""
 UNKNOWN = "?"
 """The name of an agent where a file has none."""
 
@@ -29,12 +30,13 @@ def game_records(results: Results, games: Iterable[int] | None = None) -> Iterat
     variant, groups = settings.variant, schedule.group_in_lineup
     for game in range(len(schedule.seatings)) if games is None else games:
         start = variant.game_class(results.starts[schedule.group_of[game]][None].copy())
-        agents = [_one_line(settings.agents[agent]) for agent in schedule.seatings[game]]
+        agents = [line_of(settings.agents[agent]) for agent in schedule.seatings[game]]
         tags = dict(zip(_seats(variant), agents, strict=True))
         tags |= {} if settings.seed is None else {SEED: str(settings.seed)}
         tags |= {GROUP: str(groups[game])}
         tags |= {OPENING: str(settings.opening_plies)} if settings.opening_plies else {}
-        tags |= {FAILURE: _one_line(results.failures[game])} if game in results.failures else {}
+        tags |= {LINEUP: str(schedule.lineup_of[game])} if len(schedule.lineups) > 1 else {}
+        tags |= {FAILURE: _failure(results, game)} if game in results.failures else {}
         yield GameRecord(
             variant=variant,
             actions=tuple(int(action) for action in results.actions[game] if action != NO_ACTION),
@@ -51,8 +53,9 @@ def _seats(variant: Variant) -> list[str]:
     return [seat.lower() for seat in variant.definition.seats[: variant.num_players]]
 
 
-def _one_line(name: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in name).strip()[:1000]
+def _failure(results: Results, game: int) -> str:
+    """Return what went wrong in a game, without the names of game and agent, which the record has."""
+    return results.failures[game].removeprefix(results.failure_of(game, ""))
 
 
 class SavedGames:
@@ -64,7 +67,8 @@ class SavedGames:
         self.failure: Exception | None = None
         self._earlier = dict(earlier or {})
         self._saved = set(self._earlier)
-        self._last = max(self._saved, default=-1)
+        in_order = list(self._earlier) == sorted(self._earlier)
+        self._last = max(self._saved, default=-1) if in_order else float("inf")
 
     def __call__(self, results: Results, games: range) -> None:
         """Write those of the games that are over and not in the file; see `arena.Finished`."""
@@ -108,9 +112,9 @@ def earlier_games(path: Path, settings: Settings) -> dict[int, GameRecord]:
         (int(groups[game]), tuple(seating)): game for game, seating in enumerate(schedule.seatings.tolist())
     }  # the agents of a seating are those of its lineup
     found: dict[int, GameRecord] = {}
-    for number, record in enumerate(read_records(path), 1):
+    for number, record in enumerate(_whole_games(path), 1):
         try:
-            place = _place(record, settings, places, int(groups.max()))
+            place = _place(record, settings, places, schedule)
             if place in found:
                 raise ValueError("it is in the file twice")
         except ValueError as error:
@@ -119,21 +123,35 @@ def earlier_games(path: Path, settings: Settings) -> dict[int, GameRecord]:
     return found
 
 
-def _place(record: GameRecord, settings: Settings, places: Mapping[tuple[int, tuple[int, ...]], int], last: int) -> int:
+def _whole_games(path: Path) -> Iterator[GameRecord]:
+    try:
+        yield from read_records(path)
+    except ValueError as error:
+        raise ValueError(f"{error}; take that game out of the file to go on with the others") from None
+
+
+def _place(
+    record: GameRecord, settings: Settings, places: Mapping[tuple[int, tuple[int, ...]], int], schedule: Schedule
+) -> int:
     """Return the place of a game in the schedule of a match; `ValueError` if it is of another match."""
-    agents = [_one_line(name) for name in settings.agents]
-    names = _names(record)
+    agents, names = [line_of(name) for name in settings.agents], _names(record)
     here = {"game": settings.variant.spec, SEED: str(settings.seed), OPENING: str(settings.opening_plies)}
     there = {"game": record.variant.spec, SEED: record.tags.get(SEED, ""), OPENING: record.tags.get(OPENING, "0")}
     for what, value in here.items():
         if there[what] != value:
             raise ValueError(f"it was played with {what} {there[what] or 'unknown'}, this match has {what} {value}")
-    if not set(names) <= set(agents):
-        raise ValueError(f"it was played by {', '.join(names)}, this match is of {', '.join(settings.agents)}")
+    seating = tuple(agents.index(name) if name in agents else -1 for name in names)
+    if tuple(sorted(seating)) not in schedule.lineups:
+        raise ValueError(f"it was played by {', '.join(names)}, this match is of {', '.join(agents)}")
     group = record.tags.get(GROUP, "")
-    place = places.get((int(group) if group.isdecimal() else -1, tuple(agents.index(name) for name in names)))
+    place = places.get((int(group) if group.isdecimal() else -1, seating))
     if place is None:
+        last = int(schedule.group_in_lineup.max())
         raise ValueError(f"it is of rotation group {group or UNKNOWN}, this match has groups 0 to {last}")
+    lineup = str(schedule.lineup_of[place])
+    if len(schedule.lineups) > 1 and record.tags.get(LINEUP) != lineup:
+        number = record.tags.get(LINEUP, UNKNOWN)
+        raise ValueError(f"it is of lineup {number}, which is number {lineup} here: name the agents in the same order")
     return place
 
 
@@ -156,10 +174,11 @@ def results_of(paths: Sequence[Path]) -> tuple[Results, list[str]]:
     """
     records = [(number, record) for number, path in enumerate(paths) for record in read_records(path)]
     where = ", ".join(map(str, paths))
-    for what, values in {
-        "game": {record.variant.spec for _, record in records},
-        OPENING: {record.tags.get(OPENING, "0") for _, record in records},
-    }.items():
+    openings = {record.tags.get(OPENING, "0") for _, record in records}
+    for text in openings:
+        if not text.isdecimal():
+            raise ValueError(f"{where}: {OPENING} {quote(text)}: expected an integer of at least 0")
+    for what, values in {"game": {record.variant.spec for _, record in records}, OPENING: openings}.items():
         if len(values) > 1:
             kinds = " and ".join(sorted(values))
             raise ValueError(f"{where}: games with {what} {kinds}: expected games of one kind")
@@ -170,7 +189,7 @@ def results_of(paths: Sequence[Path]) -> tuple[Results, list[str]]:
     if not whole:
         raise ValueError(f"{where}: no whole rotation group of games that are over")
     counts = {"that are not over": len(records) - len(over), "of rotations that are not whole": len(over) - len(whole)}
-    notes = [f"{count} games {which} do not count" for which, count in counts.items() if count]
+    notes = [f"left out are games {which}: {count}" for which, count in counts.items() if count]
     return _results([key for key, _ in whole], [record for _, record in whole]), notes
 
 
@@ -217,7 +236,7 @@ def _results(keys: Sequence[_Key], records: Sequence[GameRecord]) -> Results:
     settings = Settings(
         tuple(agents), variant.spec, variant.num_players, schedule.games_per_lineup, seed, None, opening
     )
-    return Results(
+    results = Results(
         settings,
         schedule,
         winners=np.array([record.winner for record in records]),
@@ -226,8 +245,11 @@ def _results(keys: Sequence[_Key], records: Sequence[GameRecord]) -> Results:
         actions=_actions(records),
         times=MoveTimes.new(len(agents), len(variant.definition.stages)),
         events={game: record.event for game, record in enumerate(records) if record.event},
-        failures={game: record.tags[FAILURE] for game, record in enumerate(records) if FAILURE in record.tags},
     )
+    for game, record in enumerate(records):
+        if record.event and (failure := record.tags.get(FAILURE)):
+            results.failures[game] = results.failure_of(game, failure)
+    return results
 
 
 def _sorted(names: tuple[str, ...]) -> tuple[str, ...]:

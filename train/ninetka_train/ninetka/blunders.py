@@ -24,6 +24,8 @@ from ninetka_train.parts import ExactFigures
 
 NODES = 200_000
 """Nodes that the solver may visit per position, enough for nearly all of them."""
+CHUNK = 1000
+"""Positions that are solved at a time: Ctrl-C is seen in between."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,9 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     """
     check(results.settings.num_players)
     positions, games, plies, legal = _movement_positions(results)
-    winners, values = solve_batch(positions, nodes, threads, moves=moves)
+    chunks = [slice(first, first + CHUNK) for first in range(0, max(1, len(positions)), CHUNK)]
+    solved = [solve_batch(positions[chunk], nodes, threads, moves=moves) for chunk in chunks]
+    winners, values = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     movers = positions["to_move"].astype(np.int8)
     after = np.append(winners[1:], UNFINISHED)
     last = np.append(games[1:] != games[:-1], True)
