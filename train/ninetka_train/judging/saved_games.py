@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
@@ -68,7 +69,7 @@ class SavedGames:
         self._earlier = dict(earlier or {})
         self._saved = set(self._earlier)
         in_order = list(self._earlier) == sorted(self._earlier)
-        self._last = max(self._saved, default=-1) if in_order else float("inf")
+        self._last: float = max(self._saved, default=-1) if in_order else math.inf
 
     def __call__(self, results: Results, games: range) -> None:
         """Write those of the games that are over and not in the file; see `arena.Finished`."""
@@ -85,12 +86,14 @@ class SavedGames:
 
     def _write(self, results: Results, new: Sequence[int], *, anew: bool = False) -> None:
         """Add games to the file, or write it anew where its order is to be that of an unbroken match."""
-        if self._last < new[0] and self._saved and not anew:
+        if self._saved and self._last < new[0] and not anew:
             write_records(self.path, game_records(results, new), append=True)
+            self._last = new[-1]
         else:
-            write_records(self.path, self._all(results, sorted(self._saved | set(new))))
+            games = sorted(self._saved | set(new))
+            write_records(self.path, self._all(results, games))
+            self._last = games[-1]
         self._saved |= set(new)
-        self._last = max(self._last, new[-1])
 
     def _all(self, results: Results, games: Sequence[int]) -> Iterator[GameRecord]:
         for game in games:
