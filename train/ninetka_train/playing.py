@@ -126,7 +126,7 @@ def announce(settings: Settings, opening_plies: int | None) -> int:
 
 
 def play(plan: Plan, games: int, *, gate: Gate | None = None, elsewhere: PlayBatches | None = None) -> Outcome:
-    """Play a match of this many games in all; if it is stopped, or an agent fails, return what is over by then."""
+    """Play a match of this many games in all; if it is stopped, or an agent fails, return the games that are over."""
     from ninetka_train.judging.arena import SoFar, play_games
     from ninetka_train.judging.gate import stops
     from ninetka_train.judging.players import AgentError

@@ -280,7 +280,7 @@ class _Arena:
                 results.winners[index] = record.winner
 
     def play_batch(self, games: range, progress: Progress) -> None:
-        """Play some of the games to the end; if that is interrupted, those that are over by then count."""
+        """Play some of the games to the end; if that is interrupted, those that are over count."""
         batch = np.arange(games.start, games.stop)
         going_on = np.ones(len(batch), np.bool_)
         try:

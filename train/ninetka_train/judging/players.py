@@ -21,7 +21,7 @@ class AgentError(RuntimeError):
     """An agent failed: it raised an exception, or answered with something other than one legal action per game."""
 
     results: Results | None = None
-    """The rotation groups that were over by then, for `ninetka_train.judging.evaluate.summarise`; None if none was."""
+    """The rotation groups that were over, for `ninetka_train.judging.evaluate.summarise`; None if none was."""
 
 
 class AnswerError(ValueError):
