@@ -233,9 +233,9 @@ class _Lines:
         self._tenth, self._last = 0, time.perf_counter()
 
     def show(self, done: float) -> None:
-        now, tenth = time.perf_counter(), int(10 * done / self._games)
+        now, tenth = time.perf_counter(), 10 * int(done) // self._games
         if self._first is None:  # of a match that goes on, some games are over at its start
-            self._first, self._tenth = (now, done), tenth
+            self._first, self._tenth, self._last = (now, done), tenth, now
         since = now - self._last
         if since >= (LEAST_SECONDS if tenth > self._tenth else MOST_SECONDS):
             self._tenth, self._last = tenth, now
