@@ -10,7 +10,7 @@ from ninetka_env.core.cache import source_digest
 from ninetka_train.machine import processor
 
 PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train")
-LIBRARIES = ("numpy", "numba", "scipy", "torch")
+LIBRARIES = ("numpy", "numba", "torch")
 
 Identity = dict[str, str]
 

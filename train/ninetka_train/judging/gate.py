@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize.elementwise import find_root
 
 from ninetka_env.core.options import shortened
 from ninetka_train.judging.arena import Finished
@@ -25,6 +24,8 @@ BATCH = 32
 """Games between two looks at what they show, unless told."""
 UNSEEN = 1e-3
 """Groups that are all lost, and all won, count for at least so many: none was seen, but some may come (as fishtest)."""
+BISECTIONS = 60
+"""Halve an interval until two numbers next to each other remain."""
 PASSED, FAILED, UNDECIDED = "passed", "failed", "undecided"
 
 Floats = npt.NDArray[np.float64]
@@ -137,14 +138,13 @@ def log_likelihood_ratio(values: npt.ArrayLike, counts: npt.ArrayLike, low: floa
 def _tilt(values: Floats, weights: Floats, mean: float) -> Floats:
     """Return t, so that weights / (1 + t (values - mean)), over their sum, is the likeliest distribution of that mean.
 
-    It is the Lagrange multiplier of the mean (Owen, "Empirical likelihood", 2001, section 2.9).
+    It is the Lagrange multiplier of the mean (Owen, "Empirical likelihood", 2001, section 2.9): where a sum that falls
+    as t rises is 0, found by bisection.
     """
-
-    def slope(tilt: Floats, *parts: Floats) -> Floats:
-        terms = [part * (value - mean) / (1 + tilt * (value - mean)) for part, value in zip(parts, values, strict=True)]
-        total: Floats = np.sum(terms, axis=0)
-        return total
-
-    ends = (-(1 - 1e-12) / (1 - mean), (1 - 1e-12) / mean)
-    tilt: Floats = find_root(slope, ends, args=tuple(np.moveaxis(weights, -1, 0))).x
-    return tilt
+    away = values - mean
+    low, high = (np.full(weights.shape[:-1], end) for end in (-(1 - 1e-12) / (1 - mean), (1 - 1e-12) / mean))
+    for _ in range(BISECTIONS):
+        tilt = (low + high) / 2
+        is_below = (weights * away / (1 + tilt[..., None] * away)).sum(axis=-1) > 0
+        low, high = np.where(is_below, tilt, low), np.where(is_below, high, tilt)
+    return (low + high) / 2

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
 
 CONFIDENCE = 0.95
 
@@ -13,7 +14,7 @@ Interval = tuple[float, float]
 
 def wilson(wins: float, games: float) -> Interval:
     """Return the 95 % Wilson score interval of a share (Wilson 1927; Brown, Cai and DasGupta 2001 compare others)."""
-    share, deviations = wins / games, float(norm.ppf((1 + CONFIDENCE) / 2))
+    share, deviations = wins / games, NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     part = deviations**2 / games
     middle = share + part / 2
     half = float(np.sqrt(part * (share * (1 - share) + part / 4)))
