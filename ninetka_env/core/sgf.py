@@ -222,7 +222,6 @@ def with_result(record: GameRecord, final: Game, text: str) -> GameRecord:
         final: its last position.
         text: the value of `RE`, empty if there is none.
     """
-    text = one_line(text, MAX_LINE)
     winner, kind = read_result(text, record.seats)
     if kind is not None and winner is not None and not final.is_over:
         record = replace(record, event=Event(kind, 1 - winner))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
+from ninetka_env.core.text import one_line
 
 EVENT_LETTERS = {"resigned": "R", "time": "T", "left": "F"}
 """How SGF's `RE` writes what ended a game early, by the kinds of `Event`."""
@@ -57,7 +58,7 @@ def read_result(text: str, seats: Sequence[str]) -> Result:
         text: the result, such as the value of SGF's `RE`.
         seats: what people call the seats. Their first letters stand for them, too, where these differ.
     """
-    text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    text = " ".join(unicodedata.normalize("NFKC", one_line(text)).casefold().split())
     for winner, pattern in _NO_SEAT.items():
         if re.fullmatch(pattern, text):
             return Result(winner)

@@ -195,6 +195,8 @@ def test_tags_are_cut_to_what_a_line_of_text_holds(tmp_path):
 def test_a_result_with_odd_signs_is_read_as_it_is_written():
     record = next(read_sgf(b"(;GM[1]FF[4]SZ[5]KM[6.5]RE[B+\0R];B[aa];W[bb])"))
     assert next(read_sgf(sgf_text(record).encode())) == record
+    resigning = next(read_sgf(b"(;GM[1]SZ[5]NK[resign=True]RE[B+\0R];B[aa])"))  # where resigning is an action
+    assert (resigning.actions, resigning.event) == ((20, 26), None)
 
 
 def test_setup(tmp_path):

@@ -102,8 +102,7 @@ def test_a_curve_plays_each_budget_against_the_same_opponent(tmp_path):
     assert written["settings"]["seed"] == 4
     assert written["machine"]
     agent, opponent = (make_agent(spec, GO) for spec in ("mcts:threads=1,simulations=40", "random"))
-    plan = [("mcts:threads=1", "simulations", 40)]
-    (fresh,) = play_points(plan, [agent], opponent, game=GO, num_games=6, seed=4)
+    (fresh,) = play_points([agent], opponent, game=GO, num_games=6, seed=4)
     assert fresh.agents[0].share == points[3]["share"]
 
 

@@ -284,7 +284,7 @@ def curve(
         reason: BaseException | None = None
         with playing.progress(total) as bar:
             try:
-                for evaluation in play_points(plan, chosen, opponent, bar.say, bar.show, **options):
+                for evaluation in play_points(chosen, opponent, bar.say, bar.show, **options):
                     evaluations.append(evaluation)  # noqa: PERF402  # what comes before an exception is kept
             except (KeyboardInterrupt, AgentError) as error:
                 reason = error

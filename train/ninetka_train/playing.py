@@ -16,7 +16,7 @@ from ninetka_train.ending import Stopped, explain, fail, is_out_of_memory
 
 if TYPE_CHECKING:  # heavy modules are imported inside functions, so that help comes at once
     from ninetka_agents.agent import Agent
-    from ninetka_train.judging.arena import PlayBatches
+    from ninetka_train.judging.arena import PlayBatches, SoFar
     from ninetka_train.judging.evaluate import Evaluation
     from ninetka_train.judging.gate import Gate
     from ninetka_train.judging.results import Results, Settings
@@ -137,16 +137,16 @@ def play(plan: Plan, games: int, *, gate: Gate | None = None, elsewhere: PlayBat
             results = play_games(plan.agents, **plan.options, progress=bar.show, finished=so_far, elsewhere=elsewhere)
             outcome = Outcome(results)
         except (KeyboardInterrupt, AgentError) as reason:
-            outcome = _interrupted(reason, so_far.results, games)
+            outcome = _interrupted(reason, so_far, games)
     if plan.saved and plan.saved.failure:
         outcome.problems.append(plan.saved.failure)
     return outcome
 
 
-def _interrupted(reason: KeyboardInterrupt | RuntimeError, results: Results | None, games: int) -> Outcome:
+def _interrupted(reason: KeyboardInterrupt | RuntimeError, so_far: SoFar, games: int) -> Outcome:
     """Return what a match has come to that ended early; raise the reason again if no rotation is over."""
-    whole = results.whole_groups() if results else None
-    if results is None or whole is None or not len(whole.winners):
+    results, whole = so_far.results, so_far.whole_groups()
+    if results is None or whole is None:
         raise reason
     over = int(results.is_over.sum())
     counted = "these" if len(whole.winners) == over else f"the {len(whole.winners)} in whole rotations"

@@ -231,6 +231,7 @@ class _Arena:
 
     def __init__(self, agents: Sequence[Agent], settings: Settings) -> None:
         schedule = make_schedule(len(agents), settings.num_players, settings.num_games)
+        assert settings.seed is not None
         streams = _group_streams(schedule, settings.seed)
         starts = _start_groups(settings.variant, streams)
         self.agents = agents
@@ -483,7 +484,7 @@ class _Arena:
                 self._players.clear()
 
 
-def _group_streams(schedule: Schedule, seed: int | None) -> Streams:
+def _group_streams(schedule: Schedule, seed: int) -> Streams:
     """Draw one stream per rotation group; those of a lineup do not depend on how many games are played."""
     groups = schedule.groups_by_lineup.tolist()
     sequences = [np.random.SeedSequence(seed, spawn_key=(lineup,)) for lineup in range(len(groups))]

@@ -92,7 +92,6 @@ def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> li
 
 
 def play_points(
-    plan: Sequence[tuple[str, str, float]],
     agents: Sequence[Agent],
     opponent: Agent,
     announce: Callable[[str], None] = lambda what: None,
@@ -104,7 +103,6 @@ def play_points(
     If it is stopped, or an agent fails, that is raised again after the figures of the games that are over.
 
     Args:
-        plan: of `planned`.
         agents: the agent of each point.
         opponent: in all other seats.
         announce: called with the agent that plays next, and with what went wrong with players.
@@ -115,7 +113,7 @@ def play_points(
         ValueError: naming what is wrong.
     """
     played = 0
-    for _, agent in zip(plan, agents, strict=True):
+    for agent in agents:
         announce(agent.name)
         so_far, begun = SoFar(), played
         options |= {"progress": lambda done, begun=begun: progress(begun + done), "finished": so_far}

@@ -96,8 +96,10 @@ class SavedGames:
         self._saved |= set(new)
 
     def _all(self, results: Results, games: Sequence[int]) -> Iterator[GameRecord]:
+        """Yield games in this order: those that were read as they stood in the file."""
+        played = game_records(results, [game for game in games if game not in self._earlier])
         for game in games:
-            yield self._earlier[game] if game in self._earlier else next(game_records(results, [game]))
+            yield self._earlier[game] if game in self._earlier else next(played)
 
 
 def earlier_games(path: Path, settings: Settings) -> dict[int, GameRecord]:
