@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, Forfeit, make_agent
+from ninetka_agents.agent import Actions, Agent, Forfeit, make_agent
 from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.kropki.game import Game
@@ -61,8 +61,10 @@ def simulations(command: str, game: Game, count: int) -> Callable[[], int]:
     return run
 
 
-class OppaiAgent:
+class OppaiAgent(Agent):
     """Has oppai-rs play: one process for each game, told of every point."""
+
+    remembers = True
 
     def __init__(self, command: str, playouts: int) -> None:
         """Search by so many playouts a move, as far as its program searches at all."""

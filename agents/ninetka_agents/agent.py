@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from ninetka_agents.parts import GENERIC, agents_of, games_with, load, parts_of
 from ninetka_env.core.batch import as_records, first_without_turn
 from ninetka_env.core.chance import Streams, draw_each, draw_many
+from ninetka_env.core.game import Game
 from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.registry import DEFAULT, definition_of, load_variant
 from ninetka_env.core.text import did_you_mean
@@ -23,17 +25,24 @@ MAX_SPEC = 2000
 """Characters of an agent's spec."""
 
 
-class Agent(Protocol):
-    """Whoever decides for a seat. It keeps no memory of games, so one agent may play many games and seats at once.
+class Agent(ABC):
+    """Decides for a seat. It keeps no memory of games, so one agent may play many games and seats at once.
 
-    One that opens much alike in every game from the same start, as networks do, may say so: its `opens_alike` is true.
-    Matches among such agents begin with random plies; see `ninetka_train.judging.openings`. One that plays one game
-    alone may say which: its `game` is that game's name, see `check_plays`.
+    Agents derive from this class. Where an agent is expected, other objects with a name and a method `act` are accepted
+    as well; see `as_agent`.
     """
 
     name: str
     """How tables call the agent: usually the spec it was made from."""
+    game: str = ""
+    """The name of the only game that it plays, see `check_plays`; empty if it plays any."""
+    opens_alike: bool = False
+    """Whether it begins all games from the same start in much the same way, as networks do. Matches between such agents
+    begin with random plies; see `ninetka_train.judging.openings`."""
+    remembers: bool = False
+    """Whether `start` returns a player, which has a memory of its game."""
 
+    @abstractmethod
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose an action for the seat to move in each game.
 
@@ -44,6 +53,26 @@ class Agent(Protocol):
         Returns:
             (N,) int64 legal actions.
         """
+
+    def start(self, game: Game) -> Player | None:
+        """Start to play a whole game.
+
+        Args:
+            game: the position at the start; not changed.
+
+        Returns:
+            The player to ask instead of `act` in this game; None if the agent keeps no memory of games.
+        """
+        return None
+
+
+class AgentLike(Protocol):
+    """What is accepted as an agent: any object with a name and a method `act` like those of `Agent`."""
+
+    name: str
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose an action for the seat to move in each game; see `Agent.act`."""
         ...
 
 
@@ -59,8 +88,8 @@ class Forfeit(Exception):  # noqa: N818  # no error if a player resigns
 class Player(Protocol):
     """An agent in one game, with a memory of it: a kept tree, a thinking engine.
 
-    An agent that has such players offers `start(game) -> Player`, given the position at the start; whoever plays whole
-    games, such as the arena, then asks them instead of `Agent.act`.
+    `Agent.start` returns such players. Where whole games are played, as in the arena, they are asked instead of
+    `Agent.act`.
 
     A player that resigns or cannot go on raises `Forfeit`, from `act` or `observe`, and so may `start`.
     """
@@ -76,6 +105,60 @@ class Player(Protocol):
     def close(self) -> None:
         """End what runs for this game."""
         ...
+
+
+@runtime_checkable
+class _Starting(Protocol):
+    def start(self, game: Game) -> Player: ...
+
+
+@runtime_checkable
+class _OpeningAlike(Protocol):
+    opens_alike: bool
+
+
+@runtime_checkable
+class _PlayingOneGame(Protocol):
+    game: str
+
+
+class _Wrapped(Agent):
+    """An object that is like an agent; what it has of `Agent` beyond name and `act` counts."""
+
+    def __init__(self, agent: AgentLike) -> None:
+        self._agent = agent
+        self.game = agent.game if isinstance(agent, _PlayingOneGame) else ""
+        self.opens_alike = isinstance(agent, _OpeningAlike) and bool(agent.opens_alike)
+        self.remembers = isinstance(agent, _Starting)
+
+    @property
+    def name(self) -> str:
+        return self._agent.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._agent.name = name
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        return self._agent.act(games, rng)
+
+    def start(self, game: Game) -> Player | None:
+        return self._agent.start(game) if isinstance(self._agent, _Starting) else None
+
+
+def as_agent(agent: AgentLike | str, game: str = DEFAULT) -> Agent:
+    """Return an agent as it is, a spec made into one, any other object wrapped into one.
+
+    Args:
+        agent: an `Agent`, an object with a name and a method `act`, or a spec as of `make_agent`.
+        game: the game that it is to play, where it is made from a spec.
+
+    Raises:
+        ValueError: if a spec is wrong.
+    """
+    if isinstance(agent, str):
+        return make_agent(agent, game)
+    return agent if isinstance(agent, Agent) else _Wrapped(agent)
 
 
 def make_agent(spec: str, game: str = DEFAULT) -> Agent:
@@ -108,18 +191,17 @@ def make_agent(spec: str, game: str = DEFAULT) -> Agent:
         raise ValueError(f"agent {shortened(spec)}: option exact: nothing can be proven in {game_name}")
     if "game" in inspect.signature(constructor).parameters:
         options["game"] = game_name
-    agent = constructor(**options)
+    agent = as_agent(constructor(**options))
     agent.name = spec
     if name not in GENERIC:
         agent.game = game_name
-    checked: Agent = agent
-    return checked
+    return agent
 
 
-def check_plays(agent: Agent, game: str) -> None:
+def check_plays(agent: AgentLike, game: str) -> None:
     """Raise `ValueError` if an agent says that it plays another game than that of this name."""
-    own = getattr(agent, "game", game)
-    if own != game:
+    own = as_agent(agent).game
+    if own and own != game:
         raise ValueError(f"agent {agent.name!r} was made for {own}, not {game}: expected make_agent(..., {game!r})")
 
 

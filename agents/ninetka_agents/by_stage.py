@@ -13,20 +13,19 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.verbs import Records
 
 
-class ByStage:
+class ByStage(Agent):
     """Asks one agent in each stage of a game; those that remember games play them by their players."""
 
     def __init__(self, agents: Sequence[Agent]) -> None:
         """Join agents: one per stage of the game, in order; an agent may stand there several times."""
         self.agents = tuple(agents)
         self.name = " then ".join(dict.fromkeys(agent.name for agent in agents))
-        self.opens_alike = bool(getattr(self.agents[0], "opens_alike", False))
-        if any(hasattr(agent, "start") for agent in agents):
-            self.start = self.sit_down
+        self.opens_alike = self.agents[0].opens_alike
+        self.remembers = any(agent.remembers for agent in agents)
 
-    def sit_down(self, game: Game) -> Player:
-        """Play one game; offered as `start` where one of the agents offers it."""
-        return _Player(self.agents, game)
+    def start(self, game: Game) -> Player | None:
+        """Start to play a game, if one of the agents remembers it; see `ninetka_agents.agent.Agent.start`."""
+        return _Player(self.agents, game) if self.remembers else None
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
@@ -57,8 +56,8 @@ class _Player:
         self._agents, self._game = agents, game.copy()
         self._players: dict[Agent, Player] = {}
         for agent in dict.fromkeys(agents):
-            if hasattr(agent, "start"):
-                self._players[agent] = agent.start(game.copy())
+            if (player := agent.start(game.copy())) is not None:
+                self._players[agent] = player
 
     def act(self, rng: np.random.Generator) -> int:
         """Ask the agent whose stage it is; see `ninetka_agents.agent.Player.act`."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, Player, as_positions, check_threads, game_streams
 from ninetka_agents.by_stage import ByStage
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
 from ninetka_agents.net_search import SearchSettings, make_searches
@@ -21,6 +21,7 @@ from ninetka_agents.outputs import MASKED
 from ninetka_agents.search.evaluation import Evaluate
 from ninetka_agents.search.mcts import TreeSearch
 from ninetka_env.core.cores import cores
+from ninetka_env.core.game import Game
 from ninetka_env.core.options import check_count, check_scale
 from ninetka_env.core.registry import DEFAULT, limits_of
 from ninetka_env.core.verbs import Records
@@ -32,7 +33,7 @@ BATCH_TARGETS = 1 << 17
 """Sections, points or nodes of all those positions at most: there are fewer of them on large boards."""
 
 
-class NetAgent:
+class NetAgent(Agent):
     """Plays a network's most probable action, draws from its policy, or searches first."""
 
     def __init__(
@@ -105,10 +106,13 @@ class NetAgent:
         self._search = _make_search(self.network, settings)
         self.opens_alike = self.temperature == 0
         """See `ninetka_agents.agent.Agent`."""
-        if self._search is not None and hasattr(self._search, "start"):
-            self.start = self._search.start
+        self.remembers = self._search is not None and self._search.remembers
         if isinstance(self._search, TreeSearch) and self.temperature == 0:  # whoever grows its tree plays the best move
             self.budget, self.make_tree = self._search.budget, self._search.make_tree
+
+    def start(self, game: Game) -> Player | None:
+        """Start to play a game, if the search remembers it; see `ninetka_agents.agent.Agent.start`."""
+        return self._search.start(game) if self._search else None
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""

@@ -57,7 +57,7 @@ class SearchSettings:
         return max(1, self.simulations)
 
 
-def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> list[Search]:
+def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> list[Search | BySize]:
     """Return the search for each stage of a game.
 
     The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
@@ -75,13 +75,13 @@ def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> li
         exact = EXACT if playouts and parts.prover else 0
     if parts.guided_rave and settings.playouts != 0:
         by_size = {points: _for_board(evaluate, game, settings, rave) for points, rave in parts.guided_rave.items()}
-        searches: list[Search] = [by_size[0] if len(by_size) == 1 else BySize(by_size)] * stages
+        searches: list[Search | BySize] = [by_size[0] if len(by_size) == 1 else BySize(by_size)] * stages
     else:
         searches = [_gumbel(evaluate, settings, playouts, exact)] * stages
         if playouts and parts.guided_stages:
             tree = _guided(evaluate, settings, 2 * playouts, exact)
             searches = [tree if stage in parts.guided_stages else one for stage, one in enumerate(searches)]
-    if settings.reuse and not any(hasattr(search, "start") for search in searches):
+    if settings.reuse and not any(search.remembers for search in searches):
         raise ValueError(
             "reuse=True: the Gumbel search, which is the only one here, begins each move anew; a tree "
             "that grows by playouts can be kept, such as that of playouts=128"

@@ -93,6 +93,7 @@ def make_opponents(opponents: Any, variant: Variant) -> Any:
         check_plays(opponents, name)
         return opponents
     for one in opponents:
-        check_plays(one, name)
+        if not isinstance(one, str):
+            check_plays(one, name)
     made = {one: make_agent(one, name) for one in opponents if isinstance(one, str)}
     return [made[one] if isinstance(one, str) else one for one in opponents]

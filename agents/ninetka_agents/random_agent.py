@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, as_positions, game_streams
+from ninetka_agents.agent import Actions, Agent, as_positions, game_streams
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records, random_action
 
 
-class RandomAgent:
+class RandomAgent(Agent):
     """Plays a uniformly random legal action."""
 
     name = "random"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ninetka_agents import make_agent
+from ninetka_agents import Agent, make_agent
 from ninetka_agents.by_stage import ByStage
 from ninetka_env.core.registry import load_variant
 from ninetka_train.judging.arena import play_games
@@ -18,7 +18,7 @@ from ninetka_train.judging.saved_games import game_records
 GAME = "kropki:width=4,height=3"
 
 
-class Lowest:
+class Lowest(Agent):
     """Plays the lowest legal action: every game is the same."""
 
     def __init__(self, name="lowest", opens_alike=False):

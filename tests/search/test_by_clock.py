@@ -299,7 +299,8 @@ def test_one_agent_per_stage_keeps_what_each_of_them_keeps():
     agent = ByStage([make_agent("random"), make_agent("random"), search])
     results = play_games([agent, make_agent("random")], 3, 3, seed=1)
     assert (results.winners >= 0).all()
-    assert not hasattr(ByStage([make_agent("random")] * 3), "start")
+    assert agent.remembers
+    assert not ByStage([make_agent("random")] * 3).remembers
 
 
 # The network's agent

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions
+from ninetka_agents.agent import Actions, Agent
 from ninetka_agents.kropki.greedy import GreedyAgent
 from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit
@@ -100,7 +100,7 @@ def open_choices(games: Records) -> Ints:
     return games["free"].astype(np.int64) + games["held"].sum(axis=1)
 
 
-class ExactAgent:
+class ExactAgent(Agent):
     """Plays exactly once little is left to choose, until then greedily."""
 
     name = "exact"

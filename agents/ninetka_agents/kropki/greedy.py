@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, as_positions, game_streams
+from ninetka_agents.agent import Actions, Agent, as_positions, game_streams
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_scale
@@ -15,7 +15,7 @@ from ninetka_env.games.kropki.regions import drawable_node, ring_of
 from ninetka_env.games.kropki.rules import draw_all, mover, num_nodes, play
 
 
-class GreedyAgent:
+class GreedyAgent(Agent):
     """Places where its gain, less a part of the best gain that the reply has, is most; draws all that it may."""
 
     name = "greedy"

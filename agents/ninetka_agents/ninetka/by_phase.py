@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ninetka_agents.agent import Agent, make_agent
+from ninetka_agents.agent import AgentLike, as_agent
 from ninetka_agents.by_stage import ByStage
 
 
 class ByPhase(ByStage):
     """Plays the neutral and the placement phase as one agent does, the movement phase as another."""
 
-    def __init__(self, placement: Agent | str = "maxn", movement: Agent | str = "maxn") -> None:
+    def __init__(self, placement: AgentLike | str = "maxn", movement: AgentLike | str = "maxn") -> None:
         """Join two agents.
 
         Args:
@@ -19,7 +19,7 @@ class ByPhase(ByStage):
         Raises:
             ValueError: if a spec is wrong; see `make_agent`.
         """
-        self.placement = make_agent(placement) if isinstance(placement, str) else placement
-        self.movement = make_agent(movement) if isinstance(movement, str) else movement
+        self.placement = as_agent(placement)
+        self.movement = as_agent(movement)
         super().__init__((self.placement, self.placement, self.movement))
         self.name = f"{self.placement.name} places, {self.movement.name} moves"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
 from ninetka_env.core.chance import Streams, draw_below, draw_bit
 from ninetka_env.core.game import check_game
 from ninetka_env.core.jit import jit, lowest, popcount
@@ -63,7 +63,7 @@ EXTRA_DEPTH = 3
 """The paper searches n + 3 plies."""
 
 
-class MaxNAgent:
+class MaxNAgent(Agent):
     """The paper's computer player, batched over games and threads."""
 
     def __init__(self, depth: int = 0, random_ties: bool = False, threads: int = 0) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
 from ninetka_agents.search import tree
 from ninetka_agents.search.choices import draw_choice, is_empty, next_choice
 from ninetka_agents.search.evaluation import Evaluate, checked
@@ -72,7 +72,7 @@ class _Size(NamedTuple):
     """Nodes in use."""
 
 
-class GuidedSearch:
+class GuidedSearch(Agent):
     """Searches batches of positions."""
 
     name = "guided"
@@ -119,12 +119,11 @@ class GuidedSearch:
         self._threads = check_threads(threads)
         self._seconds = check_scale("seconds", seconds)
         check_choice("reuse", reuse, (False, True))
-        if reuse:
-            self.start = self._start
+        self.remembers = bool(reuse)
 
-    def _start(self, game: Game) -> GuidedPlayer:
-        """Sit down to one game; offered as `start` by a search that keeps its tree."""
-        return GuidedPlayer(self, game)
+    def start(self, game: Game) -> GuidedPlayer | None:
+        """Start to play a game, if the tree is kept; see `ninetka_agents.agent.Agent.start`."""
+        return GuidedPlayer(self, game) if self.remembers else None
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, as_positions, game_streams
+from ninetka_agents.agent import Actions, Agent, as_positions, game_streams
 from ninetka_agents.search.evaluation import Evaluate, checked
 from ninetka_agents.search.mcts import CHUNK, TreePlayer
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
@@ -123,7 +123,7 @@ class GuidedRaveTree(RaveTree):
         result.values[index] = counted / counted.sum() if counted.any() else self.desk.shares
 
 
-class GuidedRaveSearch:
+class GuidedRaveSearch(Agent):
     """Searches positions, one after another."""
 
     name = "guided-rave"
@@ -166,11 +166,12 @@ class GuidedRaveSearch:
         self._seconds = check_scale("seconds", seconds)
         self._rules = _check_rules(rules)
         check_choice("reuse", reuse, (False, True))
-        if reuse:
-            self.start = self._start
+        self.remembers = bool(reuse)
 
-    def _start(self, game: Game) -> TreePlayer:
-        """Sit down to one game; offered as `start` by a search that keeps its tree."""
+    def start(self, game: Game) -> TreePlayer | None:
+        """Start to play a game, if the tree is kept; see `ninetka_agents.agent.Agent.start`."""
+        if not self.remembers:
+            return None
         return TreePlayer(self.make_tree(game.records, MOST_SIMULATIONS), self._choose, game)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
 from ninetka_agents.search import tree, uct
 from ninetka_agents.search.choices import count_choices, is_empty, next_choice
 from ninetka_agents.search.completed import Doubles, Scales, mixed_value, score_choices, softmax
@@ -152,7 +152,7 @@ class Trees(NamedTuple):
     """(N,) int64: where in the batch for the network it stands, -1 if its winner is certain."""
 
 
-class GumbelSearch:
+class GumbelSearch(Agent):
     """Searches batches of positions; keeps its trees' memory between calls, so one object serves one thread."""
 
     name = "gumbel"

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
 from ninetka_agents.search import uct
 from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
@@ -72,7 +72,7 @@ class TreeSearch(Protocol):
         ...
 
 
-class MctsAgent:
+class MctsAgent(Agent):
     """Plays the most visited action of a Monte Carlo tree search, batched over games and threads."""
 
     def __init__(
@@ -124,8 +124,7 @@ class MctsAgent:
             raise ValueError(f"exact={exact}: proofs are for UCT alone, without rave, playouts, local and reuse")
         self._plain = not (rave or heavy or local or reuse)
         self.rules = Rules(float(equivalence) if rave else 0.0, self._exploration, heavy, local)
-        if reuse:
-            self.start = self._start
+        self.remembers = bool(reuse)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose actions; see `ninetka_agents.agent.Agent.act`."""
@@ -155,8 +154,10 @@ class MctsAgent:
             self.think(tree, streams, index)
             tree.report(result, index)
 
-    def _start(self, game: Game) -> TreePlayer:
-        """Sit down to one game; offered as `start` by an agent that keeps its tree."""
+    def start(self, game: Game) -> TreePlayer | None:
+        """Start to play a game, if the tree is kept; see `ninetka_agents.agent.Agent.start`."""
+        if not self.remembers:
+            return None
         return TreePlayer(self.make_tree(game.records, MOST_SIMULATIONS), self._choose, game)
 
     def _choose(self, tree: RaveTree, streams: Streams) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, Agent, Forfeit, GameRandom, Player, check_plays, make_agent
+from ninetka_agents.agent import Actions, Agent, AgentLike, Forfeit, GameRandom, Player, as_agent, check_plays
 from ninetka_env.core.batch import Endings, begin, codes_of, make_endings, play_all, write_endings, write_stages
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Event, Game
@@ -77,7 +77,7 @@ PlayBatches = Callable[[Settings, Sequence[range]], Iterator[Part]]
 
 
 def play_games(
-    agents: Sequence[Agent | str],
+    agents: Sequence[AgentLike | str],
     num_players: int | None = None,
     num_games: int = 100,
     *,
@@ -128,7 +128,7 @@ def play_games(
     """
     options |= {"game": game, "seed": seed, "batch": batch, "opening_plies": opening_plies, "forfeit": forfeit}
     name = load_variant(game).definition.name
-    seated = [make_agent(one, name) if isinstance(one, str) else one for one in agents]
+    seated = [as_agent(one, name) for one in agents]
     settings = make_settings(seated, num_players, num_games, **options)
     for agent in seated:
         check_plays(agent, name)
@@ -186,7 +186,7 @@ def play_part(agents: Sequence[Agent], settings: Settings, games: range) -> Part
 
 
 def make_settings(
-    agents: Sequence[Agent | str],
+    agents: Sequence[AgentLike | str],
     num_players: int | None = None,
     num_games: int = 100,
     *,
@@ -209,7 +209,8 @@ def make_settings(
         variant = with_players(variant, num_players)
     check_count("num_games", num_games)
     if batch is None:
-        batch = REMEMBERED_BATCH if any(hasattr(agent, "start") for agent in agents) else BATCH
+        remember = any(as_agent(one).remembers for one in agents if not isinstance(one, str))
+        batch = REMEMBERED_BATCH if remember else BATCH
     check_count("batch", batch)
     check_memory("num_games", num_games, _bytes_per_game(variant) * count_lineups(len(agents), variant.num_players))
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:

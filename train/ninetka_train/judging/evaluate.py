@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Agent
+from ninetka_agents.agent import AgentLike
 from ninetka_env.core.options import check_choice
 from ninetka_env.core.outcome import DRAWN
 from ninetka_train.judging.arena import make_settings, play_games
@@ -144,7 +144,7 @@ class Evaluation:
 
 
 def evaluate(
-    agents: Sequence[Agent | str],
+    agents: Sequence[AgentLike | str],
     num_players: int | None = None,
     num_games: int = 100,
     *,

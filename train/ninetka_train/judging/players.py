@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,8 +45,7 @@ def failure_text(failure: BaseException) -> str:
 
 def sit_down(agent: Agent, game: Game) -> Player | None:
     """Have an agent that remembers games start one; None for any other agent."""
-    start: Callable[[Game], Player] | None = getattr(agent, "start", None)
-    return None if start is None else start(game.copy())
+    return agent.start(game.copy())
 
 
 def warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:

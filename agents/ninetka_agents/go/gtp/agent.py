@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ninetka_agents.agent import Actions, Forfeit, as_positions
+from ninetka_agents.agent import Actions, Agent, Forfeit, as_positions
 from ninetka_agents.go.gtp.process import EngineError, EngineProcess, find_engine
 from ninetka_agents.go.gtp.protocol import LARGEST, SMALLEST, GtpError, read_move, write_colour, write_move
 from ninetka_env.core.game import Game as AnyGame
@@ -20,8 +20,10 @@ SEEDS = 1 << 31
 """Seeds that engines are given are below."""
 
 
-class GtpAgent:
+class GtpAgent(Agent):
     """Has a program play that speaks the Go Text Protocol: one process for each game, which it follows as a player."""
+
+    remembers = True
 
     def __init__(self, command: str = "", timeout: float = 60.0, keep: bool = False) -> None:
         """Find the engine.

@@ -48,7 +48,7 @@ class Thinker:
         self.share = 1.0
         """Of the simulations with the last move, those that its seat won, draws shared; 1 if there were none."""
         self._agent = make_agent(spec, Game.name)
-        if ponders and not (self.can_analyse and hasattr(self._agent, "start")):
+        if ponders and not (self.can_analyse and self._agent.remembers):
             raise ValueError(f"agent {spec!r} cannot ponder: expected one that keeps its tree, such as mcts:rave,reuse")
         self._ponders = ponders
         self._rng = np.random.default_rng(seed)
@@ -134,7 +134,7 @@ class Thinker:
         """Return the tree that is kept, if it is at this position, or a new one for so many simulations."""
         if self._tree is not None and self._followed is game:
             return self._tree
-        keeps, root = hasattr(self._agent, "start"), game.copy()
+        keeps, root = self._agent.remembers, game.copy()
         tree = self._searcher.make_tree(root.records, MOST_SIMULATIONS if keeps or most is None else most)
         tree.begin(root.records)
         if keeps:
@@ -155,11 +155,11 @@ class Thinker:
         return action
 
     def _act(self, game: Game) -> int:
-        if not hasattr(self._agent, "start"):
-            return int(self._agent.act(game.records, self._rng)[0])
         if self._player is None or self._followed is not game:
             self.close()
             self._player, self._followed = self._agent.start(game.copy()), game
+        if self._player is None:
+            return int(self._agent.act(game.records, self._rng)[0])
         return int(self._player.act(self._rng))
 
     def observe(self, before: Game, action: int, after: Game) -> None:

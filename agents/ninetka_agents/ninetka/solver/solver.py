@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import Actions, GameRandom, as_positions, check_threads, game_streams
+from ninetka_agents.agent import Actions, Agent, GameRandom, as_positions, check_threads, game_streams
 from ninetka_agents.ninetka.solver.proof import LEAST_BUCKETS, WAYS, Memory, Table, find_winner, make_memory, make_table
 from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.uct import EXPLORATION
@@ -334,7 +334,7 @@ def _solve_one(
     return winner, stored, table
 
 
-class SolverAgent:
+class SolverAgent(Agent):
     """Plays a two-player movement phase perfectly once it is solved within the budget, and like UCT before.
 
     In a lost position it plays UCT's move, which sets the opponent problems.

@@ -1,0 +1,144 @@
+"""Agents that derive from `Agent`, and objects that only have a name and a method `act`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ninetka_agents import Agent, make_agent
+from ninetka_agents.agent import Player, as_agent, check_plays
+from ninetka_agents.one_seat import one_seat
+from ninetka_env.core.game import Game
+from ninetka_env.core.registry import load_variant
+from ninetka_train.judging.arena import BATCH, REMEMBERED_BATCH, make_settings, play_games
+from ninetka_train.judging.evaluate import evaluate
+from ninetka_train.judging.openings import USUAL_PLIES, usual_opening_plies
+
+RANDOM = make_agent("random")
+
+
+class Plain:
+    """Has what is asked of an agent, and no more."""
+
+    name = "plain"
+
+    def act(self, games: Any, rng: np.random.Generator) -> Any:
+        return RANDOM.act(games, rng)
+
+
+@dataclass
+class Memory:
+    """Plays a game at random; notes what it saw."""
+
+    game: Game
+    seen: list[int] = field(default_factory=list)
+    is_closed: bool = False
+
+    def act(self, rng: np.random.Generator) -> int:
+        return int(RANDOM.act(self.game.records, rng)[0])
+
+    def observe(self, action: int) -> None:
+        self.game.play(action)
+        self.seen.append(action)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class PlainWithMemory(Plain):
+    """Also has players."""
+
+    def __init__(self) -> None:
+        self.players: list[Memory] = []
+
+    def act(self, games: Any, rng: np.random.Generator) -> Any:
+        raise AssertionError("its players are asked instead")
+
+    def start(self, game: Game) -> Player:
+        self.players.append(Memory(game.copy()))
+        return self.players[-1]
+
+
+class Derived(Agent):
+    """Derives from `Agent`."""
+
+    name = "derived"
+
+    def act(self, games: Any, rng: np.random.Generator) -> Any:
+        return RANDOM.act(games, rng)
+
+
+class DerivedWithMemory(PlainWithMemory, Agent):
+    """Derives from it and has players."""
+
+    remembers = True
+
+
+KINDS = (Plain, Derived, PlainWithMemory, DerivedWithMemory)
+
+
+def test_an_agent_is_left_as_it_is():
+    agent = Derived()
+    assert as_agent(agent) is agent
+    assert (agent.game, agent.opens_alike, agent.remembers) == ("", False, False)
+    assert agent.start(load_variant("ninetka").game_class.new()) is None
+    with pytest.raises(TypeError, match="abstract"):
+        Agent()  # type: ignore[abstract]
+
+
+def test_the_name_of_a_wrapped_object_is_its_own():
+    plain = Plain()
+    agent = as_agent(plain)
+    plain.name = "renamed"
+    assert agent.name == "renamed"
+    agent.name = "again"
+    assert plain.name == "again"
+    assert (agent.game, agent.opens_alike, agent.remembers) == ("", False, False)
+    assert agent.start(load_variant("ninetka").game_class.new()) is None
+
+
+def test_a_wrapped_object_keeps_what_else_it_has_of_an_agent():
+    odd: Any = PlainWithMemory()
+    odd.opens_alike, odd.game = True, "go"
+    agent = as_agent(odd)
+    assert (agent.game, agent.opens_alike, agent.remembers) == ("go", True, True)
+    game = load_variant("ninetka").game_class.new()
+    assert agent.start(game) is odd.players[0]
+    check_plays(odd, "go")
+    with pytest.raises(ValueError, match="agent 'plain' was made for go, not kropki"):
+        check_plays(odd, "kropki")
+    assert usual_opening_plies([odd, odd], load_variant("ninetka")) == USUAL_PLIES
+    assert usual_opening_plies([odd, "random"], load_variant("ninetka")) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_of_agents_play_matches(kind):
+    agent, keeps = kind(), issubclass(kind, PlainWithMemory)
+    assert make_settings([agent, "random"]).batch == (REMEMBERED_BATCH if keeps else BATCH)
+    results = play_games([agent, RANDOM], 2, 4, seed=3)
+    expected = play_games([RANDOM, RANDOM], 2, 4, seed=3)
+    assert (results.actions == expected.actions).all()
+    assert results.settings.agents == (agent.name, "random")
+    if keeps:
+        assert len(agent.players) == 1 + 4
+        assert all(player.is_closed for player in agent.players)
+        lengths = (results.actions >= 0).sum(axis=1).tolist()
+        assert [len(player.seen) for player in agent.players[1:]] == lengths
+    figures = evaluate([agent, "random"], num_players=2, num_games=2, seed=1)
+    assert [one.name for one in figures.agents] == [agent.name, "random"]
+
+
+@pytest.mark.parametrize("kind", [Plain, Derived])
+def test_all_kinds_of_agents_are_opponents(kind):
+    env = one_seat(opponents=kind(), seat=0)
+    observation, info = env.reset(seed=1)
+    other = one_seat(opponents="random", seat=0)
+    expected, _ = other.reset(seed=1)
+    for _ in range(5):
+        action = int(np.flatnonzero(info["action_mask"])[0])
+        observation, _, _, _, info = env.step(action)
+        expected, *_ = other.step(action)
+        assert (observation == expected).all()
