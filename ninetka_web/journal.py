@@ -1,4 +1,4 @@
-"""Tables as text, for the journal; also those that earlier versions wrote."""
+"""Tables as text, for the journal."""
 
 from __future__ import annotations
 
@@ -27,16 +27,10 @@ def _fields(part: Any) -> Json:
 
 
 def fields_of(text: str) -> Json:
-    """Return what a table is made from again, as `text_of` wrote it or an earlier version did."""
+    """Return what a table is made from again, as `text_of` wrote it."""
     fields: Json = json.loads(text)
-    fields["setup"] = Setup.from_fields(fields["setup"])
+    fields["setup"] = Setup(**fields["setup"])
     fields["seats"] = [Seat(**seat) for seat in fields["seats"]]
-    resigned = fields["resigned"]
-    if "event" not in fields and fields["ended"] and len(fields["seats"]) == 2 and len(resigned) == 1:
-        fields["event"] = ("resigned", resigned[0])  # as written before there were events
-    for name in ("undo_to", "undo_asked"):  # as written before there were other wishes; whoever asked asks again
-        fields.pop(name, None)
-    fields["wishes"] = Wishes(**fields.get("wishes", {}))
-    clock = fields.get("clock")
-    fields["clock"] = Clock(**clock) if clock else None
+    fields["wishes"] = Wishes(**fields["wishes"])
+    fields["clock"] = Clock(**fields["clock"]) if fields["clock"] else None
     return fields

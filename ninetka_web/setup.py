@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.game import Game
-from ninetka_env.core.registry import DEFAULT, Variant, get_definition
+from ninetka_env.core.registry import Variant, get_definition
 from ninetka_web.adapter import Adapter, Json, adapter_of
 from ninetka_web.protocol import ME, OPEN, RefusedError
 
@@ -56,14 +56,6 @@ class Setup:
         adapter_for(record.variant.definition.name)
         position = "" if record.begin is None else str(record.begin)
         return cls(record.variant.definition.name, dict(record.variant.options), list(record.drawn), position)
-
-    @classmethod
-    def from_fields(cls, fields: Json) -> Setup:
-        """Return the setup that a journal tells: also one from when 9tka was the only game."""
-        if "game" in fields:
-            return cls(**fields)
-        drawn, position = fields.pop("neutrals"), fields.pop("position")
-        return cls(DEFAULT, fields, drawn, position)
 
     @property
     def variant(self) -> Variant:
@@ -128,4 +120,4 @@ def setup_of(adapter: Adapter, text: str, seats: int) -> Setup:
 
 def kind_of_state(text: str) -> str:
     """Return the kind of game of a table that `Table.to_json` wrote, without playing it."""
-    return Setup.from_fields(json.loads(text)["setup"]).kind
+    return Setup(**json.loads(text)["setup"]).kind

@@ -22,8 +22,6 @@ from ninetka_web.tables import Table
 VERSION = 3
 TABLES = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
-"""
-GAMES = """
 CREATE TABLE games (
     id INTEGER PRIMARY KEY,
     table_id TEXT NOT NULL,
@@ -39,24 +37,6 @@ CREATE TABLE games (
     UNIQUE (table_id, round)
 );
 """
-FORMER = {
-    1: ("CASE WHEN won THEN 'won' ELSE 'lost' END", "'ninetka'"),
-    2: ("result", "'ninetka'"),
-    VERSION: ("result", "game"),
-}
-"""What tells result and game in the table `games` of each version: version 1 knew no draws, version 2 one game."""
-
-
-def _migration(version: int) -> str:
-    """Return what brings the games of an older version up to date."""
-    result, game = FORMER[version]
-    return f"""
-    ALTER TABLE games RENAME TO old_games;
-    {GAMES}
-    INSERT INTO games
-    SELECT id, table_id, round, ended, players, people, agents, {result}, helped, record, {game} FROM old_games;
-    DROP TABLE old_games;
-    """
 
 
 def default_path() -> Path:
@@ -89,10 +69,10 @@ class Store:
     """The file of one server; no other server may use it at the same time."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it; one of an older version is brought up to date, whole or not at all.
+        """Open the file, or make it.
 
         Raises:
-            OSError: if it cannot be made, is no database of ours, or another server uses it; naming the path.
+            OSError: if it cannot be made, is no database of this version, or another server uses it; naming the path.
         """
         with ExitStack() as on_error:
             try:
@@ -178,14 +158,11 @@ def read_tallies(path: Path) -> tuple[list[Tally], int]:
         return [], 0
     try:
         with closing(_connect(path)) as database:
-            version = _version(database)
-            if version not in FORMER:
+            if _version(database) != VERSION:
                 raise _foreign(path)
-            result, game = FORMER[version]
-            counted = f"SELECT {game} AS game, agents, players, {result} AS result FROM games"
             rows = database.execute(
                 "SELECT agents, players, COUNT(*), SUM(result = 'won'), SUM(result = 'drawn'), game "
-                f"FROM ({counted} WHERE people = 1 AND NOT helped) "
+                "FROM games WHERE people = 1 AND NOT helped "
                 "GROUP BY game, agents, players ORDER BY game, agents, players"
             ).fetchall()
             (left_out,) = database.execute("SELECT COUNT(*) FROM games WHERE people > 1 OR helped").fetchone()
@@ -199,15 +176,14 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
-    """Bring a file's tables up to date, whole or not at all."""
+    """Make the tables of a new file, all or none."""
+    version = _version(database)
+    if version not in (0, VERSION):
+        raise _foreign(path)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
-    version = _version(database)
-    if version not in (0, *FORMER):
-        raise _foreign(path)
-    if version != VERSION:
-        script = _migration(version) if version else TABLES + GAMES
-        database.executescript(f"BEGIN; {script} PRAGMA user_version = {VERSION}; COMMIT;")
+    if not version:
+        database.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
 
 
 def _version(database: sqlite3.Connection) -> int:

@@ -406,7 +406,7 @@ function openRecord(form, app) {
 /** How long a game may be as text, so that it is one message to the server. */
 const MOST_BYTES = 60000;
 /** Where a record begins. */
-const HEAD = /^(?=9tka record, format|game record, format)/m;
+const HEAD = /^(?=game record, format)/m;
 /** How a position begins, by game. @type {Record<string, RegExp>} */
 const POSITIONS = { ninetka: /^\s*9tka\b/, go: /^\s*go\d+ /, kropki: /^\s*Kropki\b/ };
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -221,30 +220,6 @@ def test_the_journal_brings_a_given_up_table_back() -> None:
     assert (again.game, again.winner, again.event) == (table.game, 1, Event("resigned", 0))
 
 
-@pytest.mark.parametrize("given_up", [True, False])
-def test_tables_written_before_there_were_events_are_read(given_up: bool) -> None:
-    table = table_of("me", "maxn")
-    play_on(table, 5, np.random.default_rng(0))
-    if given_up:
-        table.resign(ANN)
-    fields = json.loads(table.to_json())
-    del fields["event"]
-    assert Table.from_json(json.dumps(fields)).to_json() == table.to_json()
-
-
-def test_tables_written_before_there_were_wishes_and_clocks_are_read() -> None:
-    table = table_of("me", "open")
-    table.sit(BOB, 1, "Bob", False)
-    play_on(table, 5, np.random.default_rng(0))
-    fields = json.loads(table.to_json())
-    for name in ("wishes", "clock", "called_off", "maker", "forgotten"):
-        del fields[name]
-    for seat in fields["seats"]:
-        del seat["key"]
-    fields |= {"undo_to": 3, "undo_asked": [BOB]}  # whoever asked asks again
-    assert Table.from_json(json.dumps(fields)).to_json() == table.to_json()
-
-
 def test_tokens_and_holders_are_not_shown() -> None:
     assert ANN not in str(table_of("me", "open").view())
 
@@ -262,16 +237,14 @@ def test_records_go_out_and_come_back() -> None:
         shown.play(ANN, 0, 24)
 
 
-def test_records_of_both_formats_can_be_shown() -> None:
+def test_records_that_are_read_can_be_shown() -> None:
     table = table_of("me", "maxn", "net", options={"neutral_placement": "random"})
     play_on(table, 100, np.random.default_rng(1))
     text = format_record(table.record())
     assert text.startswith("game record, format 2\ngame: ninetka\nplayers: 3\n")
-    old = text.replace("game record, format 2\ngame: ninetka\n", "9tka record, format 1\n")
-    for each in (text, old):
-        (record,) = read_records(io.StringIO(each))
-        shown = Table.of_record(record)
-        assert (shown.moves, shown.winner, shown.setup) == (table.moves, table.winner, table.setup)
+    (record,) = read_records(io.StringIO(text))
+    shown = Table.of_record(record)
+    assert (shown.moves, shown.winner, shown.setup) == (table.moves, table.winner, table.setup)
 
 
 def test_the_record_of_a_given_up_game_goes_out_and_comes_back() -> None:

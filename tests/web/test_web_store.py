@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
 from ninetka_web.report import tallies_table
-from ninetka_web.setup import kind_of_state
 from ninetka_web.store import Store, Tally, read_tallies
 from ninetka_web.tables import Table
 
@@ -147,94 +144,20 @@ def test_other_files_are_not_touched(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"notes\.txt"):
         Store(path)
     assert path.read_text(encoding="utf-8").startswith("not a database")
-    foreign = tmp_path / "other.sqlite3"
-    database = sqlite3.connect(foreign)
-    database.execute("PRAGMA user_version = 99")
-    database.close()
-    with pytest.raises(OSError, match="another version"):
-        Store(foreign)
-    with pytest.raises(OSError, match="another version"):
-        read_tallies(foreign)
 
 
-VERSION_1 = """
-CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE games (
-    id INTEGER PRIMARY KEY, table_id TEXT NOT NULL, round INTEGER NOT NULL,
-    ended TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, players INTEGER NOT NULL, people INTEGER NOT NULL,
-    agents TEXT NOT NULL, won INTEGER NOT NULL, helped INTEGER NOT NULL, record TEXT NOT NULL, UNIQUE (table_id, round)
-);
-PRAGMA user_version = 1;
-"""
-OLD_GAMES = [
-    (1, "a" * 16, 0, "2024-05-06 07:08:09", 2, 1, "maxn", 1, 0, "9tka record, format 1\n..."),
-    (3, "a" * 16, 1, "2024-05-06 07:18:09", 2, 1, "maxn", 0, 0, "9tka record, format 1\n..."),
-    (4, "b" * 16, 0, "2024-05-07 01:02:03", 4, 1, "maxn + mcts:simulations=100", 0, 0, ""),
-    (9, "c" * 16, 5, "2024-05-08 01:02:03", 3, 2, "random", 1, 0, "9tka record, format 1\n..."),
-    (12, "d" * 16, 0, "2024-05-09 01:02:03", 2, 1, "maxn", 1, 1, "9tka record, format 1\n..."),
-]
-OLD_TALLIES = [Tally("maxn", 2, games=2, wins=1), Tally("maxn + mcts:simulations=100", 4, games=1, wins=0)], 2
-
-
-def old_file(path: Path) -> list[Table]:
-    """Write a file of version 1, and return the tables that are in it."""
-    tables = [table_of("me", "maxn", keep=True), table_of("me", "open", options={"neutral_placement": "random"})]
-    play_on(tables[1], 1, np.random.default_rng(0))
-    tables[0].resign(ANN)
+@pytest.mark.parametrize("version", [1, 2, 99])
+def test_files_of_other_versions_are_refused_and_stay_as_they_are(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "other.sqlite3"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript(VERSION_1)
-        for touched, table in enumerate(tables):
-            state = {key: value for key, value in json.loads(table.to_json()).items() if key != "event"}
-            database.execute("INSERT INTO tables VALUES (?, ?, ?)", (table.id, touched, json.dumps(state)))
-        database.executemany(f"INSERT INTO games VALUES ({', '.join('?' * 10)})", OLD_GAMES)
-        database.commit()
-    return tables
-
-
-def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "table.sqlite3"
-    tables = old_file(path)
-    with closing(Store(path)) as store:
-        assert [Table.from_json(state).to_json() for state in store.states()] == [table.to_json() for table in tables]
-        store.save(finished("me", "random"))
+        database.executescript(f"CREATE TABLE games (mine TEXT); PRAGMA user_version = {version};")
+    for read in (Store, read_tallies):
+        with pytest.raises(OSError, match=r"other\.sqlite3: of another version of ninetka; name another file"):
+            read(path)
     with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (3,)
-        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        rows = database.execute("SELECT * FROM games ORDER BY id").fetchall()
-        columns = [column for _, column, *_ in database.execute("PRAGMA table_info(games)")]
-        assert [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")] == [
-            "tables",
-            "games",
-        ]
-        with pytest.raises(sqlite3.IntegrityError):  # a game still counts once
-            database.execute(
-                "INSERT INTO games SELECT 99, table_id, round, 0, 2, 1, '', '', 0, '', '' FROM games LIMIT 1"
-            )
-    assert columns[7] == "result"
-    assert rows[:-1] == [(*row[:7], "won" if row[7] else "lost", *row[8:], "ninetka") for row in OLD_GAMES]
-    assert rows[-1][0] == 13
-    Store(path).close()  # once is enough
-    assert read_tallies(path)[0][:2] == OLD_TALLIES[0]
-
-
-def test_tallies_of_a_file_of_version_1_are_read_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "table.sqlite3"
-    old_file(path)
-    before = path.read_bytes()
-    assert read_tallies(path) == OLD_TALLIES
-    assert path.read_bytes() == before
-
-
-def test_a_file_that_cannot_be_brought_up_to_date_stays_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "table.sqlite3"
-    old_file(path)
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE old_games (mine TEXT)")  # in the way
-    with pytest.raises(OSError, match=r"table\.sqlite3.*old_games"):
-        Store(path)
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (1,)
-        assert database.execute("SELECT * FROM games ORDER BY id").fetchall() == OLD_GAMES
+        assert database.execute("PRAGMA user_version").fetchone() == (version,)
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("games",)]
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_the_table_counts_as_the_paper_does() -> None:
@@ -256,42 +179,6 @@ def test_the_command_prints_the_table(store: Store, tmp_path: Path) -> None:
     path.with_name("broken").write_text("no database, and long enough to be read as one" * 20, encoding="utf-8")
     broken = CliRunner().invoke(app, ["table", "--data", str(path.with_name("broken"))])
     assert (broken.exit_code, "broken" in broken.output) == (2, True)
-
-
-def file_of_version_2(path: Path) -> dict[str, Any]:
-    """Write a file as the table wrote it when it knew 9tka only, and return what it showed of its tables."""
-    told = json.loads((Path(__file__).parent / "table_version_2.json").read_text(encoding="utf-8"))
-    with closing(sqlite3.connect(path)) as database:
-        database.executescript("\n".join([*told["sql"], "PRAGMA user_version = 2;"]))
-    tables: dict[str, Any] = told["tables"]
-    return tables
-
-
-def test_tables_of_version_2_go_on(tmp_path: Path) -> None:
-    path = tmp_path / "table.sqlite3"
-    shown = file_of_version_2(path)
-    before, left_out = read_tallies(path)
-    with closing(Store(path)) as store:
-        tables = {table.id: table for table in map(Table.from_json, store.states())}
-        assert tables.keys() == shown.keys()
-        for name, table in tables.items():
-            told = shown[name]
-            who = [table.who(seat) for seat in range(len(table.seats))]
-            assert (table.game.board.ravel().tolist(), table.actions, who) == (
-                told["board"],
-                told["actions"],
-                told["who"],
-            )
-            assert (table.is_over, table.winner, table.seats_of(ANN)) == (told["over"], told["winner"], told["mine"])
-            assert kind_of_state(table.to_json()) == "ninetka"
-            play_on(table, 100, np.random.default_rng(0))
-            store.save(table)
-            assert store.load(name).to_json() == table.to_json()
-    assert [(tally.agents, tally.game) for tally in before] == [("maxn", "ninetka"), ("net", "ninetka")]
-    assert (read_tallies(path), left_out) == ((before, left_out), 0)
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (3,)
-        assert {game for (game,) in database.execute("SELECT game FROM games")} == {"ninetka"}
 
 
 def test_each_game_is_counted_by_itself(store: Store, tmp_path: Path) -> None:
