@@ -275,6 +275,10 @@ class Adapter:
         told = f"{player.option}={number}" if number else ""
         return f"{player.name}:{','.join(filter(None, (told, player.fixed, 'threads=1')))}"
 
+    def stage(self, game: Game) -> str:
+        """Return the stage of a position, empty in games whose stages do not follow one another."""
+        return self.definition.stages[game.stage] if self.stages else ""
+
     # What is drawn
 
     def cells(self, game: Game) -> npt.NDArray[np.integer[Any]]:

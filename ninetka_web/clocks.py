@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ninetka_web.tables import Table
 
 now: Callable[[], float] = time.perf_counter
 
@@ -58,31 +53,3 @@ class Clock:
         """Return what browsers are told."""
         rests = [round(self.rest(seat), 2) for seat in range(len(self.left))]
         return {"left": rests, "running": self.running, "main": self.main, "increment": self.increment}
-
-
-class Flags:
-    """They fall when the time is over of whoever's clock runs, one at each table."""
-
-    def __init__(self, fall: Callable[[Table], None]) -> None:
-        """Call `fall` with a table when its flag falls."""
-        self._fall = fall
-        self._flags: dict[str, asyncio.TimerHandle] = {}
-
-    def set(self, table: Table) -> None:
-        """Let the clock of a table run, and set its flag anew."""
-        self.drop(table.id)
-        if table.clock:
-            table.wind()
-            if table.clock.running is not None:
-                seconds = table.clock.rest(table.clock.running) + 0.01
-                self._flags[table.id] = asyncio.get_running_loop().call_later(seconds, self._fall, table)
-
-    def drop(self, table: str) -> None:
-        """Let a flag never fall."""
-        if flag := self._flags.pop(table, None):
-            flag.cancel()
-
-    def close(self) -> None:
-        """Let none fall any more."""
-        for table in list(self._flags):
-            self.drop(table)

@@ -21,18 +21,20 @@ from ninetka_web import protocol, quotas
 from ninetka_web.adapter import adapter_of, games_at_tables
 from ninetka_web.agents import Agents
 from ninetka_web.analysts import Analysts, Question
-from ninetka_web.clocks import Flags
+from ninetka_web.flags import Flags
 from ninetka_web.guest import Guest
+from ninetka_web.journal import kind_of_text, table_from
 from ninetka_web.people import People
 from ninetka_web.players import Players
 from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message
 from ninetka_web.quotas import MAX_TABLES, MAX_TABLES_EACH
-from ninetka_web.setup import digest, kind_of_state
+from ninetka_web.records import record_of, sgf_of
+from ninetka_web.setup import digest
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
 from ninetka_web.uploads import brings_text, read_table, rules_for
 from ninetka_web.variations import try_line
-from ninetka_web.views import line_of
+from ninetka_web.views import line_of, view_of
 from ninetka_web.warm import RULES, Job, WarmUp
 
 MAX_EARLY = 1_000
@@ -103,7 +105,7 @@ class Hub:
         touched = self._store.touched()
         for kind, state in self._states:
             try:
-                table = await self._players.run(Table.from_json, state)
+                table = await self._players.run(table_from, state)
             except Exception:  # it stays where it is, for a version that can read it
                 log.exception("a table of before could not be read, of %s", kind or "an unknown game")
                 continue
@@ -196,7 +198,7 @@ class Hub:
         """Return the message that shows a guest its table: what everybody sees, its own part, and the new moves."""
         table = self.tables[guest.table]
         if guest.table not in self._views:
-            self._views[guest.table] = json.dumps(table.view())[1:]
+            self._views[guest.table] = json.dumps(view_of(table))[1:]
         history, count = guest.knows
         first = count if history == table.history else 0
         guest.knows = (table.history, len(table.actions))
@@ -403,7 +405,7 @@ class Hub:
     def _tell_record(self, guest: Guest, message: protocol.AskRecord) -> None:
         table = self._table_of(guest)
         try:
-            text = table.sgf() if message.sgf else format_record(table.record())
+            text = sgf_of(table) if message.sgf else format_record(record_of(table))
         except ValueError as error:  # such as a game from a position that SGF has no words for
             raise RefusedError(str(error)) from None
         guest.tell(type="text", id=message.id, text=text)
@@ -460,6 +462,6 @@ def _fail(guest: Guest, error: Any) -> None:
 def _kind_of(state: str) -> str:
     """Return the kind of game of a stored table, empty if it cannot be made out."""
     try:
-        return kind_of_state(state)
+        return kind_of_text(state)
     except (ValueError, KeyError, TypeError):
         return ""

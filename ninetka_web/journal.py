@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ninetka_web.adapter import Json
 from ninetka_web.clocks import Clock
 from ninetka_web.setup import Seat, Setup
+from ninetka_web.tables import Table
 from ninetka_web.wishes import Wishes
-
-if TYPE_CHECKING:
-    from ninetka_web.tables import Table
 
 
 def text_of(table: Table) -> str:
@@ -26,11 +24,16 @@ def _fields(part: Any) -> Json:
     return {name: getattr(part, name) for name in part.__dataclass_fields__}
 
 
-def fields_of(text: str) -> Json:
-    """Return what a table is made from again, as `text_of` wrote it."""
+def table_from(text: str) -> Table:
+    """Return the table that `text_of` wrote; its game is played again."""
     fields: Json = json.loads(text)
     fields["setup"] = Setup(**fields["setup"])
     fields["seats"] = [Seat(**seat) for seat in fields["seats"]]
     fields["wishes"] = Wishes(**fields["wishes"])
     fields["clock"] = Clock(**fields["clock"]) if fields["clock"] else None
-    return fields
+    return Table(**fields)
+
+
+def kind_of_text(text: str) -> str:
+    """Return the kind of game of a table that `text_of` wrote, without playing it."""
+    return Setup(**json.loads(text)["setup"]).kind

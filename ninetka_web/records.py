@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.sgf import sgf_text
 from ninetka_web.protocol import RefusedError
-
-if TYPE_CHECKING:
-    from ninetka_web.tables import Table
+from ninetka_web.tables import Table
 
 
 def record_of(table: Table) -> GameRecord:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field, replace
 
 from ninetka_env.api.records import GameRecord
@@ -116,8 +115,3 @@ def setup_of(adapter: Adapter, text: str, seats: int) -> Setup:
     if game.is_over:
         raise RefusedError("in this position the game is over")
     return Setup(adapter.name, adapter.options_of(game), position=str(game))
-
-
-def kind_of_state(text: str) -> str:
-    """Return the kind of game of a table that `Table.to_json` wrote, without playing it."""
-    return Setup(**json.loads(text)["setup"]).kind

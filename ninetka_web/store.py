@@ -17,6 +17,8 @@ from pathlib import Path
 from ninetka_env.api.records import format_record
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import DEFAULT
+from ninetka_web.journal import table_from, text_of
+from ninetka_web.records import record_of
 from ninetka_web.tables import Table
 
 VERSION = 3
@@ -88,7 +90,7 @@ class Store:
         """Write a table into the journal, and its game into the statistics if it has ended and may be kept."""
         with self._database:
             self._database.execute(
-                "INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", (table.id, time.time(), table.to_json())
+                "INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", (table.id, time.time(), text_of(table))
             )
             if table.is_over and may_keep(table):
                 self._keep(table)
@@ -96,7 +98,7 @@ class Store:
     def _keep(self, table: Table) -> None:
         people = {number for number, seat in enumerate(table.seats) if not seat.agent} | set(table.resigned)
         agents = " + ".join(sorted({seat.agent for n, seat in enumerate(table.seats) if n not in people}))
-        record = format_record(table.record()) if table.game.is_over else ""
+        record = format_record(record_of(table)) if table.game.is_over else ""
         stayed = people - set(table.resigned)
         result = "won" if table.winner in stayed else "drawn" if stayed and table.winner == DRAWN else "lost"
         self._database.execute(
@@ -123,7 +125,7 @@ class Store:
     def load(self, table_id: str) -> Table | None:
         """Return a table as it was saved last."""
         row = self._database.execute("SELECT state FROM tables WHERE id = ?", (table_id,)).fetchone()
-        return Table.from_json(row[0]) if row else None
+        return table_from(row[0]) if row else None
 
     def states(self) -> list[str]:
         """Return all tables as `Table.to_json` wrote them, the one touched longest ago first."""

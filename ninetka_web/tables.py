@@ -18,11 +18,8 @@ from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.stated import winner_of
 from ninetka_web.adapter import Json, adapter_of
 from ninetka_web.clocks import Clock
-from ninetka_web.journal import fields_of, text_of
 from ninetka_web.protocol import OPEN, Create, RefusedError
-from ninetka_web.records import record_of, sgf_of
 from ninetka_web.setup import Seat, Setup, adapter_for, digest, seat_of, setup_of
-from ninetka_web.views import stage_of, view_of
 from ninetka_web.wishes import REMATCH, UNDO, Wishes
 
 
@@ -118,7 +115,7 @@ class Table:
             "action": action,
             "name": adapter.move_name(before, action),
             "says": adapter.says(before, action, game),
-            "stage": stage_of(before),
+            "stage": adapter.stage(before),
             "from": cell,
             "to": cell if landing is None else landing,
             "passed": list(game.passed),
@@ -432,14 +429,6 @@ class Table:
             raise RefusedError(f"the game has {len(self.actions)} plies, not {ply}")
         return next(game for number, game in enumerate(self.positions()) if number == ply)
 
-    def record(self) -> GameRecord:
-        """Return the record of the finished game."""
-        return record_of(self)
-
-    def sgf(self) -> str:
-        """Return the game as SGF, as far as it has come."""
-        return sgf_of(self)
-
     def colour(self, seat: int) -> str:
         """Name a seat, in lower case."""
         return self.game.definition().seats[seat].lower()
@@ -458,21 +447,6 @@ class Table:
         if self.agreed and self.proposal:
             return int(self.proposal["winner"])
         return winner_of(self.game, self.told) if self.game.is_over and not self.is_settling else UNFINISHED
-
-    def view(self) -> Json:
-        """Return what everybody may know, but for the moves and the start; JSON."""
-        return view_of(self)
-
-    # To and from the journal
-
-    def to_json(self) -> str:
-        """Return all that must outlive the server, as text."""
-        return text_of(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> Table:
-        """Return the table that `to_json` wrote."""
-        return cls(**fields_of(text))
 
 
 _HISTORIES = itertools.count()

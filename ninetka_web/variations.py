@@ -9,6 +9,7 @@ from ninetka_web.adapter import Json
 from ninetka_web.protocol import RefusedError
 from ninetka_web.setup import Seat, Setup
 from ninetka_web.tables import Table
+from ninetka_web.views import view_of
 
 TOLD = ("to_move", "hits", "buttons", "previews", "ghost", "verb")
 """Of what everybody may know of a table, what can be done."""
@@ -31,6 +32,6 @@ def try_line(table: Table, ply: int, line: Sequence[int]) -> tuple[Game, Json]:
     branch.game = position.copy()  # it knows what its text does not: the boards of before, which superko asks for
     for action in line:
         branch.play("nobody", len(branch.actions), action)
-    view = branch.view()
+    view = view_of(branch)
     told = {"moves": branch.moves, "over": branch.game.is_over} | {name: view[name] for name in TOLD}
     return branch.game if line else position, told

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ninetka_env.core.game import Game
-from ninetka_web.adapter import Json, adapter_of, told_winner
-
-if TYPE_CHECKING:
-    from ninetka_web.tables import Table
+from ninetka_web.adapter import Json, told_winner
+from ninetka_web.tables import Table
 
 _NO_CHOICES: Json = {"hits": [], "buttons": [], "previews": {}, "ghost": 0, "verb": "", "prompt": ["", ""]}
 
@@ -26,7 +21,7 @@ def view_of(table: Table) -> Json:
             {"kind": seat.kind, "agent": seat.agent, "name": seat.name, "keep": seat.keep} for seat in table.seats
         ],
         "to_move": game.to_move,
-        "stage": stage_of(game),
+        "stage": table.adapter.stage(game),
         **(_choices(table) if table.is_running else _NO_CHOICES),
         "settling": table.is_settling,
         "proposal": table.proposal,
@@ -62,11 +57,6 @@ def _outcome(table: Table) -> str:
         return str(table.proposal["say"])
     counted = table.adapter.outcome(table.game)
     return f"Counted as the board stands: {counted}" if table.told else counted
-
-
-def stage_of(game: Game) -> str:
-    """Return the stage of a position, empty in games whose stages do not follow one another."""
-    return game.definition().stages[game.stage] if adapter_of(game.name).stages else ""
 
 
 def line_of(table: Table) -> Json:

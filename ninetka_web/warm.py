@@ -39,9 +39,12 @@ from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
 from ninetka_web import analysis
 from ninetka_web.adapter import SOLVER, adapter_of, usual_kinds
+from ninetka_web.journal import table_from, text_of
 from ninetka_web.players import choose, play_once
+from ninetka_web.records import record_of, sgf_of
 from ninetka_web.setup import Seat, Setup
 from ninetka_web.tables import Table
+from ninetka_web.views import view_of
 
 FIRST = "first board"
 """What comes first: what shows a new table until somebody plays."""
@@ -126,8 +129,8 @@ def begin(kind: str) -> Table:
     setup = Setup.of(load_variant(kind).replaced(**options))
     table = Table("rehearsal", setup, [Seat(holder="nobody") for _ in range(setup.variant.num_players)])
     table.wind()
-    table.view()
-    return Table.from_json(table.to_json())
+    view_of(table)
+    return table_from(text_of(table))
 
 
 def rehearse(kind: str) -> None:
@@ -136,19 +139,19 @@ def rehearse(kind: str) -> None:
     setup, moves = table.setup, table.adapter.rehearsal[1]
     names = moves.split()
     while table.is_running:
-        table.view()
+        view_of(table)
         table.adapter.solvable(table.game)
         action = table.game.action_index(names.pop(0)) if names else int(table.game.legal_actions()[0])
         table.play("nobody", len(table.actions), action)
     table.adapter.rehearse(table.position(len(moves.split())))
-    table.view()
+    view_of(table)
     if table.is_settling:
         table.agreed = True
-    table = Table.from_json(table.to_json())
-    for record in read_records(io.StringIO(format_record(table.record()))):
-        Table.of_record(record).view()
+    table = table_from(text_of(table))
+    for record in read_records(io.StringIO(format_record(record_of(table)))):
+        view_of(Table.of_record(record))
     if table.game.definition().sgf is not None:
-        Table.of_record(*read_sgf(table.sgf().encode())).view()
+        view_of(Table.of_record(*read_sgf(sgf_of(table).encode())))
     for ply in (0, len(table.actions) - 1):
         position = str(table.position(ply))
         Table("rehearsal", Setup(setup.game, setup.options, position=position), table.seats).resign("nobody")

@@ -77,6 +77,7 @@ SERVER_MODULES = {
     "ninetka_web.agents",
     "ninetka_web.analysts",
     "ninetka_web.clocks",
+    "ninetka_web.flags",
     "ninetka_web.guest",
     "ninetka_web.hub",
     "ninetka_web.journal",
@@ -99,7 +100,6 @@ SERVER_MODULES = {
 KNOWN_TYPE_CIRCLES = {
     frozenset({"ninetka_env.games.go.game", "ninetka_env.games.go.position", "ninetka_env.games.go.text"}),
     frozenset({"ninetka_env.games.kropki.game", "ninetka_env.games.kropki.text"}),
-    frozenset(f"ninetka_web.{name}" for name in ("clocks", "journal", "records", "tables", "views")),
 }
 """Groups of modules that import each other if imports for type checking count. Only remove groups from this set."""
 

@@ -26,10 +26,12 @@ from ninetka_web.adapter import adapter_of
 from ninetka_web.clocks import Clock
 from ninetka_web.guest import Guest
 from ninetka_web.hub import Hub
+from ninetka_web.journal import table_from, text_of
 from ninetka_web.protocol import RefusedError
 from ninetka_web.quotas import Allowance, giving_way, network_of
+from ninetka_web.records import record_of
 from ninetka_web.store import Store, may_keep, read_tallies
-from ninetka_web.tables import Table
+from ninetka_web.views import view_of
 from ninetka_web.warm import Job, WarmUp
 from ninetka_web.wishes import MAX_TRIES
 
@@ -147,7 +149,7 @@ def test_a_clock_runs_for_whose_turn_it_is_and_its_end_stands_in_the_record(tmp_
         hub._flag(hub.tables[ann.table])
         view = shown(hub, bob)
         assert (view["winner"], view["event"]) == (1, {"kind": "time", "seat": 0})
-        record = format_record(hub.tables[ann.table].record())
+        record = format_record(record_of(hub.tables[ann.table]))
         assert record.endswith("result: yellow lost on time; blue wins\n")
         assert "seconds: 300\novertime: 5 s after each turn\n" in record
 
@@ -203,9 +205,9 @@ def test_a_clock_waits_for_open_seats_for_agents_and_for_a_server_that_is_back(t
     table.sit(BOB, 1, "Bob", False)
     table.wind()
     time.seconds += 7
-    state = table.to_json()
+    state = text_of(table)
     time.seconds += 1000  # it was killed, and comes back later
-    again = Table.from_json(state)
+    again = table_from(state)
     assert again.clock
     assert (again.clock.running, again.clock.left) == (None, [53.0, 60.0])
     again.wind()
@@ -234,7 +236,7 @@ def test_a_rematch_begins_when_both_wish_it() -> None:
     table.resign(ANN)
     for _ in range(MAX_TRIES):
         table.rematch(ANN)
-        assert (table.round, table.view()["wish"]) == (0, "rematch")
+        assert (table.round, view_of(table)["wish"]) == (0, "rematch")
         with pytest.raises(RefusedError, match="already"):
             table.rematch(ANN)
         table.answer(BOB, False)
@@ -264,8 +266,8 @@ def test_nobody_asks_for_ever_to_take_back() -> None:
         table.undo(ANN)
     play_on(table, 1, rng)
     table.undo(BOB)
-    again = Table.from_json(table.to_json())
-    assert (again.wishes, again.view()["wish"]) == (table.wishes, "undo")
+    again = table_from(text_of(table))
+    assert (again.wishes, view_of(again)["wish"]) == (table.wishes, "undo")
 
 
 def test_a_wish_of_ones_own_agrees_to_no_other() -> None:
@@ -340,7 +342,7 @@ def test_a_personal_link_brings_a_seat_to_another_browser(tmp_path: Path, time: 
         old = heard(bob, "text")[-1]["text"]
         await say(hub, bob, "key")
         key = heard(bob, "text")[-1]["text"]
-        assert key not in hub.tables[ann.table].to_json()
+        assert key not in text_of(hub.tables[ann.table])
         assert "not valid" in await say(hub, eve, "reclaim", key=old)
         assert "another seat" in await say(hub, ann, "reclaim", key=key)
         await say(hub, ann, "play", ply=0, action=24)

@@ -15,9 +15,12 @@ from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.game import Game
+from ninetka_web.journal import table_from, text_of
 from ninetka_web.protocol import Create, RefusedError
+from ninetka_web.records import record_of
 from ninetka_web.setup import Seat
 from ninetka_web.tables import Table
+from ninetka_web.views import view_of
 
 ANN, BOB = "a" * 32, "b" * 32
 
@@ -45,7 +48,7 @@ def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
     reference = ReferenceGame(players)
     cells = table.start["cells"]
     while not table.is_over:
-        view = table.view()
+        view = view_of(table)
         assert (table.winner, view["winner"]) == (UNFINISHED, None)
         assert [action_of(hit) for hit in view["hits"]] == reference.legal_actions()
         assert (view["to_move"], [owner - 1 for owner in cells[121:]]) == (reference.to_move, reference.owners())
@@ -58,13 +61,13 @@ def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
         for cell, code in move["cells"]:  # what browsers make of the moves
             cells[cell] = code
         assert [code % 8 for code in cells[:121]] == np.ravel(reference.board).tolist()
-    assert table.winner == table.view()["winner"] == reference.winner()
+    assert table.winner == view_of(table)["winner"] == reference.winner()
 
 
 def test_a_refused_move_changes_nothing() -> None:
     table = table_of("me", "open")
     table.sit(BOB, 1, "Bob", False)
-    before = table.to_json()
+    before = text_of(table)
     for person, ply, action, reason in [
         (ANN, 1, 24, "too late"),
         (BOB, 0, 24, "not your seat"),
@@ -76,7 +79,7 @@ def test_a_refused_move_changes_nothing() -> None:
     ]:
         with pytest.raises(RefusedError, match=reason):
             table.play(person, ply, action)
-        assert table.to_json() == before
+        assert text_of(table) == before
 
 
 def test_open_seats_belong_to_nobody() -> None:
@@ -111,14 +114,14 @@ def test_others_are_asked_before_a_move_is_taken_back() -> None:
     table.sit(BOB, 1, "Bob", False)
     play_on(table, 4, rng)
     table.undo(ANN)
-    assert (len(table.actions), table.view()["undo"]) == (4, 2)
+    assert (len(table.actions), view_of(table)["undo"]) == (4, 2)
     with pytest.raises(RefusedError, match="asked"):
         table.answer(ANN, True)
     table.answer(BOB, False)
-    assert (len(table.actions), table.view()["undo"]) == (4, -1)
+    assert (len(table.actions), view_of(table)["undo"]) == (4, -1)
     table.undo(ANN)
     play_on(table, 1, rng)  # a move goes over the wish
-    assert table.view()["undo"] == -1
+    assert view_of(table)["undo"] == -1
     table.undo(BOB)
     table.answer(ANN, True)
     assert len(table.actions) == 3
@@ -137,7 +140,7 @@ def test_a_wish_to_take_back_ends_with_the_game() -> None:
             play_on(table, 1, rng)
         if table.moves[-1]["seat"] == 2:  # the agent's move was the last one, and the wish still stood
             break
-    assert (table.view()["wish"], table.view()["undo"]) == ("", -1)
+    assert (view_of(table)["wish"], view_of(table)["undo"]) == ("", -1)
     with pytest.raises(RefusedError, match="nobody has asked"):
         table.answer(BOB, True)
     assert table.is_over
@@ -146,7 +149,7 @@ def test_a_wish_to_take_back_ends_with_the_game() -> None:
 def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
     alone = table_of("me", "maxn")
     alone.resign(ANN)
-    assert (alone.is_over, alone.winner, alone.view()["event"]) == (True, 1, {"kind": "resigned", "seat": 0})
+    assert (alone.is_over, alone.winner, view_of(alone)["event"]) == (True, 1, {"kind": "resigned", "seat": 0})
     with pytest.raises(RefusedError, match="over"):
         alone.undo(ANN)
     together = table_of("me", "open", "random")
@@ -158,10 +161,10 @@ def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
     with pytest.raises(RefusedError, match="only who plays"):
         together.resign(ANN)
     together.resign(BOB)
-    view = together.view()
+    view = view_of(together)
     assert (view["over"], view["ended"], view["event"], view["winner"]) == (True, True, None, None)
     with pytest.raises(RefusedError, match="finished"):
-        together.record()
+        record_of(together)
 
 
 def test_one_person_in_both_seats_gives_up_and_nobody_wins() -> None:
@@ -174,16 +177,16 @@ def test_a_rematch_begins_with_nothing_given_up() -> None:
     table = table_of("me", "maxn")
     table.resign(ANN)
     table.rematch(ANN)
-    assert (table.is_over, table.event, table.winner, table.view()["winner"]) == (False, None, UNFINISHED, None)
+    assert (table.is_over, table.event, table.winner, view_of(table)["winner"]) == (False, None, UNFINISHED, None)
 
 
 def test_a_drawn_game_is_no_open_one(monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of("me", "maxn")
     monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # as games yet to come can end
-    assert (table.winner, table.view()["winner"]) == (UNFINISHED, None)
+    assert (table.winner, view_of(table)["winner"]) == (UNFINISHED, None)
     play_on(table, 100, np.random.default_rng(0))
-    assert (table.winner, table.view()["winner"]) == (DRAWN, -1)
-    assert format_record(table.record()).endswith("; drawn\n")
+    assert (table.winner, view_of(table)["winner"]) == (DRAWN, -1)
+    assert format_record(record_of(table)).endswith("; drawn\n")
 
 
 def test_a_rematch_rotates_seats_and_draws_new_neutral_stones() -> None:
@@ -206,8 +209,8 @@ def test_the_journal_brings_a_table_back(neutral_placement: str, plies: int) -> 
     table = table_of("me", "open", "maxn", options={"neutral_placement": neutral_placement, "turn_order": "continue"})
     table.sit(BOB, 1, "Bob", True)
     play_on(table, plies, np.random.default_rng(plies))
-    again = Table.from_json(table.to_json())
-    assert (again.view(), again.to_json()) == (table.view(), table.to_json())
+    again = table_from(text_of(table))
+    assert (view_of(again), text_of(again)) == (view_of(table), text_of(table))
     assert again.seats_of(BOB) == [1]
 
 
@@ -215,21 +218,21 @@ def test_the_journal_brings_a_given_up_table_back() -> None:
     table = table_of("me", "maxn")
     play_on(table, 5, np.random.default_rng(0))
     table.resign(ANN)
-    again = Table.from_json(table.to_json())
-    assert (again.view(), again.to_json()) == (table.view(), table.to_json())
+    again = table_from(text_of(table))
+    assert (view_of(again), text_of(again)) == (view_of(table), text_of(table))
     assert (again.game, again.winner, again.event) == (table.game, 1, Event("resigned", 0))
 
 
 def test_tokens_and_holders_are_not_shown() -> None:
-    assert ANN not in str(table_of("me", "open").view())
+    assert ANN not in str(view_of(table_of("me", "open")))
 
 
 def test_records_go_out_and_come_back() -> None:
     table = table_of("me", "maxn", "net", options={"neutral_placement": "random"})
     with pytest.raises(RefusedError, match="finished"):
-        table.record()
+        record_of(table)
     play_on(table, 100, np.random.default_rng(1))
-    shown = Table.of_record(table.record())
+    shown = Table.of_record(record_of(table))
     assert (shown.moves, shown.winner, shown.is_over) == (table.moves, table.winner, True)
     assert [seat.name for seat in shown.seats] == ["Ann", "maxn", "net"]
     assert not shown.agent_to_move
@@ -240,7 +243,7 @@ def test_records_go_out_and_come_back() -> None:
 def test_records_that_are_read_can_be_shown() -> None:
     table = table_of("me", "maxn", "net", options={"neutral_placement": "random"})
     play_on(table, 100, np.random.default_rng(1))
-    text = format_record(table.record())
+    text = format_record(record_of(table))
     assert text.startswith("game record, format 2\ngame: ninetka\nplayers: 3\n")
     (record,) = read_records(io.StringIO(text))
     shown = Table.of_record(record)
@@ -251,11 +254,11 @@ def test_the_record_of_a_given_up_game_goes_out_and_comes_back() -> None:
     table = table_of("maxn", "me")
     play_on(table, 60, np.random.default_rng(1))
     table.resign(ANN)
-    text = format_record(table.record())
+    text = format_record(record_of(table))
     assert text.endswith("result: blue resigned; yellow wins\n")
     shown = Table.of_record(*read_records(io.StringIO(text)))
     assert (shown.moves, shown.winner, shown.resigned) == (table.moves, 0, [1])
-    assert shown.view()["event"] == {"kind": "resigned", "seat": 1}
+    assert view_of(shown)["event"] == {"kind": "resigned", "seat": 1}
 
 
 def test_a_game_lost_on_time_is_shown_without_being_given_up() -> None:
@@ -264,13 +267,13 @@ def test_a_game_lost_on_time_is_shown_without_being_given_up() -> None:
     record = GameRecord.of(table.actions, table.setup.variant, event=Event("time", 1))
     shown = Table.of_record(record)
     assert (shown.is_over, shown.winner, shown.resigned) == (True, record.winner, [])
-    assert shown.view()["event"] == {"kind": "time", "seat": 1}
+    assert view_of(shown)["event"] == {"kind": "time", "seat": 1}
 
 
 def test_records_of_other_games_are_refused() -> None:
     table = table_of("me", "maxn")
     play_on(table, 100, np.random.default_rng(1))
-    record = table.record()
+    record = record_of(table)
     other = replace(record.variant.definition, name="other", title="Other").variant()
     with pytest.raises(RefusedError, match="no game 'other'"):
         Table.of_record(replace(record, variant=other))
@@ -283,7 +286,7 @@ def test_a_position_can_be_played_on_from() -> None:
     assert (twin.game, twin.moves) == (table.game, [])
     play_on(twin, 100, np.random.default_rng(3))
     with pytest.raises(RefusedError, match="no record"):
-        twin.record()
+        record_of(twin)
     with pytest.raises(RefusedError, match="cannot be read"):
         table_of("me", "maxn", position="9tka")
     with pytest.raises(RefusedError, match="of 2 players"):

@@ -83,8 +83,11 @@ import sys
 from ninetka_env.core.sgf import read_sgf
 from ninetka_web import warm
 from ninetka_web.adapter import adapter_of
+from ninetka_web.journal import table_from, text_of
 from ninetka_web.protocol import Create, RefusedError
+from ninetka_web.records import record_of, sgf_of
 from ninetka_web.tables import Table
+from ninetka_web.views import view_of
 
 game, options = sys.argv[1], eval(sys.argv[2])
 
@@ -101,23 +104,23 @@ warm.begin(adapter_of(game).kind(options))
 compile, Dispatcher.compile = Dispatcher.compile, refuse
 for seats in adapter_of(game).seats:
     table = Table.create(Create(**wish(seats), options=options), "ann")
-    table.view()
-    Table.from_json(table.to_json())
+    view_of(table)
+    table_from(text_of(table))
 Dispatcher.compile = compile
 warm.rehearse(adapter_of(game).kind(options))
 Dispatcher.compile = refuse
 for seats in adapter_of(game).seats:
     table = Table.create(Create(**wish(seats), options=options), "ann")
     while table.is_running:
-        table.view()
+        view_of(table)
         for action in (table.game.legal_mask() == 0).nonzero()[0][:3].tolist():
             table.adapter.why_not(table.game, action)
         legal = table.game.legal_actions().tolist()
         table.play("ann", len(table.actions), legal[len(legal) // 2 if len(table.actions) % 3 else 0])
-    table.record()
-    table = Table.from_json(table.to_json())
+    record_of(table)
+    table = table_from(text_of(table))
     if game != "ninetka":
-        Table.of_record(*read_sgf(table.sgf().encode())).view()
+        view_of(Table.of_record(*read_sgf(sgf_of(table).encode())))
     table = Table.create(Create(**wish(seats), position=str(table.position(20))), "ann")
     table.play("ann", 0, int(table.game.legal_actions()[0]))
     try:
@@ -125,7 +128,7 @@ for seats in adapter_of(game).seats:
     except RefusedError:
         table.undo("ann")
     table.resign("ann")
-    table.view()
+    view_of(table)
 """
 
 

@@ -29,6 +29,7 @@ from ninetka_web.adapter import adapter_of
 from ninetka_web.analysis import analyse, solve, told_exact, warm_up, win_shares
 from ninetka_web.analysts import Analysts, Question
 from ninetka_web.guest import Guest
+from ninetka_web.journal import text_of
 from ninetka_web.players import Players
 from ninetka_web.protocol import Create, RefusedError
 from ninetka_web.tables import Table
@@ -208,7 +209,7 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     table = Table.create(Create(type="create", game=variant.definition.name, seats=["me", "me"], options=changed), ANN)
     for _ in range(5):
         table.play(ANN, len(table.actions), int(table.game.legal_actions()[0]))
-    before = table.to_json()
+    before = text_of(table)
     expected = table.position(3)
     line = []
     for _ in range(4):
@@ -228,7 +229,7 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     for ply, bad in ((3, [illegal]), (3, [5000]), (99, [])):
         with pytest.raises(RefusedError):
             try_line(table, ply, bad)
-    assert table.to_json() == before
+    assert text_of(table) == before
 
 
 # What guests hear

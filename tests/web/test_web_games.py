@@ -27,9 +27,12 @@ from ninetka_env.games.kropki.describe import find_enclosures
 from ninetka_env.games.kropki.game import Game as Kropki
 from ninetka_web import adapter
 from ninetka_web.adapter import adapter_in, adapter_of, games_at_tables, kind_of
+from ninetka_web.journal import table_from, text_of
 from ninetka_web.players import choose
 from ninetka_web.protocol import Create, RefusedError, read_message
+from ninetka_web.records import record_of, sgf_of
 from ninetka_web.tables import Table
+from ninetka_web.views import view_of
 
 GAMES = {"ninetka": {}, "go": {"size": 5}, "kropki": {"width": 6, "height": 6}}
 
@@ -50,7 +53,7 @@ def play_randomly(table: Table, seed: int, plies: int = 1000) -> None:
     for _ in range(plies):
         if not table.is_running:
             return
-        hits = [action_of(hit) for hit in table.view()["hits"]]
+        hits = [action_of(hit) for hit in view_of(table)["hits"]]
         table.play(ANN, len(table.actions), rng.choice(hits or table.game.legal_actions().tolist()))
 
 
@@ -80,11 +83,11 @@ def test_changes_add_up_to_the_position(game: str, seed: int) -> None:
 def test_clicks_and_buttons_are_the_legal_actions(game: str) -> None:
     table, rng = table_of(game), random.Random(5)
     while table.is_running:
-        view = table.view()
+        view = view_of(table)
         told = {action_of(hit) for hit in view["hits"]} | {button["action"] for button in view["buttons"]}
         assert told == set(table.game.legal_actions().tolist())
         table.play(ANN, len(table.actions), rng.choice(sorted(told)))
-    assert table.view()["hits"] == table.view()["buttons"] == []
+    assert view_of(table)["hits"] == view_of(table)["buttons"] == []
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -92,8 +95,8 @@ def test_the_journal_brings_every_game_back(game: str) -> None:
     table = table_of(game)
     for seed in range(4):
         play_randomly(table, seed, 11)
-        again = Table.from_json(table.to_json())
-        assert (again.view(), again.moves, again.to_json()) == (table.view(), table.moves, table.to_json())
+        again = table_from(text_of(table))
+        assert (view_of(again), again.moves, text_of(again)) == (view_of(table), table.moves, text_of(table))
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -105,7 +108,7 @@ def test_positions_are_told_and_played_on_from(game: str) -> None:
     assert adapter_in(text).kind_in(text) == table.setup.kind
     twin = Table.create(Create(type="create", game=game, seats=["me", "me"], position=text), ANN)
     assert (twin.game, twin.setup.kind) == (table.position(7), table.setup.kind)
-    again = Table.from_json(twin.to_json())
+    again = table_from(text_of(twin))
     assert again.game == twin.game
 
 
@@ -116,7 +119,7 @@ def test_records_go_out_and_come_back_in_every_form(game: str) -> None:
     if table.is_settling:
         table.propose(table.adapter.settle(table.game))
         table.accept(ANN)
-    texts = [format_record(table.record())] + ([table.sgf()] if game != "ninetka" else [])
+    texts = [format_record(record_of(table))] + ([sgf_of(table)] if game != "ninetka" else [])
     for text in texts:
         assert adapter_in(text).kind_in(text) == table.setup.kind
         records = list(read_sgf(text.encode()) if text.startswith("(") else read_records(io.StringIO(text)))
@@ -201,7 +204,7 @@ def test_go_shows_what_the_slow_reference_says(seed: int) -> None:
     table, reference = table_of("go"), ReferenceGo(5)
     rng = random.Random(seed)
     while table.is_running:
-        points = [action_of(hit) for hit in table.view()["hits"]]
+        points = [action_of(hit) for hit in view_of(table)["hits"]]
         assert [*points, 25] == reference.legal_actions()
         kos = [point for point, code in enumerate(cells_of(table)) if code == 3]
         assert kos == sorted(reference.ko_points())
@@ -235,17 +238,17 @@ def test_people_agree_on_dead_stones() -> None:
             refused()
     table.accept(ANN)
     assert not table.is_over
-    again = Table.from_json(table.to_json())
+    again = table_from(text_of(table))
     assert (again.proposal, again.accepted, again.is_settling) == (proposal, [ANN], True)
     table.accept(BOB)
-    assert (table.is_over, table.winner, table.view()["outcome"]) == (True, 0, proposal["say"])
-    assert "RE[B+4.5]" in table.sgf()
-    text = format_record(table.record())
+    assert (table.is_over, table.winner, view_of(table)["outcome"]) == (True, 0, proposal["say"])
+    assert "RE[B+4.5]" in sgf_of(table)
+    text = format_record(record_of(table))
     assert text.endswith("result: Black wins, as stated (B+4.5); counted: Black 6, White 11.5\n")
     assert "told" not in text
-    again = Table.from_json(table.to_json())
+    again = table_from(text_of(table))
     assert (again.is_over, again.winner) == (True, 0)
-    assert Table.of_record(*read_records(io.StringIO(text))).view()["told"] == "B+4.5"
+    assert view_of(Table.of_record(*read_records(io.StringIO(text))))["told"] == "B+4.5"
 
 
 def test_a_count_that_all_agree_to_is_a_result_by_the_rules() -> None:
@@ -255,7 +258,7 @@ def test_a_count_that_all_agree_to_is_a_result_by_the_rules() -> None:
     table.propose(table.adapter.settle(table.game))
     table.accept(ANN)
     table.accept(BOB)
-    assert (table.is_over, table.record().stated) == (True, "")
+    assert (table.is_over, record_of(table).stated) == (True, "")
 
 
 OVER = ";B[ea];W[dd];B[eb];W[fb];B[ec];W[fc];B[ed];W[fd];B[ee];W[fe];B[];W[]"
@@ -274,20 +277,20 @@ OVER = ";B[ea];W[dd];B[eb];W[fb];B[ec];W[fc];B[ed];W[fd];B[ee];W[fe];B[];W[]"
 def test_an_uploaded_game_is_won_as_its_file_states(stated: str, winner: int | None, outcome: str) -> None:
     (record,) = read_sgf(f"(;GM[1]SZ[9]KM[6.5]RE[{stated}]{OVER})".encode())
     table = Table.of_record(record)
-    table = Table.from_json(table.to_json())
-    view = table.view()
+    table = table_from(text_of(table))
+    view = view_of(table)
     assert (view["over"], view["winner"], view["outcome"]) == (True, winner, outcome)
     assert view["told"] == record.stated == ("" if stated == "W+6.5" else stated)
-    assert f"RE[{stated}]" in table.sgf()
-    again = table.record()
+    assert f"RE[{stated}]" in sgf_of(table)
+    again = record_of(table)
     assert (again.winner, again.stated, again.counted) == (record.winner, record.stated, record.counted)
 
 
 def test_an_uploaded_game_that_is_not_over_has_no_winner_yet() -> None:
     (record,) = read_sgf(b"(;GM[1]SZ[9]RE[B+2.5];B[ee])")
     table = Table.of_record(record)
-    assert (record.winner, table.is_over, table.winner, table.view()["told"]) == (0, False, UNFINISHED, "B+2.5")
-    assert "RE[B+2.5]" in table.sgf()
+    assert (record.winner, table.is_over, table.winner, view_of(table)["told"]) == (0, False, UNFINISHED, "B+2.5")
+    assert "RE[B+2.5]" in sgf_of(table)
 
 
 def test_who_does_not_agree_plays_on() -> None:
@@ -327,12 +330,12 @@ def test_a_game_of_another_program_is_shown_to_where_it_comes() -> None:
     assert [code for code in cells_of(table) if code] == [2, 1, 1, 1]
     assert len(list(table.positions())) == 4
     assert [seat.agent for seat in table.seats] == ["", ""]
-    again = Table.from_json(table.to_json())
+    again = table_from(text_of(table))
     assert (again.game, again.moves) == (table.game, table.moves)
-    assert "AB[cc]" in table.sgf()
+    assert "AB[cc]" in sgf_of(table)
     unfinished = Table.of_record(*read_sgf(b"(;GM[1]SZ[5];B[aa])"))
-    assert (unfinished.is_over, unfinished.winner, unfinished.view()["over"]) == (False, -2, False)
-    assert unfinished.view()["hits"] == []
+    assert (unfinished.is_over, unfinished.winner, view_of(unfinished)["over"]) == (False, -2, False)
+    assert view_of(unfinished)["hits"] == []
 
 
 def test_the_score_estimate_of_go_knows_a_clear_board() -> None:
@@ -374,11 +377,11 @@ def test_previews_are_what_a_point_would_enclose(territory: str, seed: int) -> N
 def test_any_node_of_a_core_draws_it() -> None:
     table = table_of("kropki")
     play(table, "B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4", "C2")  # a ring round B3 and C3
-    assert table.view()["prompt"][0].startswith("Click on what you enclose")
+    assert view_of(table)["prompt"][0].startswith("Click on what you enclose")
     b3, c3 = 19, 20
     drawing = table.game.action_index("*B3")
-    assert table.view()["hits"] == [[b3, drawing], [c3, drawing]]
-    assert [button["label"] for button in table.view()["buttons"]] == ["End the turn"]
+    assert view_of(table)["hits"] == [[b3, drawing], [c3, drawing]]
+    assert [button["label"] for button in view_of(table)["buttons"]] == ["End the turn"]
     with pytest.raises(RefusedError, match="its point is placed"):
         table.play(ANN, len(table.actions), 0)
     play(table, "*C3")
@@ -391,7 +394,7 @@ def test_any_node_of_a_core_draws_it() -> None:
 def test_a_game_of_kropki_goes_out_with_its_lines() -> None:
     table = table_of("kropki")
     play(table, "B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4", "C2", "*B3")
-    text = table.sgf()
+    text = sgf_of(table)
     assert "GM[40]" in text
     assert "B[ce.bcccddcebeadbc]" in text
     shown = Table.of_record(*read_sgf(text.encode()))

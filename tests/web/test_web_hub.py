@@ -26,6 +26,7 @@ from ninetka_web.analysts import Analysts, Question
 from ninetka_web.guest import Guest
 from ninetka_web.hub import Hub
 from ninetka_web.players import choose
+from ninetka_web.records import record_of
 from ninetka_web.store import Store
 from ninetka_web.tables import Table
 from ninetka_web.warm import FIRST, Job
@@ -148,7 +149,7 @@ def test_of_thousands_of_games_two_are_read(tmp_path: Path, monkeypatch: pytest.
 def test_a_name_that_is_cut_off_can_be_written_again() -> None:
     sgf = f"(;GM[1]SZ[5]PB[{'a' * 39} b];B[];W[])"
     table = Table.of_record(*read_sgf(sgf.encode()))
-    assert f"black: {'a' * 39}\n" in format_record(table.record())
+    assert f"black: {'a' * 39}\n" in format_record(record_of(table))
 
 
 def full(store: Store, table: Table) -> None:

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
+from ninetka_web.journal import table_from, text_of
+from ninetka_web.records import record_of
 from ninetka_web.report import tallies_table
 from ninetka_web.store import Store, Tally, read_tallies
 from ninetka_web.tables import Table
@@ -38,7 +40,7 @@ def test_tables_come_back_as_they_were(store: Store) -> None:
         store.save(table)
     play_on(tables[0], 5, np.random.default_rng(0))
     store.save(tables[0])
-    assert {t.id: t.to_json() for t in map(Table.from_json, store.states())} == {t.id: t.to_json() for t in tables}
+    assert {t.id: text_of(t) for t in map(table_from, store.states())} == {t.id: text_of(t) for t in tables}
     store.remove(tables[0].id)
     assert store.load(tables[0].id) is None
 
@@ -113,7 +115,7 @@ def test_only_what_everybody_agreed_to_is_kept(store: Store, tmp_path: Path) -> 
     shared.sit(BOB, 1, "Bob", False)
     play_on(shared, 100, np.random.default_rng(0))
     store.save(shared)
-    shown = Table.of_record(finished("me", "maxn").record())
+    shown = Table.of_record(record_of(finished("me", "maxn")))
     store.save(shown)
     assert read_tallies(tmp_path / "deep" / "table.sqlite3") == ([], 0)
 
