@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from ninetka_web.adapter import Json
-from ninetka_web.clocks import Clock
-from ninetka_web.setup import Seat, Setup
+from pydantic import TypeAdapter
+
+from ninetka_web.setup import Setup
 from ninetka_web.tables import Table
-from ninetka_web.wishes import Wishes
+
+_TABLE = TypeAdapter(Table)
 
 
 def text_of(table: Table) -> str:
-    """Return all of a table that must outlive the server; a clock is charged up to now."""
+    """Return everything about a table that must outlive the server; its clock is charged up to now."""
     if table.clock:
         table.clock.run(table.clock.running)
-    return json.dumps(table, default=_fields)
-
-
-def _fields(part: Any) -> Json:
-    """Return what a data class holds, without the copies that `asdict` makes."""
-    return {name: getattr(part, name) for name in part.__dataclass_fields__}
+    return json.dumps(_TABLE.dump_python(table))
 
 
 def table_from(text: str) -> Table:
     """Return the table that `text_of` wrote; its game is played again."""
-    fields: Json = json.loads(text)
-    fields["setup"] = Setup(**fields["setup"])
-    fields["seats"] = [Seat(**seat) for seat in fields["seats"]]
-    fields["wishes"] = Wishes(**fields["wishes"])
-    fields["clock"] = Clock(**fields["clock"]) if fields["clock"] else None
-    return Table(**fields)
+    return _TABLE.validate_json(text)
 
 
 def kind_of_text(text: str) -> str:
