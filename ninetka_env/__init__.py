@@ -10,10 +10,10 @@ Three ways in, for each game:
 import gymnasium
 import pettingzoo
 
-_FACES = {"ninetka": "ninetka_env/Ninetka-v0", "go": "ninetka_env/Go-v0", "kropki": "ninetka_env/Kropki-v0"}
+_IDS = {"ninetka": "ninetka_env/Ninetka-v0", "go": "ninetka_env/Go-v0", "kropki": "ninetka_env/Kropki-v0"}
 """Every game's id, the same in both registries."""
 
-for _game, _id in _FACES.items():
+for _game, _id in _IDS.items():
     gymnasium.register(
         id=_id,
         entry_point="ninetka_agents.one_seat:one_seat",
@@ -22,5 +22,3 @@ for _game, _id in _FACES.items():
     )
     if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
         pettingzoo.register("aec", id=_id, entry_point=f"ninetka_env.{_game}_v0:env")
-if hasattr(pettingzoo, "register"):
-    pettingzoo.register("aec", id="ninetka/ninetka-v0", entry_point="ninetka_env.ninetka_v0:env")  # an older spelling

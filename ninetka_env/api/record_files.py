@@ -16,7 +16,6 @@ from typing import IO, Any, NoReturn
 
 from ninetka_env.api.records import (
     FORMAT,
-    OLD_FORMAT,
     PASSED,
     GameRecord,
     event_of,
@@ -32,7 +31,7 @@ from ninetka_env.api.screen import render_ansi
 from ninetka_env.core.files import StrPath, is_special, naming, replace_file
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.options import Choice, Option
-from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition
+from ninetka_env.core.registry import Definition, Variant, get_definition
 from ninetka_env.core.sgf import read_sgf, sgf_text
 from ninetka_env.core.text import MAX_LINE, TAG, quote
 
@@ -192,11 +191,11 @@ class _Lines:
 def _read_record(lines: _Lines) -> GameRecord:
     """Read the game that starts in the line in view."""
     first = lines.number
-    if lines.next not in (FORMAT, OLD_FORMAT):
+    if lines.next != FORMAT:
         lines.fail(f"expected {FORMAT!r}, found {quote(lines.next or '')}")
-    is_old = lines.take() == OLD_FORMAT
-    definition = _read_game(lines, is_old)
-    variant, tags = _read_tags(lines, first, definition, set() if is_old else {"game"})
+    lines.take()
+    definition = _read_game(lines)
+    variant, tags = _read_tags(lines, first, definition)
     record = _read_drawn(lines, first, GameRecord(variant, (), (), 0, tags=tags))
     moves = _Moves(lines, first, record)
     last = moves.read_all()
@@ -213,10 +212,8 @@ def _read_record(lines: _Lines) -> GameRecord:
     return record
 
 
-def _read_game(lines: _Lines, is_old: bool) -> Definition:
-    """Read which game it is; format 1 knows one only."""
-    if is_old:
-        return get_definition(DEFAULT)
+def _read_game(lines: _Lines) -> Definition:
+    """Read which game it is."""
     if not (lines.next or "").startswith("game: "):
         lines.fail(f"expected 'game: ...', found {quote(lines.next or '')}")
     try:
@@ -243,8 +240,8 @@ def _words(lines: _Lines, first: int, name: str, folded: Iterable[str]) -> Itera
         yield from ((number, word) for word in line.split())
 
 
-def _read_tags(lines: _Lines, first: int, definition: Definition, before: set[str]) -> tuple[Variant, dict[str, str]]:
-    """Read options and tags up to the moves; those given `before` must not come again."""
+def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Variant, dict[str, str]]:
+    """Read options and tags up to the moves; the line `game`, which came before, must not come again."""
     options = {option_key(one): one for one in definition.options}
     names = definition.stages if definition.stages_follow else ("moves",)
     values: dict[str, Any] = {}
@@ -254,7 +251,7 @@ def _read_tags(lines: _Lines, first: int, definition: Definition, before: set[st
         if not match:
             lines.fail(f"expected 'key: text' or '{names[0]}: ...', found {quote(lines.next)}")
         key, text = match[1], match[2] or ""
-        if key in before or key in values or key in tags:
+        if key == "game" or key in values or key in tags:
             lines.fail(f"{key!r} is given twice")
         if key in names or key == "result":
             lines.fail(f"expected '{names[0]}: ...' before '{key}: ...'")

@@ -37,8 +37,6 @@ ones.
 
 A reader finds the winner again, by the scores and the text in brackets (`ninetka_env.core.stated.read_result`); a line
 that says otherwise is refused.
-
-Format 1, `9tka record, format 1`, is the same without the line `game`.
 """
 
 from __future__ import annotations
@@ -55,11 +53,11 @@ from ninetka_env.core.stated import read_result
 from ninetka_env.core.text import MAX_LINE, TAG, quote
 
 __all__ = [
-    "ENDED", "FORMAT", "OLD_FORMAT", "PASSED", "GameRecord", "event_of", "format_record", "heading", "line_of",
+    "ENDED", "FORMAT", "PASSED", "GameRecord", "event_of", "format_record", "heading", "line_of",
     "move_lines", "option_key", "result_text", "stated_of",
 ]  # fmt: skip
 
-FORMAT, OLD_FORMAT = "game record, format 2", "9tka record, format 1"
+FORMAT = "game record, format 2"
 PASSED = "(pass)"
 ENDED = {"resigned": "resigned", "time": "lost on time", "left": "left"}
 """How the result names an event, by its kind."""

@@ -13,8 +13,6 @@ from ninetka_env.games.ninetka.geometry import square_index
 
 GOLDEN = Path(__file__).parent / "games.txt"
 """Three games, read by eye, as they are written now."""
-GOLDEN_OF_FORMAT_1 = Path(__file__).parent / "games-format-1.txt"
-"""The same games as they were written before there were other games."""
 
 
 def played(options: Options, seed: int = 0, tags: dict[str, str] | None = None) -> GameRecord:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from ninetka.positions import ALL_OPTIONS, Options
-from ninetka.some_games import GOLDEN, GOLDEN_OF_FORMAT_1, golden_records, played
+from ninetka.some_games import GOLDEN, golden_records, played
 from systems import any_names, posix
 
 from ninetka_env.api.record_files import find_record, position_at, read_records, replay_text, write_records
@@ -44,9 +44,9 @@ def test_append_starts_a_file_and_minds_how_it_ends(tmp_path):
         assert path.read_text(encoding="utf-8") == whole[:-lost]
 
 
-def test_append_goes_on_after_games_of_format_1_and_after_events(tmp_path):
+def test_append_goes_on_after_games_and_after_events(tmp_path):
     path, games = tmp_path / "games.txt", three_games()
-    path.write_text(GOLDEN_OF_FORMAT_1.read_text(encoding="utf-8"), encoding="utf-8")
+    path.write_text(GOLDEN.read_text(encoding="utf-8"), encoding="utf-8")
     resigned = GameRecord.of(games[0].actions[:20], event=Event("resigned", 0))
     write_records(path, [resigned], append=True)
     write_records(path, games, append=True)

@@ -13,7 +13,7 @@ from damage import misread
 from hypothesis import given
 from hypothesis import strategies as st
 from ninetka.positions import ALL_OPTIONS, Options, any_options, random_positions, seeds
-from ninetka.some_games import GOLDEN, GOLDEN_OF_FORMAT_1, golden_records, played
+from ninetka.some_games import GOLDEN, golden_records, played
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord, format_record
@@ -37,14 +37,11 @@ def test_games_are_written_as_people_read_them():
     assert " pass" in text
 
 
-def test_games_of_format_1_are_the_same_games():
-    assert GOLDEN_OF_FORMAT_1.read_text(encoding="utf-8") == as_format_1(GOLDEN.read_text(encoding="utf-8"))
-    assert list(read_records(GOLDEN_OF_FORMAT_1)) == list(read_records(GOLDEN)) == golden_records()
-
-
-def test_formats_may_be_mixed_in_a_file():
-    old, new = GOLDEN_OF_FORMAT_1.read_text(encoding="utf-8"), GOLDEN.read_text(encoding="utf-8")
-    assert read_text(f"{old}\n{new}\n{old}") == 3 * golden_records()
+def test_other_formats_are_refused():
+    for other in ("9tka record, format 1", "game record, format 3"):
+        message = f"<text>, line 1: expected 'game record, format 2', found '{other}'"
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            read_text(ONE_GAME.replace("game record, format 2", other, 1))
 
 
 def test_a_record_is_of_a_variant():
@@ -94,16 +91,6 @@ def test_damaged_games_are_refused_or_read_as_they_are_written():
         assert misread(text, retell_games, seed, 400) == []
 
 
-def as_format_1(text: str) -> str:
-    return text.replace("game record, format 2\ngame: ninetka\n", "9tka record, format 1\n")
-
-
-def test_damaged_games_of_format_1_are_refused_or_read_as_they_are_written():
-    for seed, options in enumerate(ALL_OPTIONS[::5]):
-        text = as_format_1(format_record(played(options, seed, {"yellow": "a b"})))
-        assert misread(text, lambda bad: as_format_1(retell_games(bad)), seed, 200) == []
-
-
 def test_careless_readers_would_be_noticed():
     text = format_record(played(Options(2), 1))
     original = retell_games(text)
@@ -125,33 +112,30 @@ def test_careless_readers_would_be_noticed():
 
 
 ONE_GAME, DRAWN_GAME = (game + "\n" for game in GOLDEN.read_text(encoding="utf-8").split("\n\n")[:2])
-ONE_OLD_GAME = GOLDEN_OF_FORMAT_1.read_text(encoding="utf-8").split("\n\n")[0] + "\n"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
         ("record, format", "record, form", 1, "expected 'game record, format 2'"),
-        ("players: 2", "players: 5", 2, "players: '5': expected one of 2, 3, 4"),
-        ("restart", "sometimes", 4, "turn_order: 'sometimes': expected one of restart, continue"),
-        ("turn_order: restart\n", "", 8, "lacks 'turn_order: restart|continue'"),
-        ("date:", "yellow:", 8, "'yellow' is given twice"),
-        ("date: 2024-05-01", "When it was", 8, "expected 'key: text' or 'neutral: ...'"),
-        ("\nplacement:", "\nplacements:", 10, "expected 'placement: ...'"),
-        ("\nmovement", "\n\nmovement", 12, "the game that begins in line 1 is cut off: expected 'movement: ...'"),
-        ("yellow 3", "yellow 5", 14, "expected the result"),
-        ("blue wins", "yellow wins", 14, "expected the result"),
-        ("wins\n", "wins\nand more\n", 15, "expected a blank line after the result"),
-        ("(pass) ", "", 13, "expected (pass)"),
-        ("movement: ", "movement: (pass) ", 12, "expected a move, found '(pass)'"),
+        ("players: 2", "players: 5", 3, "players: '5': expected one of 2, 3, 4"),
+        ("restart", "sometimes", 5, "turn_order: 'sometimes': expected one of restart, continue"),
+        ("turn_order: restart\n", "", 9, "lacks 'turn_order: restart|continue'"),
+        ("date:", "yellow:", 9, "'yellow' is given twice"),
+        ("date: 2024-05-01", "When it was", 9, "expected 'key: text' or 'neutral: ...'"),
+        ("\nplacement:", "\nplacements:", 11, "expected 'placement: ...'"),
+        ("\nmovement", "\n\nmovement", 13, "the game that begins in line 1 is cut off: expected 'movement: ...'"),
+        ("yellow 3", "yellow 5", 15, "expected the result"),
+        ("blue wins", "yellow wins", 15, "expected the result"),
+        ("wins\n", "wins\nand more\n", 16, "expected a blank line after the result"),
+        ("(pass) ", "", 14, "expected (pass)"),
+        ("movement: ", "movement: (pass) ", 13, "expected a move, found '(pass)'"),
     ],
 )
-@pytest.mark.parametrize("text", [ONE_OLD_GAME, ONE_GAME], ids=["format 1", "format 2"])
-def test_errors_name_line_and_what_was_expected(text, old, new, line, message):
-    assert old in text
+def test_errors_name_line_and_what_was_expected(old, new, line, message):
+    assert old in ONE_GAME
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        read_text(text.replace(old, new, 1))
-    line += text == ONE_GAME and line > 1  # it names the game in line 2
+        read_text(ONE_GAME.replace(old, new, 1))
     assert str(caught.value).startswith(f"<text>, line {line}: ")
 
 
@@ -288,13 +272,12 @@ def test_damaged_games_with_events_are_refused_or_read_as_they_are_written():
         assert misread(text + "\n" + text, retell_games, seed, 300) == []
 
 
-@pytest.mark.parametrize("text", [ONE_OLD_GAME, ONE_GAME], ids=["format 1", "format 2"])
-def test_a_game_that_is_over_cannot_be_resigned(text):
-    (record,) = read_text(text)
+def test_a_game_that_is_over_cannot_be_resigned():
+    (record,) = read_text(ONE_GAME)
     with pytest.raises(ValueError, match="the game is over already"):
         format_record(replace(record, event=Event("resigned", 1 - record.winner)))
-    with pytest.raises(ValueError, match=r"<text>, line 1[45]: .*the game is over already"):
-        read_text(re.sub("result: .*", "result: yellow resigned; blue wins", text))
+    with pytest.raises(ValueError, match=r"<text>, line 15: .*the game is over already"):
+        read_text(re.sub("result: .*", "result: yellow resigned; blue wins", ONE_GAME))
 
 
 def test_wrong_events_are_refused():
