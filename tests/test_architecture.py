@@ -97,12 +97,6 @@ SERVER_MODULES = {
 }
 """The modules of `ninetka_web` that a game's adapter may not import."""
 
-KNOWN_TYPE_CIRCLES = {
-    frozenset({"ninetka_env.games.go.game", "ninetka_env.games.go.position", "ninetka_env.games.go.text"}),
-    frozenset({"ninetka_env.games.kropki.game", "ninetka_env.games.kropki.text"}),
-}
-"""Groups of modules that import each other if imports for type checking count. Only remove groups from this set."""
-
 NUMBA_PUBLIC = {
     "__version__",
     "config",
@@ -618,17 +612,10 @@ def test_a_module_depends_on_the_packages_around_what_it_imports() -> None:
     assert dependencies("ninetka_env.core.jit", {f"{package}.case"}) == outside
 
 
-def test_no_imports_at_run_time_form_a_circle() -> None:
-    at_load = circles({name: dependencies(name, imports_of(name).at_load) for name in MODULES})
-    at_run_time = circles({name: dependencies(name, runtime_imports(name)) for name in MODULES})
-    assert_none({"at load": map(circle_name, at_load), "at run time": map(circle_name, at_run_time)})
-
-
-def test_imports_for_type_checking_form_only_the_known_circles() -> None:
+def test_no_imports_form_a_circle() -> None:
     every = {name: imports_of(name).at_run_time | imports_of(name).for_types for name in MODULES}
     found = circles({name: dependencies(name, imports) for name, imports in every.items()})
-    new, gone = found - KNOWN_TYPE_CIRCLES, KNOWN_TYPE_CIRCLES - found
-    assert_none({"new": map(circle_name, new), "gone, so remove from the list": map(circle_name, gone)})
+    assert_none({"circles, imports for type checking included": map(circle_name, found)})
 
 
 def circle_name(circle: Iterable[str]) -> str:

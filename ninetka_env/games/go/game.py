@@ -19,7 +19,7 @@ from ninetka_env.games.go.position import check_board, hand_turn, read_records, 
 from ninetka_env.games.go.repetition import has_superko, repeats
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS, is_over, is_suicide
 from ninetka_env.games.go.scoring import write_targets
-from ninetka_env.games.go.text import SEATS, draw, read_position, write_line
+from ninetka_env.games.go.text import SEATS, Position, read_position, write_position
 
 _COMPARED = (
     "board", "to_move", "ko_point", "captured", "plies", "passes", "resigned", "komi", "max_plies", "ko", "scoring",
@@ -252,7 +252,14 @@ class Game(game.Game):
 
     def __str__(self) -> str:
         """Return the position as text that `from_text` reads back."""
-        return f"{write_line(self)}\n\n{draw(self.board)}"
+        record = self.records[0]
+        black, white = self.captured().tolist()
+        position = Position(
+            self.board, self.to_move, int(record["ko_point"]), self.komi, (black, white), self.ply, self.ko,
+            self.scoring, self.max_plies, self.passes, self.handicap, self.planes, self.allow_resign,
+            bool(record["resigned"]),
+        )  # fmt: skip
+        return write_position(position)
 
     def __eq__(self, other: object) -> bool:
         """Compare positions, options included, and events."""

@@ -21,7 +21,7 @@ if the player to move has done it. What came before is not written: superko and 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,33 +31,11 @@ from ninetka_env.games.go.geometry import FILE_NAMES, LARGEST, SMALLEST, point_i
 from ninetka_env.games.go.repetition import MAX_PLIES
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS
 
-if TYPE_CHECKING:
-    from ninetka_env.games.go.game import Game
-
 SEATS = ("Black", "White")
 """What people call the seats, after the colours of their stones."""
 SIGNS = ".XO"
 """The sign of each cell code."""
 MOST_CAPTURED = 9999
-
-
-def write_line(game: Game) -> str:
-    """Return a position in one line."""
-    ranks = "/".join("".join(SIGNS[cell] for cell in rank) for rank in game.board[::-1])
-    point = int(game.records["ko_point"][0])
-    ko = "-" if point < 0 else point_name(point, game.size)
-    black, white = game.captured().tolist()
-    line = f"go{game.size} {ranks} {SEATS[game.to_move][0]} ko={ko} komi={game.komi:g} caps={black},{white}"
-    line += f" ply={game.ply} rules={game.ko},{game.scoring}"
-    more = {
-        "max": game.max_plies if game.max_plies != 2 * game.size**2 else None,
-        "passes": game.passes or None,
-        "handicap": game.handicap or None,
-        "planes": game.planes if game.planes != PLANE_SETS[0] else None,
-    }
-    line += "".join(f" {name}={value}" for name, value in more.items() if value is not None)
-    resigned = bool(game.records["resigned"][0])
-    return line + (" resigned" if resigned else " resign" if game.allow_resign else "")
 
 
 def draw(board: npt.NDArray[np.int8]) -> str:
@@ -92,7 +70,7 @@ def read_drawing(text: str) -> npt.NDArray[np.int8]:
 
 
 class Position(NamedTuple):
-    """What the line of a position says."""
+    """What the text of a position says."""
 
     board: npt.NDArray[np.int8]
     """(size, size) cell codes, rank 1 first."""
@@ -105,11 +83,32 @@ class Position(NamedTuple):
     ko: str
     scoring: str
     max_plies: int | None
+    """None for twice the number of points."""
     passes: int
     handicap: int
     planes: str
     allow_resign: bool
     resigned: bool
+    """Whether the seat to move has resigned by an action."""
+
+
+def write_position(position: Position) -> str:
+    """Return a position as text that `read_position` reads back; the format is described at the top of this module."""
+    size = len(position.board)
+    ranks = "/".join("".join(SIGNS[cell] for cell in rank) for rank in position.board[::-1])
+    ko = "-" if position.ko_point < 0 else point_name(position.ko_point, size)
+    black, white = position.captured
+    line = f"go{size} {ranks} {SEATS[position.to_move][0]} ko={ko} komi={position.komi:g} caps={black},{white}"
+    line += f" ply={position.plies} rules={position.ko},{position.scoring}"
+    more = {
+        "max": position.max_plies if position.max_plies != 2 * size**2 else None,
+        "passes": position.passes or None,
+        "handicap": position.handicap or None,
+        "planes": position.planes if position.planes != PLANE_SETS[0] else None,
+    }
+    line += "".join(f" {name}={value}" for name, value in more.items() if value is not None)
+    line += " resigned" if position.resigned else " resign" if position.allow_resign else ""
+    return f"{line}\n\n{draw(position.board)}"
 
 
 _NUMBER = r"(0|[1-9][0-9]{0,3})"
@@ -130,7 +129,7 @@ _MORE = re.compile(
 
 
 def read_position(text: str) -> Position:
-    """Return what `str(game)` or `write_line` wrote.
+    """Return what `write_position` wrote, or its first line.
 
     Raises:
         ValueError: if the text is no such position, naming what is wrong and what was expected.

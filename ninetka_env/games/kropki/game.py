@@ -16,7 +16,7 @@ from ninetka_env.games.kropki.geometry import node_index, node_name
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node, flood, unmark
 from ninetka_env.games.kropki.rules import TERRITORIES, mover, num_nodes
 from ninetka_env.games.kropki.start import STARTS
-from ninetka_env.games.kropki.text import SEATS, read_position, write_position
+from ninetka_env.games.kropki.text import SEATS, Position, read_position, write_position
 
 
 class Game(game.Game):
@@ -203,7 +203,10 @@ class Game(game.Game):
 
     def __str__(self) -> str:
         """Return the position as text that `from_text` reads back."""
-        return write_position(self)
+        position = Position(
+            self.board, self.region, self.to_move, self.drawing, self.last_point, self.territory, self.start_option
+        )
+        return write_position(position)
 
 
 @jit

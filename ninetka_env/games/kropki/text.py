@@ -18,7 +18,7 @@ Spaces between the signs and blank lines are free. How many actions were played 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,6 @@ from ninetka_env.games.kropki.geometry import (
 )
 from ninetka_env.games.kropki.rules import TERRITORIES
 from ninetka_env.games.kropki.start import STARTS
-
-if TYPE_CHECKING:
-    from ninetka_env.games.kropki.game import Game
 
 SEATS = ("black", "white")
 """What people call the seats."""
@@ -69,18 +66,18 @@ class Position(NamedTuple):
     start: str
 
 
-def write_position(game: Game) -> str:
+def write_position(position: Position) -> str:
     """Return a position as text that `read_position` reads back; the format is described at the top of this module."""
-    height, width = game.board.shape
-    last = game.last_point
+    height, width = position.board.shape
+    last = position.last
     header = (
-        f"Kropki  width={width}  height={height}  territory={game.territory}  start={game.start_option}  "
-        f"to_move={SEATS[game.to_move]}  drawing={'yes' if game.drawing else 'no'}  "
+        f"Kropki  width={width}  height={height}  territory={position.territory}  start={position.start}  "
+        f"to_move={SEATS[position.to_move]}  drawing={'yes' if position.drawing else 'no'}  "
         f"last={'-' if last is None else node_name(last, width, height)}"
     )
     lines = [header, "", _columns(width)]
     for row in range(height):
-        codes = zip(game.board[row].tolist(), game.region[row].tolist(), strict=True)
+        codes = zip(position.board[row].tolist(), position.region[row].tolist(), strict=True)
         lines.append(f"{height - row:2}   " + " ".join(f"{_SIGN_OF[code]:>2}"[-_wide(width) :] for code in codes))
     return "\n".join(lines)
 
