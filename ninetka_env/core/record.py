@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant
-from ninetka_env.core.stated import winner_of
+from ninetka_env.core.stated import counted_result, winner_of
 from ninetka_env.core.text import one_line
 
 
@@ -140,7 +139,8 @@ class GameRecord:
         if not final.is_over and not unfinished:
             raise ValueError(f"the game is not over after {len(self.actions)} actions: {final!r}")
         stated = one_line(self.stated)
-        if stated in ("", "?", _by_rules(final) if stated else ""):
+        by_rules = counted_result(final) if stated and final.definition().sgf else ""
+        if stated in ("", "?", by_rules):
             stated = ""
         elif self.event is not None:
             raise ValueError(f"stated={stated!r}: expected no stated result, {self.event} ended the game")
@@ -148,9 +148,3 @@ class GameRecord:
         counted = final.winner() if final.is_over and final.winner() != winner else None
         scores = tuple(final.scores().tolist())
         return replace(self, scores=scores, winner=winner, stated=stated, counted=counted)
-
-
-def _by_rules(final: Game) -> str:
-    """Return the result of a last position as SGF writes it; empty for games that have no form in SGF."""
-    sgf = final.definition().sgf
-    return str(importlib.import_module(sgf[1]).result(final)) if sgf else ""

@@ -1,11 +1,10 @@
 """Smart Game Format, FF[4]: what the files of all games share. `sgfmill` reads and writes the syntax.
 
-A game whose `Definition.sgf` names a module can be read and written as SGF. That module has three functions:
+A game whose `Definition.sgf` names a module can be read and written as SGF. That module has two functions:
 
 - `read(nodes)`: takes the `Node`s of a game's main line, root first, and returns a `GameRecord`. It raises `ValueError`
   naming the move that is wrong.
 - `write(record)`: takes a `GameRecord` and returns the nodes.
-- `result(final)`: takes the last position and returns the result by the rules as `RE` writes it, `?` before the end.
 
 Files hold several games, and variations, of which the main line alone is read.
 """
@@ -18,15 +17,18 @@ import io
 import itertools
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import IO, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Definition, get_definition, known_games
-from ninetka_env.core.stated import read_result
+from ninetka_env.core.stated import COLOURS, counted_result, read_result
 from ninetka_env.core.text import MAX_LINE, TAG, one_line, quote
 
 with warnings.catch_warnings():  # of an escape in its text, whenever an installer has not compiled it beforehand
@@ -176,14 +178,15 @@ def value_of(node: Node, name: str, default: str = "") -> str:
     return node.get(name, [default])[0].strip()
 
 
-def new_root(definition: Definition, record: GameRecord) -> Node:
-    """Return a root with what all games have: format, game, character set, players and tags."""
+def new_root(definition: Definition, record: GameRecord, final: Game) -> Node:
+    """Return a root with what all games have: format, game, character set, result, players and tags."""
     assert definition.sgf is not None
     root: Node = {
         "GM": [str(definition.sgf[0])],
         "FF": ["4"],
         "CA": ["UTF-8"],
         "AP": [f"ninetka:{version('ninetka-env')}"],
+        "RE": [record.stated or counted_result(final)],
     }
     tags = dict(record.tags)
     for name, key in _tags_of(definition.seats).items():
@@ -192,6 +195,17 @@ def new_root(definition: Definition, record: GameRecord) -> Node:
     if tags:
         root["GC"] = ["\n".join(f"{key}: {text}" for key, text in tags.items())]
     return root
+
+
+def stones_of(board: npt.NDArray[np.int8], name: Callable[[int], str]) -> Node:
+    """Return `AB` and `AW`, the stones that are set up, where there are any.
+
+    Args:
+        board: the cells in the order of their numbers: 0 empty, seat + 1.
+        name: returns SGF's name of a cell.
+    """
+    stones = {f"A{COLOURS[seat]}": np.flatnonzero(board == seat + 1).tolist() for seat in range(2)}
+    return {key: [name(cell) for cell in cells] for key, cells in stones.items() if cells}
 
 
 def read_tags(root: Node, seats: Sequence[str]) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Results as files of games state them, in the spellings of many programs and some languages.
 
 A file may state another result than counting its last position gives: people agree on dead stones, or end a game
-before the rules do. `read_result` returns what such a text says, `winner_of` who has won by it.
+before the rules do. `read_result` returns what such a text says, `winner_of` who has won by it, and `counted_result`
+how SGF's `RE` writes what the rules give.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.text import one_line
 
+COLOURS = "BW"
+"""How SGF calls the seats."""
 EVENT_LETTERS = {"resigned": "R", "time": "T", "left": "F"}
 """How SGF's `RE` writes what ended a game early, by the kinds of `Event`."""
 
@@ -89,6 +92,27 @@ def _kind(how: str) -> str | None:
     if how[:1].isdigit():  # points, and perhaps a comment
         return None
     return next((kind for kind, pattern in _KINDS.items() if pattern.match(how)), None)
+
+
+def counted_result(final: Game) -> str:
+    """Return the result by the rules of a game of two as SGF's `RE` writes it.
+
+    Such as `B+2` or `W+1.5` by the scores, `B+R` by resignation, `W+T` on time, `B+F` after a seat has left, `0` if
+    drawn, and `?` while the game is on.
+    """
+    if not final.is_over:
+        return "?"
+    winner = final.winner()
+    if winner == DRAWN:
+        return "0"
+    if final.event is not None:
+        how = EVENT_LETTERS[final.event.kind]
+    elif not final.scored:
+        how = EVENT_LETTERS["resigned"]
+    else:
+        scores = final.scores()
+        how = f"{scores[winner] - scores[1 - winner]:g}"
+    return f"{COLOURS[winner]}+{how}"
 
 
 def winner_of(final: Game, stated: str) -> int:

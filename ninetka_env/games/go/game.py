@@ -10,9 +10,8 @@ import numpy.typing as npt
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, shortened
-from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.stated import EVENT_LETTERS
+from ninetka_env.core.stated import counted_result
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.go.geometry import action_index, action_name, wide
 from ninetka_env.games.go.position import check_board, hand_turn, read_records, set_up
@@ -150,17 +149,7 @@ class Game(game.Game):
 
         After a seat has left it is `B+F`; while the game is on `?`.
         """
-        if not self.is_over:
-            return "?"
-        winner = self.winner()
-        if winner == DRAWN:
-            return "0"
-        if self.event is not None:
-            return f"{SEATS[winner][0]}+{EVENT_LETTERS[self.event.kind]}"
-        if self.records["resigned"][0]:
-            return f"{SEATS[winner][0]}+R"
-        scores = self.scores()
-        return f"{SEATS[winner][0]}+{scores[winner] - scores[1 - winner]:g}"
+        return counted_result(self)
 
     # What can be done
 

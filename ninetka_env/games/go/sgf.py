@@ -20,8 +20,8 @@ import numpy as np
 
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.sgf import Node, new_root, read_tags, value_of, with_result
-from ninetka_env.core.stated import read_result
+from ninetka_env.core.sgf import Node, new_root, read_tags, stones_of, value_of, with_result
+from ninetka_env.core.stated import COLOURS, read_result
 from ninetka_env.core.text import quote
 from ninetka_env.games.go.definition import GO
 from ninetka_env.games.go.game import Game
@@ -31,7 +31,6 @@ from ninetka_env.games.go.rules import SCORINGS
 
 SMALLEST = 5
 """Files hold boards of 5 x 5 to 19 x 19."""
-COLOURS = "BW"
 RULES = {"chinese": "area", "aga": "area", "nz": "area", "tromp-taylor": "area", "japanese": "territory",
          "korean": "territory", "ing": "area", "goe": "area"}  # fmt: skip
 """How other programs' `RU` count, in any case; other names count by area."""
@@ -72,14 +71,13 @@ def write(record: GameRecord) -> list[Node]:
         ValueError: if files do not hold boards of its size, or an action resigned a game for which another result is
             stated: in files resigning is no move, but a result.
     """
-    start, final = _go(record.start()), _go(record.final())
+    start, final = _go(record.start()), record.final()
     if start.size < SMALLEST:
         raise ValueError(f"SGF holds boards of {SMALLEST} to {LARGEST}, not size {start.size}: give another name")
     if record.stated and record.actions[-1:] == (start.size**2 + 1,):
         raise ValueError(f"SGF has one result: expected that of resigning alone, not also {quote(record.stated)}")
-    root = new_root(GO, record)
-    root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"], "RE": [record.stated or final.result()]}
-    root |= _rules(record.variant) | _setup(start)
+    root = new_root(GO, record, final)
+    root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"]} | _rules(record.variant) | _setup(start)
     game, nodes = start, [root]
     for number, action in enumerate(record.actions):
         if number in record.handed:
@@ -88,11 +86,6 @@ def write(record: GameRecord) -> list[Node]:
             nodes.append({COLOURS[game.to_move]: [to_sgf(action, game.size)]})
         game.play(action)
     return nodes
-
-
-def result(final: Any) -> str:
-    """Return the result by the rules, as `RE` writes it."""
-    return _go(final).result()
 
 
 def _go(game: Any) -> Game:
@@ -110,12 +103,7 @@ def _rules(variant: Variant) -> Node:
 
 def _setup(start: Game) -> Node:
     """Return the properties that set up a position."""
-    cells = start.board.ravel()
-    node: Node = {}
-    for colour, name in ((1, "AB"), (2, "AW")):
-        points = np.flatnonzero(cells == colour).tolist()
-        if points:
-            node[name] = [to_sgf(point, start.size) for point in points]
+    node = stones_of(start.board.ravel(), lambda point: to_sgf(point, start.size))
     if start.handicap:
         node["HA"] = [str(start.handicap)]
         node["AB"] = [to_sgf(point, start.size) for point in HANDICAP_POINTS[: start.handicap].tolist()]

@@ -29,11 +29,10 @@ import numpy.typing as npt
 
 from ninetka_env.core.game import Event
 from ninetka_env.core.jit import jit
-from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
-from ninetka_env.core.sgf import Node, new_root, read_tags, value_of, with_result
-from ninetka_env.core.stated import EVENT_LETTERS
+from ninetka_env.core.sgf import Node, new_root, read_tags, stones_of, value_of, with_result
+from ninetka_env.core.stated import COLOURS
 from ninetka_env.core.text import quote
 from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.kropki.definition import KROPKI
@@ -44,7 +43,6 @@ from ninetka_env.games.kropki.replay import LETTERS, POINT, Reading, from_sgf, t
 from ninetka_env.games.kropki.rules import DECLARED, IMMEDIATE, TERRITORIES, mover, num_nodes, put_point
 from ninetka_env.games.kropki.start import STARTS, start_points
 
-COLOURS = "BW"
 CROSSES = 4
 """Rows and columns that up to two crosses take."""
 STOPPED = re.compile("[BW] pressed STOP")
@@ -66,16 +64,13 @@ def write(record: GameRecord) -> list[Node]:
     Raises:
         ValueError: if the game begins from a position with regions, for which SGF has no words.
     """
-    game, final = _kropki(record.start()), _kropki(record.final())
+    game, final = _kropki(record.start()), record.final()
     if game.region.any() or game.drawing:
         raise ValueError("a game that begins from a position with regions cannot be written in SGF")
     width, height = game.width, game.height
-    root = new_root(KROPKI, record)
+    root = new_root(KROPKI, record, final)
     root |= {"SZ": [f"{width}" if width == height else f"{width}:{height}"], "RU": [game.territory]}
-    root["RE"] = [record.stated or result(final)]
-    for colour, name in ((1, "AB"), (2, "AW")):
-        if len(points := np.flatnonzero(game.board.ravel() == colour)):
-            root[name] = [to_sgf(int(node), width) for node in points]
+    root |= stones_of(game.board.ravel(), lambda node: to_sgf(node, width))
     if game.to_move:
         root["PL"] = ["W"]
     nodes = [root]
@@ -92,17 +87,6 @@ def write(record: GameRecord) -> list[Node]:
 def _kropki(game: Any) -> Game:
     assert isinstance(game, Game)
     return game
-
-
-def result(final: Any) -> str:
-    """Return the result by the rules, as `RE` writes it: who won, and by how many points or how else."""
-    final = _kropki(final)
-    if not final.is_over:
-        return "?"
-    if final.winner() == DRAWN:
-        return "0"
-    how = str(abs(int(np.diff(final.scores())[0]))) if final.event is None else EVENT_LETTERS[final.event.kind]
-    return f"{COLOURS[final.winner()]}+{how}"
 
 
 def _add_chains(node: Node, game: Game, action: int) -> None:
