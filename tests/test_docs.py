@@ -32,10 +32,10 @@ import yaml
 from page import Block, blocks_of
 from systems import posix
 
+from ninetka_env.games.ninetka.definition import OPTIONS
 from ninetka_env.games.ninetka.geometry import NUM_ACTIONS
 from ninetka_env.games.ninetka.observation import PLANES, SHAPE
 from ninetka_env.games.ninetka.rules import GAME
-from ninetka_env.games.ninetka.start import OPTIONS
 from ninetka_train.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -28,8 +28,7 @@ from ninetka_env.core.verbs import Record, Records, is_over, play
 from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LEAST_SIDE, LIVE, MOST_HEIGHT, MOST_WIDTH, POINT, REGION, node_symmetries
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node
-from ninetka_env.games.kropki.rules import TERRITORIES, num_nodes
-from ninetka_env.games.kropki.start import STARTS
+from ninetka_env.games.kropki.rules import STARTS, TERRITORIES, num_nodes
 
 MOST = 2000
 """More than any lead."""

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import inner, jit, lowest
-from ninetka_env.core.verbs import Record
-from ninetka_env.games.go.geometry import LARGEST, NEIGHBOURS, SMALLEST, WALL, first_row, wide
+from ninetka_env.core.verbs import Codes, Record
+from ninetka_env.games.go.geometry import BLACK, HANDICAP_POINTS, LARGEST, NEIGHBOURS, SMALLEST, WALL, first_row, wide
 from ninetka_env.games.go.repetition import (
     MAX_PLIES,
     SKETCH_WORDS,
@@ -27,6 +28,7 @@ from ninetka_env.games.go.repetition import (
     has_superko,
     hash_after,
     hash_after_pass,
+    hash_of,
     repeats,
     see,
     touching,
@@ -88,6 +90,28 @@ _TYPES = {(size, superko): _record_type(size, superko) for size in _SIZES for su
 def record_type(size: int, superko: bool = False) -> np.dtype[Any]:
     """Return the type of the records of games on a board of this size, with or without room for earlier boards."""
     return _TYPES[size, superko]
+
+
+@jit(counted=False)
+def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
+    """Start a game; nothing is drawn from the streams. See `definition.OPTIONS`."""
+    game.komi, game.ko, game.scoring, game.handicap = options[0], options[1], options[2], 0
+    game.max_plies = options[4] if options[4] else 2 * len(game.empty)
+    game.allow_resign, game.planes = options[6], options[7]
+    clear(game)
+    if options[3]:
+        _give_handicap(game, options[3] + 1)
+    if has_superko(game):
+        see(game, hash_of(game))
+
+
+@inner
+def _give_handicap(game: Record, stones: int) -> None:
+    """Put black stones on the first so many of `HANDICAP_POINTS`, with White to move."""
+    for point in HANDICAP_POINTS[:stones]:
+        put(game, wide(point), wide(BLACK))
+    game.handicap = stones
+    game.to_move = 1
 
 
 @inner

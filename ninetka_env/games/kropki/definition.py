@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from ninetka_env.core.options import Choice, Whole
 from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
-from ninetka_env.games.kropki import choices, observation, rules, scoring, start
-from ninetka_env.games.kropki.geometry import node_symmetries
-from ninetka_env.games.kropki.rules import RECORDS, SIDES, record_type
+from ninetka_env.games.kropki import choices, observation, rules
+from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH, node_symmetries
+from ninetka_env.games.kropki.rules import RECORDS, SIDES, STARTS, TERRITORIES, record_type
 from ninetka_env.games.kropki.text import SEATS
+
+OPTIONS = (
+    Whole("width", 10, "columns of the board", LEAST_SIDE, MOST_WIDTH),
+    Whole("height", 10, "rows of the board", LEAST_SIDE, MOST_HEIGHT),
+    Choice("territory", "declared", "regions are drawn by the players after they have placed a point, or all at once "
+           "by the rules", TERRITORIES),
+    Choice("start", "empty", "the board begins empty, or with a cross of four points in the middle", STARTS),
+)  # fmt: skip
+"""The options of the game; compiled code knows the sides as they are and the others by the places of their values."""
 
 
 def _sizes(options: Values) -> Sizes:
@@ -41,7 +51,7 @@ def _symmetries(options: Values) -> np.ndarray:
     nodes = node_symmetries(width, height)
     if options["territory"] == "declared":
         return np.arange(2 * nodes.shape[1] + 1)[None]
-    points = start.start_points(width, height) if options["start"] == "cross" else np.zeros(width * height, np.int8)
+    points = rules.start_points(width, height) if options["start"] == "cross" else np.zeros(width * height, np.int8)
     return nodes[[bool((points[nodes[k]] == points).all()) for k in range(len(nodes))]]
 
 
@@ -50,13 +60,13 @@ KROPKI = register(
         name="kropki",
         title="Kropki",
         version="kropki_v0",
-        options=start.OPTIONS,
+        options=OPTIONS,
         sizes=_sizes,
         dtypes={record: _limits(width * height) for record, (width, height) in zip(RECORDS, SIDES, strict=True)},
         compiled=(
-            start.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
+            rules.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
             rules.plies, rules.num_actions,
-            scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
+            rules.write_scores, rules.write_score_rewards, rules.write_targets,
             observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
             choices.write_choices, choices.choice_action, choices.random_action, choices.playout,
             choices.traced_playout,

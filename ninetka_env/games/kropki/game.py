@@ -14,8 +14,7 @@ from ninetka_env.core.verbs import Records
 from ninetka_env.games.kropki import position
 from ninetka_env.games.kropki.geometry import node_index, node_name
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node, flood, unmark
-from ninetka_env.games.kropki.rules import TERRITORIES, mover, num_nodes
-from ninetka_env.games.kropki.start import STARTS
+from ninetka_env.games.kropki.rules import STARTS, TERRITORIES, mover, num_nodes
 from ninetka_env.games.kropki.text import SEATS, Position, read_position, write_position
 
 

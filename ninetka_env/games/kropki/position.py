@@ -11,8 +11,7 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Codes, Record, Records
 from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, POINT, REGION, node_name
 from ninetka_env.games.kropki.regions import draw_region, is_held, join_groups, list_drawable
-from ninetka_env.games.kropki.rules import IMMEDIATE, clear, num_nodes
-from ninetka_env.games.kropki.start import CROSS_POINTS
+from ninetka_env.games.kropki.rules import CROSS_POINTS, IMMEDIATE, clear, num_nodes
 
 
 def read_board(

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import inner, jit
 from ninetka_env.core.outcome import DRAWN
-from ninetka_env.core.verbs import Record
-from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, MOST_HEIGHT, MOST_WIDTH
+from ninetka_env.core.verbs import Codes, Record
+from ninetka_env.games.kropki.geometry import EDGE, ENCLOSED, LIVE, MOST_HEIGHT, MOST_WIDTH, REGION
 from ninetka_env.games.kropki.regions import (
     BLOCK,
     count_drawable,
@@ -34,6 +35,9 @@ from ninetka_env.games.kropki.regions import (
 TERRITORIES = ("declared", "immediate")
 """When regions are drawn: by the players, after they have placed a point; or at once, by the rules."""
 DECLARED, IMMEDIATE = range(2)
+STARTS = ("empty", "cross")
+"""What stands on the board before the first turn: nothing, or two points of each seat in the middle."""
+CROSS_POINTS = 4
 
 
 def _record_type(width: int, height: int) -> np.dtype[Any]:
@@ -76,6 +80,34 @@ def record_type(width: int, height: int) -> np.dtype[Any]:
     return next(
         record for record, sides in zip(RECORDS, SIDES, strict=True) if width <= sides[0] and height <= sides[1]
     )
+
+
+@jit
+def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
+    """Start a game; nothing is drawn from `streams`. See `definition.OPTIONS`."""
+    clear(game, options[0], options[1], options[2])
+    if options[3]:
+        place_cross(game)
+
+
+@jit
+def place_cross(game: Record) -> None:
+    """Put the cross of match rules (tensu.ru, 4.2) on an empty board: Black up left and down right of its middle."""
+    game.crossed = 1
+    game.free -= CROSS_POINTS
+    width = int(game.width)
+    corner = (int(game.height) // 2) * width + width // 2  # the row above the middle is row height // 2 - 1
+    for seat in range(2):
+        for place in (corner + seat, corner + width + 1 - seat):  # two of a seat are one group, and enclose nothing
+            game.cell[place] = int(game.cell[place]) | seat + 1
+            game.label[place] = corner + seat
+
+
+def start_points(width: int, height: int) -> npt.NDArray[np.int8]:
+    """Return whose point stands on each node after `place_cross`, (N,) int8: 0 nobody's, seat + 1."""
+    points = np.zeros((height, width), np.int8)
+    points[height // 2 - 1 : height // 2 + 1, width // 2 - 1 : width // 2 + 1] = [[1, 2], [2, 1]]
+    return points.ravel()
 
 
 @inner
@@ -229,6 +261,30 @@ def winner_of(game: Record) -> int:
     if game.score[0] == game.score[1]:
         return DRAWN
     return int(game.score[1] > game.score[0])
+
+
+@jit
+def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
+    """Write the number of opposing points in each seat's regions, (2,)."""
+    for seat in range(2):
+        scores[seat] = game.score[seat]
+
+
+@jit
+def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
+    """Write (own score - the other's) / N for each seat, (2,) float32; N is the number of nodes."""
+    lead = (int(game.score[0]) - int(game.score[1])) / num_nodes(game)
+    rewards[0], rewards[1] = lead, -lead
+
+
+@jit
+def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
+    """Write the seat in whose region each node lies, int8; -1 for none, and beyond the nodes of the board."""
+    nodes, first = num_nodes(game), int(game.width) + 1
+    for node in range(nodes):
+        targets[node] = ((int(game.cell[first + node]) & REGION) >> 2) - 1
+    for node in range(nodes, len(targets)):
+        targets[node] = -1
 
 
 @jit(counted=False)

@@ -40,8 +40,16 @@ from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
 from ninetka_env.games.kropki.regions import draw_region, flood, forget_drawable, is_held, trace_chain, unmark
 from ninetka_env.games.kropki.replay import LETTERS, POINT, Reading, from_sgf, to_sgf
-from ninetka_env.games.kropki.rules import DECLARED, IMMEDIATE, TERRITORIES, mover, num_nodes, put_point
-from ninetka_env.games.kropki.start import STARTS, start_points
+from ninetka_env.games.kropki.rules import (
+    DECLARED,
+    IMMEDIATE,
+    STARTS,
+    TERRITORIES,
+    mover,
+    num_nodes,
+    put_point,
+    start_points,
+)
 
 CROSSES = 4
 """Rows and columns that up to two crosses take."""

@@ -32,8 +32,7 @@ from ninetka_env.games.kropki.geometry import (
     node_index,
     node_name,
 )
-from ninetka_env.games.kropki.rules import TERRITORIES
-from ninetka_env.games.kropki.start import STARTS
+from ninetka_env.games.kropki.rules import STARTS, TERRITORIES
 
 SEATS = ("black", "white")
 """What people call the seats."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ninetka_env.core.chance import Streams, draw_bit
 from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Record, Words
-from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, PASS
+from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import (
     bit_action,
     is_over,
@@ -14,18 +14,6 @@ from ninetka_env.games.ninetka.rules import (
     pass_over,
     play_bit,
 )
-
-
-@jit
-def num_actions(game: Record) -> int:
-    """Return 122: the squares, and pass."""
-    return NUM_ACTIONS
-
-
-@jit
-def stage(game: Record) -> int:
-    """Return the phase."""
-    return int(game.phase)
 
 
 @jit

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ninetka_env.core.options import Choice
 from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
-from ninetka_env.games.ninetka import choices, observation, rules, scoring, start
+from ninetka_env.games.ninetka import choices, observation, rules
 from ninetka_env.games.ninetka.geometry import (
     ACTION_SYMMETRIES,
     MAX_PLAYERS,
@@ -13,8 +14,17 @@ from ninetka_env.games.ninetka.geometry import (
     NUM_SECTIONS,
 )
 from ninetka_env.games.ninetka.observation import SHAPE
-from ninetka_env.games.ninetka.rules import GAME, Phase
+from ninetka_env.games.ninetka.rules import GAME, NEUTRAL_PLACEMENTS, TURN_ORDERS, Phase
 from ninetka_env.games.ninetka.text import SEATS
+
+OPTIONS = (
+    Choice("num_players", 2, "seats at the table", (2, 3, 4)),
+    Choice("neutral_placement", "players", "who places the neutral stones: the players in turn, or chance at the "
+           "start", NEUTRAL_PLACEMENTS),
+    Choice("turn_order", "restart", "seat 0 opens every phase, or turns simply go on", TURN_ORDERS),
+    Choice("auto_pass", True, "forced passes are played by the rules, or are action 121", (False, True)),
+)  # fmt: skip
+"""The options of the game; compiled code knows each by the place of its value."""
 
 MOST_PLIES, MOST_PASSES = 81, 36 * 3
 """9 neutral stones, 36 stones set, 36 slides; and, if the players must pass themselves, fewer passes than this: after
@@ -32,13 +42,13 @@ NINETKA = register(
         name="ninetka",
         title="9tka",
         version="ninetka_v0",
-        options=start.OPTIONS,
+        options=OPTIONS,
         sizes=_sizes,
         dtypes={GAME: Limits(MAX_PLAYERS, NUM_ACTIONS, len(NEUTRAL_SQUARE), NUM_SECTIONS)},
         compiled=(
-            start.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
-            rules.plies, choices.num_actions, choices.stage,
-            scoring.write_scores, scoring.write_score_rewards, scoring.write_targets,
+            rules.start, rules.is_over, rules.is_legal, rules.write_legal_mask, rules.play, rules.winner_of,
+            rules.plies, rules.num_actions, rules.stage,
+            rules.write_scores, rules.write_score_rewards, rules.write_targets,
             observation.write_observation, observation.write_slow_planes, observation.write_fast_planes,
             choices.write_choices, choices.choice_action, choices.play_choice, choices.prepare_root,
             choices.forced_action, choices.random_action, choices.playout,

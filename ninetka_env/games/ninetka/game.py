@@ -27,8 +27,7 @@ from ninetka_env.games.ninetka.geometry import (
     square_name,
 )
 from ninetka_env.games.ninetka.position import read_board
-from ninetka_env.games.ninetka.rules import TURN_ORDERS, Phase
-from ninetka_env.games.ninetka.start import NEUTRAL_PLACEMENTS
+from ninetka_env.games.ninetka.rules import NEUTRAL_PLACEMENTS, TURN_ORDERS, Phase
 from ninetka_env.games.ninetka.text import read_position, seat_label, write_position
 
 

@@ -1,19 +1,21 @@
 """The rules of 9tka, compiled: one game is one record of the structured dtype `GAME`, a batch is an array of them.
 
 Everything that plays (single games, batches, search, solver) calls the functions of this file; they trust their
-arguments (`is_legal` tells) and draw no random numbers. A copy of a game is an assignment: `games[1] = games[0]`.
-What is drawn before the first turn is in `start`.
+arguments (`is_legal` tells) and, except for `start`, draw no random numbers. A copy of a game is an assignment:
+`games[1] = games[0]`.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_env.core.chance import Streams, draw_bit
 from ninetka_env.core.jit import jit, lowest, popcount
-from ninetka_env.core.verbs import Record
+from ninetka_env.core.verbs import Codes, Record
 from ninetka_env.games.ninetka.geometry import (
     ADJACENT_SLOTS,
     ALL_NEUTRALS,
@@ -25,6 +27,7 @@ from ninetka_env.games.ninetka.geometry import (
     MAX_PLAYERS,
     NEUTRAL_SQUARE,
     NEUTRAL_STONE,
+    NUM_ACTIONS,
     NUM_LINES,
     NUM_NEUTRALS,
     NUM_SECTIONS,
@@ -53,6 +56,8 @@ class Phase(IntEnum):
 # numba freezes globals when it compiles, so the compiled rules use plain ints.
 NEUTRAL, PLACEMENT, MOVEMENT = int(Phase.NEUTRAL), int(Phase.PLACEMENT), int(Phase.MOVEMENT)
 
+NEUTRAL_PLACEMENTS = ("players", "random")
+"""Who places the neutral stones: the players in turn, or the seeded generator before the first turn."""
 TURN_ORDERS = ("restart", "continue")
 """Who opens a phase: seat 0 always, or whoever is next. A record holds the index of its own in this tuple."""
 
@@ -79,6 +84,23 @@ _FIELDS = np.dtype(
 
 GAME = np.dtype((np.record, _FIELDS))
 """One game. All but the options and the turn follows from the board; the other fields are kept for speed."""
+
+
+@jit
+def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
+    """Start a game; with random neutral stones, draw them from stream `index`. See `definition.OPTIONS`."""
+    clear(game, options[0] + 2, options[2], options[3])
+    if options[1]:
+        place_neutrals_at_random(game, streams, index)
+
+
+@jit
+def place_neutrals_at_random(game: Record, streams: Streams, index: int) -> None:
+    """Place the nine neutral stones of a started game, one uniformly random legal square per section."""
+    for section in range(NUM_SECTIONS):
+        place_neutral(game, NEUTRAL_SQUARE[draw_bit(streams, index, SECTION_NEUTRALS[section])])
+    end_turn(game)
+    game.to_move = 0
 
 
 @jit
@@ -292,6 +314,45 @@ def winner_of(game: Record) -> int:
         if score >= best:
             winner, best = seat, score
     return winner
+
+
+@jit
+def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
+    """Write the number of sections that each seat owns, (n,)."""
+    for seat in range(game.num_players):
+        scores[seat] = popcount(game.owned[seat])
+
+
+@jit
+def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
+    """Write (own score - mean of all scores) / 9 for each seat, (n,) float32."""
+    n, total = game.num_players, 0
+    for seat in range(n):
+        total += popcount(game.owned[seat])
+    for seat in range(n):
+        rewards[seat] = (popcount(game.owned[seat]) - total / n) / NUM_SECTIONS
+
+
+@jit
+def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
+    """Write the seat that owns each section, (9,) int8; -1 where nobody has strictly most stones."""
+    for section in range(NUM_SECTIONS):
+        targets[section] = -1
+        for seat in range(game.num_players):
+            if (game.owned[seat] >> section) & 1:
+                targets[section] = seat
+
+
+@jit
+def num_actions(game: Record) -> int:
+    """Return 122: the squares, and pass."""
+    return NUM_ACTIONS
+
+
+@jit
+def stage(game: Record) -> int:
+    """Return the phase."""
+    return int(game.phase)
 
 
 @jit
