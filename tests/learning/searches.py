@@ -16,12 +16,11 @@ from ninetka_env.core.batch import begin
 from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.registry import limits_of, load_variant
 from ninetka_env.core.verbs import Records
-from ninetka_train.learning.config import AlphaZeroSettings
 from ninetka_train.learning.rollout import codes_for
 from ninetka_train.learning.samples import Samples
 from ninetka_train.learning.selfplay import network_games, playout_games
 from ninetka_train.learning.teacher import make_teacher
-from ninetka_train.ninetka.slides import Extras
+from ninetka_train.ninetka.slides import Hooks, Settings
 
 MOST_DRAWN = 60
 
@@ -52,13 +51,13 @@ class StoneJudge:
         return result
 
 
-class LowestSlides(Extras):
-    """Has slides played by `LowestSlide`, and searched with 8 playouts; first slides are judged by `StoneJudge`."""
+class LowestSlides(Hooks):
+    """Has slides played by `LowestSlide`, and searched with 8 playouts; first slides are valued by `StoneJudge`."""
 
-    def __init__(self, settings: AlphaZeroSettings, search: GumbelSearch) -> None:
+    def __init__(self, settings: Settings, search: GumbelSearch) -> None:
         super().__init__(settings, search.evaluate, 1)
         self.agent, self.guided = LowestSlide(), GuidedSearch(some_search(1).evaluate, 1, 8)
-        self.judge = StoneJudge()
+        self.first_slide_search = StoneJudge()
 
 
 def some_games(players: npt.ArrayLike, seed: int) -> tuple[Records, Streams]:
@@ -71,14 +70,14 @@ def some_games(players: npt.ArrayLike, seed: int) -> tuple[Records, Streams]:
 
 def with_playouts(players: npt.ArrayLike, seed: int, playouts: int, threads: int = 1, **changes: object) -> Samples:
     """Play games by a tree search."""
-    settings = AlphaZeroSettings(**{"power": 1.0, "exact_nodes": 0, "playouts": playouts, **changes})
+    settings = Settings(**{"power": 1.0, "exact_nodes": 0, "playouts": playouts, **changes})
     teacher, quick = (make_teacher("ninetka", "", count, settings.exploration, threads) for count in (playouts, 1))
-    return playout_games(*some_games(players, seed), teacher, quick, settings, Extras(settings, None, threads))
+    return playout_games(*some_games(players, seed), teacher, quick, settings, Hooks(settings, None, threads))
 
 
 def with_network(search: GumbelSearch, players: npt.ArrayLike, seed: int, share: float, **changes: object) -> Samples:
     """Play games by a network; with `slide_playouts`, the lowest slide is played."""
     usual = {"value_share": 0.0, "value_mix": 0.0, "exact_nodes": 0}
-    settings = AlphaZeroSettings(**{**usual, "share": share, **changes})
-    extras = LowestSlides(settings, search)
-    return network_games(*some_games(players, seed), search, settings, extras, MOST_DRAWN)
+    settings = Settings(**{**usual, "share": share, **changes})
+    hooks = LowestSlides(settings, search)
+    return network_games(*some_games(players, seed), search, settings, hooks, MOST_DRAWN)

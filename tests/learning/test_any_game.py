@@ -35,9 +35,11 @@ pytestmark = pytest.mark.slow
 GO = "go:size=5,komi=1"
 KROPKI = ("kropki:width=6,height=6,territory=immediate,start=cross", "kropki:width=6,height=6")
 GAMES = {"ninetka": "ninetka", "go": GO, "kropki": KROPKI}
+OWN = {"ninetka": {"exact_nodes": 200}}
+"""Settings that only one game has."""
 SMALL = {
     "rounds": 2, "playout_rounds": 1, "games": 3, "task_games": 3, "playouts": 4, "simulations": 3, "leaf_playouts": 0,
-    "drawn_plies": 12, "share": 0.3, "value_share": 0.3, "exact_nodes": 200, "window": 2, "steps": 3,
+    "drawn_plies": 12, "share": 0.3, "value_share": 0.3, "window": 2, "steps": 3,
     "minibatch": 16, "microbatch": 8,
 }  # fmt: skip
 
@@ -49,7 +51,12 @@ def _networks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def small(game: str, **settings: Any) -> TrainConfig:
     values = {"game": GAMES[game], "algorithm": "alphazero", "threads": 1, "device": "cpu", "bf16": False}
-    values |= {"checkpoint_every": 1, "network": {"width": 8}, "seed": 3, "alphazero": SMALL | settings}
+    values |= {
+        "checkpoint_every": 1,
+        "network": {"width": 8},
+        "seed": 3,
+        "alphazero": SMALL | OWN.get(game, {}) | settings,
+    }
     return check_config(values)
 
 
@@ -75,7 +82,8 @@ def test_samples_hold_legal_policies_and_what_the_rules_say_of_the_end(game: str
     np.testing.assert_allclose(samples.values.sum(1), 1, atol=1e-5)
     searched = samples.policy.sum(1)
     assert (abs(searched - 1) < 4e-3).any()
-    ended = samples_of(game, number, value_mix=0.0, exact_nodes=0)
+    inexact = {"exact_nodes": 0} if game == "ninetka" else {}
+    ended = samples_of(game, number, value_mix=0.0, **inexact)
     assert set(np.unique(ended.values)) <= {0, 1}
     best = ended.scores.max(1)
     for seat in range(2):  # area and territory scores decide in Go and Kropki
@@ -318,8 +326,14 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
         ({"game": []}, r"game\..*=\[\]"),
         ({"game": 3}, "game"),
         ({"game": "ninetka:num_players=3"}, "numbers of players are told by players"),
-        ({"game": GO, "alphazero": {"slide_playouts": 8}}, "slide_playouts=8: is for 9tka alone"),
-        ({"game": GO, "alphazero": {"first_slide_playouts": 8}}, "first_slide_playouts=8: is for 9tka alone"),
+        (
+            {"game": GO, "alphazero": {"slide_playouts": 8}},
+            "key 'alphazero.slide_playouts': it is a setting of 9tka$",
+        ),
+        (
+            {"game": GO, "alphazero": {"exact_nodes": 0}},
+            "key 'alphazero.exact_nodes': it is a setting of 9tka$",
+        ),
         ({"alphazero": {"first_slide_playouts": 10**9}}, "alphazero.first_slide_playouts=1000000000: "),
         ({"alphazero": {"leaf_playouts": 10**9}}, "alphazero.leaf_playouts=1000000000: "),
         ({"game": GO, "alphazero": {"teacher": "greedy"}}, "teacher='greedy': expected mcts"),
@@ -331,7 +345,7 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
         ({"game": GO, "alphazero": {"teacher": "net:gen-99"}}, "gen-99"),
         ({"game": GO, "alphazero": {"teacher": "mcts:simulations=3"}}, "teacher='mcts:simulations=3': expected mcts"),
         ({"game": GO, "alphazero": {"teacher": "mcts:rav=1"}}, "unknown option 'rav'"),
-        ({"game": GO, "network": {"mixing": "pool"}}, "unknown key 'network.mixing'"),
+        ({"game": GO, "network": {"mixing": "pool"}}, "unknown key 'network.mixing': it is a setting of 9tka$"),
         ({"game": GO, "network": {"width": 0}}, "width=0: expected at least 1"),
         ({"game": GO, "network": {"width": "wide"}}, r"network\.width='wide'"),
         ({"game": GO, "network": 3}, "network=3"),

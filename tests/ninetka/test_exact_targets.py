@@ -16,7 +16,7 @@ from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.learning.samples import Samples
-from ninetka_train.ninetka.exact_targets import Known, find_known, next_known, only_winning
+from ninetka_train.ninetka.slides import Known, find_known, next_known, only_winning
 
 PLAYERS = np.array([2, 2, 2, 3])
 

@@ -46,7 +46,7 @@ class Exact(Protocol):
 
 
 _EXACT = {"ninetka": "ninetka_train.ninetka.blunders"}
-_EXTRAS = {"ninetka": "ninetka_train.ninetka.slides:Extras"}
+_SELFPLAY = {"ninetka": "ninetka_train.ninetka.slides"}
 _PAIRS = {"ninetka": "ninetka_train.ninetka.phases:pairs"}
 
 
@@ -58,9 +58,13 @@ def exact_of(variant: Variant) -> Exact:
     return module
 
 
-def extras_of(game: str) -> Any:
-    """Return what a game adds to self-play, a class derived from `ninetka_train.learning.extras.GameExtras`."""
-    return load(_EXTRAS.get(game, "ninetka_train.learning.extras:GameExtras"))
+def selfplay_of(game: str) -> Any:
+    """Return the module with what a game adds to self-play, or None.
+
+    Its `Settings` are derived from `ninetka_train.learning.config.AlphaZeroSettings`, its `Hooks` from
+    `ninetka_train.learning.selfplay.GameHooks`.
+    """
+    return importlib.import_module(_SELFPLAY[game]) if game in _SELFPLAY else None
 
 
 def pairs_of(game: str, agent: Agent) -> list[tuple[Agent, Agent]]:

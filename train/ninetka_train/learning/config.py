@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from ninetka_agents.checkpoint import FORMER_NAMES
-from ninetka_agents.parts import network_of
+from ninetka_agents.parts import games_with_networks, network_of
 from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_env.core.files import shown
 from ninetka_env.core.options import shortened
@@ -32,7 +32,7 @@ from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definiti
 from ninetka_env.core.text import nearest
 from ninetka_train.learning.settings_file import parse_yaml, read_settings
 from ninetka_train.learning.teacher import make_teacher
-from ninetka_train.parts import extras_of
+from ninetka_train.parts import selfplay_of
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -187,27 +187,9 @@ class AlphaZeroSettings(_Settings):
     share: Fraction = 0.1
     """Chance that a position is searched; the network's games go on by its policy alone."""
     value_share: Fraction = 0.2
-    """Chance that one is kept without search, to learn from how its game ended, and what the solver knows of it."""
-    slide_playouts: TreePlayouts = 0
-    """9tka: playouts of the tree search that slides in the network's games, from the random ply on; searched slides
-    then learn from the guided search's visits. 0: the policy slides, and the Gumbel search searches all."""
-    slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Times share and value_share of slides that are played by slide_playouts, whose positions say less that is new."""
-    first_slide_playouts: TreePlayouts = 0
-    """9tka: playouts of a tree search that says at a game's first slide what its placements are worth, in place of who
-    wins in the end; 0: who wins. Games of two players are left to the solver, unless `exact_nodes` is 0."""
+    """Chance that one is kept without search, to learn from how its game ended."""
     value_mix: Fraction = 0.5
     """Share of the search's own values in the value's target; the rest is who won."""
-    exact_nodes: CountOr0 = 20_000
-    """9tka: nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
-    exact_share: Fraction = 0.0
-    """9tka: chance that a slide of the network's two-player games is shown to the solver, beside those that are kept
-    anyway, and kept if some moves win and others lose; above 0, the policy slides in these games, whatever
-    `slide_playouts`."""
-    exact_lines: CountOr0 = 0
-    """9tka: so many games go on from the first slide that was kept of each of the network's two-player games, by moves
-    drawn from the policy, and are shown to the solver, which remembers what they share: many exact positions at little
-    cost."""
     window: Batch = 20
     """Rounds whose positions are kept to learn from."""
     steps: Count = 100
@@ -226,13 +208,6 @@ class AlphaZeroSettings(_Settings):
     """Weight of the final score's loss (see `ninetka_train.learning.losses.score_losses`), if the network tells one."""
     turned: bool = True
     """Turn each example by a random symmetry of the board, if its network can."""
-
-    @model_validator(mode="after")
-    def _check(self) -> AlphaZeroSettings:
-        for name in ("exact_share", "exact_lines"):
-            if getattr(self, name) and not self.exact_nodes:
-                raise ValueError(f"{name}={getattr(self, name)}: needs exact_nodes above 0, the nodes of the solver")
-        return self
 
 
 class TrainConfig(_Settings):
@@ -267,7 +242,7 @@ class TrainConfig(_Settings):
     ppo: PPOSettings = PPOSettings()
     """Settings of PPO."""
     alphazero: AlphaZeroSettings = AlphaZeroSettings()
-    """Settings of AlphaZero."""
+    """Settings of AlphaZero, those that its game adds included; see `config_class`."""
 
     @property
     def definition(self) -> Definition:
@@ -296,9 +271,8 @@ class TrainConfig(_Settings):
 
     @model_validator(mode="after")
     def _check_game_s_own(self) -> TrainConfig:
-        """Refuse numbers of players that the game does not have, and settings of AlphaZero that it has no use for."""
+        """Refuse numbers of players, and a teacher, that the game does not have."""
         name, settings = self.definition.name, self.alphazero
-        extras_of(name).check(settings)
         if self.algorithm == "ppo" and set(self.variants[: self.ppo.games]) != set(self.variants):
             raise ValueError(f"ppo.games={self.ppo.games}: too few for each of {len(self.variants)} variants")
         make_teacher(name, settings.teacher, settings.playouts, settings.exploration)
@@ -307,7 +281,7 @@ class TrainConfig(_Settings):
 
 @functools.cache
 def config_class(game: str) -> type[TrainConfig]:
-    """Return the configuration whose `network` has the settings of a game's network.
+    """Return the configuration whose `network` and `alphazero` have the settings of a game.
 
     Raises:
         ValueError: if the game is unknown or has no networks.
@@ -316,7 +290,10 @@ def config_class(game: str) -> type[TrainConfig]:
     fields: dict[str, Any] = {one.name: (_kind(one.default), one.default) for one in dataclasses.fields(shape)}
     network: Any = create_model("NetworkSettings", __base__=NetworkSettings, __module__=__name__, **fields)
     network.shape = shape
-    return create_model("TrainConfig", __base__=TrainConfig, __module__=__name__, network=(network, network()))
+    own = selfplay_of(game)
+    settings: Any = own.Settings if own else AlphaZeroSettings
+    sections: dict[str, Any] = {"network": (network, network()), "alphazero": (settings, settings())}
+    return create_model("TrainConfig", __base__=TrainConfig, __module__=__name__, **sections)
 
 
 def _kind(default: Any) -> Any:
@@ -415,8 +392,9 @@ def _explain(problem: Any, model: type[TrainConfig]) -> str:
     if problem["type"] != "extra_forbidden":
         what = str(problem["msg"]).removeprefix("Value error, ").replace("a valid tuple", "a list, such as [1, 2]")
         return f"{key[:80]}={shortened(problem['input'])}: {what}" if key else what
-    known = _known_keys(model)
-    return f"unknown key {shortened(key)}{_instead(key, known)}"
+    others = [get_definition(game).title for game in games_with_networks() if key in _known_keys(config_class(game))]
+    instead = f": it is a setting of {', '.join(others)}" if others else _instead(key, _known_keys(model))
+    return f"unknown key {shortened(key)}{instead}"
 
 
 def _instead(key: str, known: Sequence[str]) -> str:
