@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.files import replace_file
-from ninetka_env.core.registry import limits_of
 from ninetka_env.core.seats import relative_seats as seats_from
 from ninetka_env.core.verbs import Records
 
@@ -131,10 +130,7 @@ def read_samples(path: Path, dtype: np.dtype[np.void]) -> Samples:
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            games, values = arrays["games"].astype(dtype), arrays["values"]  # files forget how a dtype is aligned
-            players = limits_of(dtype).players
-            values = np.pad(values, ((0, 0), (0, players + 1 - values.shape[1])))  # files of before have no draws
-            scores = arrays["scores"] if "scores" in arrays else np.full((len(games), players), np.nan, np.float32)
-            return Samples(games, arrays["policy"], values, arrays["owners"], scores)
+            samples = Samples(*(arrays[name] for name in Samples._fields))
+            return samples._replace(games=samples.games.astype(dtype))  # files forget how a dtype is aligned
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None
