@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -30,7 +31,6 @@ from ninetka_env.core.files import shown
 from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT, Definition, Variant, get_definition, load_variant, with_players
 from ninetka_env.core.text import nearest
-from ninetka_train.learning.settings_file import parse_yaml, read_settings
 from ninetka_train.learning.teacher import make_teacher
 from ninetka_train.parts import selfplay_of
 
@@ -287,18 +287,14 @@ def config_class(game: str) -> type[TrainConfig]:
         ValueError: if the game is unknown or has no networks.
     """
     shape = network_of(game).NetworkConfig
-    fields: dict[str, Any] = {one.name: (_kind(one.default), one.default) for one in dataclasses.fields(shape)}
+    defaults = {one.name: one.default for one in dataclasses.fields(shape)}
+    fields: dict[str, Any] = {name: (Size if type(one) is int else type(one), one) for name, one in defaults.items()}
     network: Any = create_model("NetworkSettings", __base__=NetworkSettings, __module__=__name__, **fields)
     network.shape = shape
     own = selfplay_of(game)
     settings: Any = own.Settings if own else AlphaZeroSettings
     sections: dict[str, Any] = {"network": (network, network()), "alphazero": (settings, settings())}
     return create_model("TrainConfig", __base__=TrainConfig, __module__=__name__, **sections)
-
-
-def _kind(default: Any) -> Any:
-    """Return the type of a setting of a network, given its default."""
-    return Size if type(default) is int else type(default)
 
 
 def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
@@ -317,6 +313,46 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
     for override in overrides:
         _override(values, override)
     return check_config(values, where)
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain values, and no key twice in one mapping."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = []
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"key {key.value!r} is given twice", problem_mark=key.start_mark)
+            seen.append(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _parse(text: str) -> Any:
+    """Return the value that a YAML text means; `ValueError` says what is wrong, and where that is known the line."""
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ValueError(f"{line}{error.problem or error.context}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except Exception as error:  # a character that YAML does not allow, a date such as 2024-13-45
+        raise ValueError(str(error).partition("\n")[0]) from None
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a YAML file of keys and values; `ValueError` names the file and says what is wrong with it."""
+    try:
+        values = _parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is no text in UTF-8: {error.reason} at byte {error.start}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: is no YAML of settings: {error}") from None
+    if not isinstance(values, dict | None):
+        raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}")
+    return values or {}
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -381,7 +417,7 @@ def _override(values: dict[str, Any], text: str) -> None:
             raise ValueError(f"override {shortened(text)}: {shortened(parent)} holds no further keys")
         values = inner
     try:
-        values[last] = parse_yaml(value)
+        values[last] = _parse(value)
     except ValueError as error:
         raise ValueError(f"override {shortened(text)}: {shortened(value)} is no YAML value: {error}") from None
 

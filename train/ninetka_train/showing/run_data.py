@@ -15,8 +15,8 @@ from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT
 from ninetka_train.judging.intervals import Interval, wilson
 from ninetka_train.judging.report import percent
+from ninetka_train.learning.config import read_settings
 from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines, variant_label
-from ninetka_train.learning.settings_file import read_settings
 
 CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
 NETWORK, BASELINE = "net", "maxn"
