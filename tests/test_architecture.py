@@ -70,7 +70,6 @@ TRAIN_TORCH_MODULES = {
     "ninetka_train.learning.ppo",
     "ninetka_train.learning.processes",
     "ninetka_train.learning.resume",
-    "ninetka_train.learning.setup",
 }
 """The modules of `ninetka_train` that may import torch."""
 SERVER_MODULES = {

@@ -24,9 +24,9 @@ from ninetka_train.learning.alphazero import TrainState, make_examples, train_al
 from ninetka_train.learning.config import TrainConfig, check_config, load_config
 from ninetka_train.learning.logger import Journal, read_lines
 from ninetka_train.learning.ppo import Learner, draw_opponents, grow_league, make_batch, new_learner, play, train_ppo
+from ninetka_train.learning.resume import first_network
 from ninetka_train.learning.samples import Samples, join, relative_scores, relative_values
 from ninetka_train.learning.selfplay import play_task, tasks_of
-from ninetka_train.learning.setup import first_network
 from ninetka_train.run import run
 from ninetka_train.showing.run_data import read_run, sheets, summary
 

@@ -24,7 +24,7 @@ from ninetka_train.learning import alphazero, ppo, resume
 from ninetka_train.learning.config import load_config
 from ninetka_train.learning.lock import LOCK, locked
 from ninetka_train.learning.logger import Journal
-from ninetka_train.learning.setup import set_torch_threads, single_threaded_pool
+from ninetka_train.learning.processes import set_torch_threads, single_threaded_pool
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from ninetka.positions import Options, position_after, random_action
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_env.games.ninetka.text import SEATS
-from ninetka_train.ninetka.solve import solution_text
+from ninetka_train.ninetka.analyze import solution_text
 
 
 def late_position(players: int, seed: int, left: int) -> Game:

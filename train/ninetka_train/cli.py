@@ -130,7 +130,6 @@ def train(
     try:
         from ninetka_train.learning import processes
         from ninetka_train.learning.config import load_config
-        from ninetka_train.learning.setup import choose_device
         from ninetka_train.run import run
     except ImportError as error:
         fail_import("training needs", error)
@@ -139,7 +138,7 @@ def train(
     display = _Display(first, by_round=bool(cluster))
     try:
         chosen = load_config(config, settings or ())
-        device = choose_device(chosen)
+        device = processes.choose_device(chosen)
         with display.shown(), processes.joined(device), on_cluster(cluster if first else None) as player:
             display.print(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
             run(chosen, runs / chosen.name, games, resume, display.show, player)
@@ -321,7 +320,7 @@ def solve(
         position = position_at(find_record(file, game), ply)
         if position.name != "ninetka":
             raise ValueError(f"{file}: only games of 9tka can be solved; this one is of {position.definition().title}")
-        from ninetka_train.ninetka.solve import solution_text
+        from ninetka_train.ninetka.analyze import solution_text
 
         for line in solution_text(position, nodes):  # type: ignore[arg-type]  # a Game of 9tka
             typer.echo(line)

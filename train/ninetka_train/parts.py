@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ninetka_agents.agent import Agent
-from ninetka_agents.parts import load
 from ninetka_env.core.registry import Variant
 from ninetka_train.judging.intervals import Interval
 
@@ -45,16 +44,17 @@ class Exact(Protocol):
         ...
 
 
-_EXACT = {"ninetka": "ninetka_train.ninetka.blunders"}
+_JUDGING = {"ninetka": "ninetka_train.ninetka.blunders"}
 _SELFPLAY = {"ninetka": "ninetka_train.ninetka.slides"}
-_PAIRS = {"ninetka": "ninetka_train.ninetka.phases:pairs"}
 
 
 def exact_of(variant: Variant) -> Exact:
     """Return the module that judges a game; `ValueError` if there is none."""
-    if variant.definition.name not in _EXACT:
-        raise ValueError(f"exact: perfect play is not known in {variant.definition.title}, but in {', '.join(_EXACT)}")
-    module: Exact = importlib.import_module(_EXACT[variant.definition.name])
+    if variant.definition.name not in _JUDGING:
+        raise ValueError(
+            f"exact: perfect play is not known in {variant.definition.title}, but in {', '.join(_JUDGING)}"
+        )
+    module: Exact = importlib.import_module(_JUDGING[variant.definition.name])
     return module
 
 
@@ -68,6 +68,8 @@ def selfplay_of(game: str) -> Any:
 
 
 def pairs_of(game: str, agent: Agent) -> list[tuple[Agent, Agent]]:
-    """Return what a trained agent's benchmark plays in this game beside its opponents: (agent, opponent)."""
-    found: list[tuple[Agent, Agent]] = load(_PAIRS[game])(agent) if game in _PAIRS else []
-    return found
+    """Return the pairs (agent, opponent) that a trained agent's benchmark adds in a game to its usual opponents."""
+    if game not in _JUDGING:
+        return []
+    pairs: list[tuple[Agent, Agent]] = importlib.import_module(_JUDGING[game]).pairs(agent)
+    return pairs

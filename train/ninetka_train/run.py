@@ -41,8 +41,7 @@ from ninetka_train.learning.config import TrainConfig, load_config
 from ninetka_train.learning.lock import LOCK, locked
 from ninetka_train.learning.logger import Journal
 from ninetka_train.learning.ppo import league_agents, train_ppo
-from ninetka_train.learning.resume import newest_step
-from ninetka_train.learning.setup import first_network, kept_torch_threads
+from ninetka_train.learning.resume import first_network, newest_step
 from ninetka_train.parts import pairs_of
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES
 from ninetka_train.showing.run_report import print_run, write_report
@@ -96,7 +95,7 @@ def run(
     for variant in config.variants if games else ():
         make_settings(("net", "its opponent"), None, games, game=variant)  # what is wrong with them is told now
     first = processes.rank() == 0
-    with kept_torch_threads(), _prepared(config, folder, resume) if first else contextlib.nullcontext():
+    with processes.kept_torch_threads(), _prepared(config, folder, resume) if first else contextlib.nullcontext():
         if processes.by_first(lambda: not (folder / EVALUATION).exists()):
             with contextlib.closing(Journal(folder)) as journal:
                 network = _train(config, folder, resume, journal, games > 0, progress, player)

@@ -16,9 +16,9 @@ from ninetka_train.judging.players import warm_up
 from ninetka_train.judging.results import Part, Settings
 from ninetka_train.learning.alphazero import TrainState, pace_of
 from ninetka_train.learning.config import check_config
+from ninetka_train.learning.losses import Log
 from ninetka_train.learning.samples import Samples, join
 from ninetka_train.learning.selfplay import play_task, tasks_of
-from ninetka_train.learning.setup import Log
 
 GAUGES = {
     "games_per_second": "Games of the newest round per second of playing it",

@@ -33,6 +33,7 @@ from ninetka_train.learning import processes
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
 from ninetka_train.learning.losses import (
     UNKNOWN,
+    Log,
     check_finite,
     named,
     owner_losses,
@@ -42,6 +43,7 @@ from ninetka_train.learning.losses import (
 )
 from ninetka_train.learning.resume import (
     CheckpointWriter,
+    first_network,
     newest_checkpoint,
     oldest_step,
     optimizer_tensors,
@@ -64,14 +66,6 @@ from ninetka_train.learning.samples import (
     write_samples,
 )
 from ninetka_train.learning.selfplay import play_task, tasks_of
-from ninetka_train.learning.setup import (
-    Log,
-    first_network,
-    set_torch_threads,
-    single_threaded_pool,
-    use_threads,
-    uses_bf16,
-)
 
 Shares = tuple[float, float]
 """Of positions that have a policy to learn, and of those that have values."""
@@ -160,7 +154,7 @@ def train_alphazero(
     Returns:
         The trained network, in evaluation mode.
     """
-    use_threads(config.threads or processes.own_threads())
+    processes.use_threads(config.threads or processes.own_threads())
     state = new_state(config)
     numbers = restore(state, folder) if resume and folder else {}
     if len(beginnings := set(processes.of_all([state.rounds]))) > 1:
@@ -254,7 +248,7 @@ def _play_tasks(state: TrainState) -> list[Samples]:
     at_once = max(1, min(threads, len(tasks)))
     state.network.eval()
     play = functools.partial(play_task, config, state.network, state.rounds, threads=-(-threads // at_once))
-    return list(single_threaded_pool(threads).map(play, tasks))
+    return list(processes.single_threaded_pool(threads).map(play, tasks))
 
 
 # --- learning --------------------------------------------------------------------------------------------------------
@@ -263,8 +257,8 @@ def _play_tasks(state: TrainState) -> list[Samples]:
 def learn(state: TrainState) -> Log:
     """Take a round's gradient steps on minibatches from the window; return the mean losses and the last step size."""
     settings, network = state.config.alphazero, state.network
-    set_torch_threads(state.torch_threads)  # agents that were made meanwhile may have changed it
-    bf16 = uses_bf16(state.config, network.device)
+    processes.set_torch_threads(state.torch_threads)  # agents that were made meanwhile may have changed it
+    bf16 = processes.uses_bf16(state.config, network.device)
     sums = torch.zeros(len(LOSSES), device=network.device)
     network.train()
     learner = processes.learner_of(network)

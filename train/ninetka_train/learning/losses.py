@@ -12,6 +12,8 @@ from torch.nn import functional
 from ninetka_agents.outputs import MASKED, Outputs
 from ninetka_env.core.verbs import Records
 
+Log = dict[str, float]
+"""Plain numbers about a step of learning, by name."""
 UNKNOWN = -100
 """Class of an owner that is not known."""
 CLOSE = 8.0
@@ -44,7 +46,7 @@ def check_outputs(*outputs: Tensor) -> None:
         raise ValueError("the network's outputs are not finite any more: lower learning_rate in a new run")
 
 
-def named(names: Sequence[str], numbers: Tensor, outputs: Outputs) -> dict[str, float]:
+def named(names: Sequence[str], numbers: Tensor, outputs: Outputs) -> Log:
     """Return numbers by name, without the score's loss for a network that tells no score."""
     told = dict(zip(names, numbers.tolist(), strict=True))
     return {name: number for name, number in told.items() if name != "score_loss" or outputs.score is not None}

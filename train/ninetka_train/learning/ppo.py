@@ -30,6 +30,7 @@ from ninetka_env.core.verbs import Codes, Records
 from ninetka_train.learning.config import PPOSettings, TrainConfig
 from ninetka_train.learning.losses import (
     UNKNOWN,
+    Log,
     check_finite,
     check_outputs,
     named,
@@ -37,8 +38,10 @@ from ninetka_train.learning.losses import (
     score_losses,
     value_losses,
 )
+from ninetka_train.learning.processes import set_torch_threads, use_threads, uses_bf16
 from ninetka_train.learning.resume import (
     CheckpointWriter,
+    first_network,
     newest_checkpoint,
     numbered_parts,
     optimizer_tensors,
@@ -59,7 +62,6 @@ from ninetka_train.learning.rollout import (
     start_games,
 )
 from ninetka_train.learning.samples import relative_leads
-from ninetka_train.learning.setup import Log, first_network, set_torch_threads, use_threads, uses_bf16
 
 LEARNER = -1
 """Stands for a game without opponents in `Learner.opponents`, and for any seat in `Learner.seats`."""
@@ -270,7 +272,7 @@ def play(learner: Learner) -> Rollout:
         advance(games, rollout.actions[ply], learner.options, learner.streams, endings)
         rollout.winners[ply], rollout.owners[ply] = endings.winners, endings.targets
         rollout.scores[ply] = endings.scores
-    rollout.values[-1] = evaluate(learner, learner.network.encode(games), games)[1]
+    _, rollout.values[-1] = evaluate(learner, learner.network.encode(games), games)
     read = type(arrays[0])(*(np.concatenate(parts) for parts in zip(*arrays, strict=True)))
     return rollout._replace(arrays=read)
 

@@ -1,16 +1,19 @@
-"""Several processes that learn together, each on a device of its own, as torchrun starts them; usually there is one.
+"""What a run learns on: processes, their devices, and the threads that torch computes with.
 
-All hold the same state. Each plays its share of a round's tasks and learns from its share of each minibatch's pieces;
-torch's `DistributedDataParallel` adds up their gradients, so that all take the steps that one process would take. The
-first one alone measures, writes and reports.
+Usually there is one process; torchrun starts several that learn together. All hold the same state. Each plays its share
+of a round's tasks and learns from its share of each minibatch's pieces; torch's `DistributedDataParallel` adds up their
+gradients, so that all take the steps that one process would take. The first one alone measures, writes and reports.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,6 +21,7 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from ninetka_agents.net_agent import best_device, default_threads, has_bf16
 from ninetka_env.core.cores import cores
 from ninetka_train.learning.config import TrainConfig
 
@@ -68,20 +72,6 @@ def count() -> int:
 def rank() -> int:
     """Return the number of this process, 0 for the first one."""
     return int(os.environ["RANK"]) if launched() else 0
-
-
-def own_device(device: torch.device) -> torch.device:
-    """Return which of the machine's devices is this process's.
-
-    Raises:
-        ValueError: if there are more processes than GPUs.
-    """
-    if not launched() or device.type != "cuda":
-        return device
-    number, known = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-    if number >= known:
-        raise ValueError(f"process {number + 1} of this machine has no GPU of its own: there are {known}")
-    return torch.device("cuda", number)
 
 
 def own_threads() -> int:
@@ -156,3 +146,100 @@ def total(sums: Tensor) -> Tensor:
     if count() > 1:
         distributed.all_reduce(sums)
     return sums
+
+
+# Devices
+
+
+def choose_device(config: TrainConfig) -> torch.device:
+    """Return the device that a configuration asks for; of several processes each has its own.
+
+    Raises:
+        ValueError: if there is no such device.
+    """
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device=cuda: torch finds no GPU here; choose cpu or auto")
+    return own_device(best_device() if config.device == "auto" else torch.device(config.device))
+
+
+def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
+    """Return whether to multiply in bfloat16."""
+    if config.bf16 != "auto":
+        return config.bf16
+    return has_bf16(device)
+
+
+def own_device(device: torch.device) -> torch.device:
+    """Return which of the machine's devices is this process's.
+
+    Raises:
+        ValueError: if there are more processes than GPUs.
+    """
+    if not launched() or device.type != "cuda":
+        return device
+    number, known = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    if number >= known:
+        raise ValueError(f"process {number + 1} of this machine has no GPU of its own: there are {known}")
+    return torch.device("cuda", number)
+
+
+# Threads
+
+# torch keeps its number of threads for each thread that calls it, but a thread's first call takes over the number that
+# was set last, by whichever thread. A task that changed it would therefore change it for threads that start meanwhile.
+
+
+def set_torch_threads(count: int) -> None:
+    """Make torch compute with `count` threads when it is called from this thread.
+
+    Threads that have called torch before keep their number.
+    """
+    if torch.get_num_threads() != count:  # asking is a first call, too, so that no later one replaces our number
+        torch.set_num_threads(count)
+
+
+def use_threads(count: int) -> None:
+    """Make torch compute with `count` threads when it is called from this thread; 0 for `default_threads`."""
+    set_torch_threads(count or default_threads())
+
+
+@contextmanager
+def kept_torch_threads() -> Iterator[None]:
+    """Restore in the end the number of threads that torch computes with when it is called from this thread."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        set_torch_threads(before)
+
+
+@functools.cache
+def single_threaded_pool(workers: int) -> ThreadPoolExecutor:
+    """Return the process's pool of `workers` threads from each of which torch computes with one thread.
+
+    Results of a network are rounded differently for different numbers of threads. All workers are started here, and
+    the number that other threads begin with is restored, so tasks change nothing outside their own thread.
+    """
+    before, started = torch.get_num_threads(), threading.Barrier(workers + 1)
+
+    def start() -> None:
+        set_torch_threads(1)
+        started.wait()
+
+    pool = ThreadPoolExecutor(workers, "ninetka-task", initializer=start)
+    for _ in range(workers):  # each starts a thread, since none is idle before all are started
+        pool.submit(int)
+    started.wait()
+    torch.set_num_threads(before)
+    return pool
+
+
+def on_one_torch_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function from a thread from which torch computes with one thread: this one, if it is such a thread."""
+    if torch.get_num_threads() == 1:
+        return function(*arguments)
+    return single_threaded_pool(1).submit(function, *arguments).result()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=single_threaded_pool.cache_clear)  # a child process has none of the threads

@@ -1,4 +1,4 @@
-"""What training keeps on disk to go on from: checkpoints of everything that a run carries.
+"""What training goes on from: the first network, and checkpoints of everything that a run carries.
 
 Those that stay, `step-<number>`, come by rounds or moves alone, so what is kept does not depend on the clock. Another
 one, `resume-<number>`, is written by the clock and when a run is stopped; it serves resuming only.
@@ -21,7 +21,10 @@ import torch
 from torch import Tensor
 
 from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from ninetka_agents.parts import network_of
 from ninetka_env.core.options import shortened
+from ninetka_train.learning.config import TrainConfig
+from ninetka_train.learning.processes import choose_device
 from ninetka_train.machine import processor
 
 KEPT = 2
@@ -30,6 +33,25 @@ KEEP, RESUME = "step", "resume"
 """What the names of checkpoints that stay, and of the one that serves resuming only, begin with."""
 UNREPORTED = "unreported"
 """Note of a checkpoint: the numbers of its round, if the run was stopped before it had reported them."""
+
+
+def first_network(config: TrainConfig) -> Any:
+    """Return the network that a run begins with: fresh weights, or those to start from.
+
+    Raises:
+        ValueError: if those are of another game, or of another shape than the configuration names.
+    """
+    device, game = choose_device(config), config.definition.name
+    torch.manual_seed(config.seed)
+    if config.start_from:
+        network, _, _ = load_checkpoint(config.start_from, device, game)
+        if network.game != game:
+            raise ValueError(f"start_from={config.start_from}: its network plays {network.game}, not {game}")
+        for name, value in config.network.model_dump(exclude_unset=True).items():
+            if (there := getattr(network.config, name)) != value:
+                raise ValueError(f"network.{name}={value}: expected {there}, as start_from={config.start_from} has")
+        return network
+    return network_of(game).Network(config.network.build()).to(device)
 
 
 @dataclass(frozen=True)

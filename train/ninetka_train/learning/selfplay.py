@@ -21,9 +21,9 @@ from ninetka_env.core.chance import Streams, draw_each, make_streams
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Records
 from ninetka_train.learning.config import AlphaZeroSettings, TrainConfig
+from ninetka_train.learning.processes import on_one_torch_thread, uses_bf16
 from ninetka_train.learning.rollout import codes_for, sample
 from ninetka_train.learning.samples import Floats, Samples, join, outcome_shares, rows_of
-from ninetka_train.learning.setup import on_one_torch_thread, uses_bf16
 from ninetka_train.learning.teacher import Teacher, make_teacher
 from ninetka_train.parts import selfplay_of
 
@@ -229,8 +229,9 @@ def playout_games(
     late = _play_on(games, streams, quick, np.concatenate(decided))
     if len(late.games):
         note(late, teacher.run(late.games, GameRandom(late.streams)))
-    searched = np.concatenate(values)
-    return _samples(games, _joined(met), np.concatenate(policies), searched, settings.teacher_mix, hooks)[0]
+    policy, searched = np.concatenate(policies), np.concatenate(values)
+    samples, _ = _samples(games, _joined(met), policy, searched, settings.teacher_mix, hooks)
+    return samples
 
 
 def _play_on(games: Records, streams: Streams, quick: Teacher, playing: Numbers) -> Positions:
@@ -357,7 +358,7 @@ def _by_network(
     asked = actions == POLICY
     if asked.any():
         logits, values = search.evaluate(games[asked])
-        by_chance = sample(logits, drawn[asked].astype(np.float32))[0]
+        by_chance, _ = sample(logits, drawn[asked].astype(np.float32))
         actions[asked] = np.where(drawing[asked], by_chance, logits.argmax(1))
         chances[asked] = values.max(1)
     return actions, chances

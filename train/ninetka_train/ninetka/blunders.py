@@ -1,4 +1,4 @@
-"""How well agents play by the standard of perfect play: the wins that they give away in two-player movement phases.
+"""How well agents play 9tka: the wins that they give away in two-player movement phases, and what each phase is worth.
 
 results = play_games([make_agent("maxn"), make_agent("net")], 2, 100)
 for one in figures(results):
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_agents.agent import Agent, make_agent
+from ninetka_agents.ninetka.by_phase import ByPhase
 from ninetka_agents.ninetka.solver.solver import LOST, UNKNOWN, WON, solve_batch
 from ninetka_env.core.jit import jit, popcount
 from ninetka_env.core.outcome import UNFINISHED
@@ -65,6 +67,12 @@ class Decisions:
     def blunders(self) -> npt.NDArray[np.bool_]:
         """(N,) the move gave a win away."""
         return self.won & (self.played == LOST)
+
+
+def pairs(agent: Agent) -> list[tuple[Agent, Agent]]:
+    """Return the agent with either phase left to MaxN, each against MaxN."""
+    maxn = make_agent("maxn")
+    return [(ByPhase(agent, maxn), maxn), (ByPhase(maxn, agent), maxn)]
 
 
 def check(num_players: int) -> None:
