@@ -66,7 +66,7 @@ def rows() -> Iterator[Row]:
     samples, _ = play_round(new_state(check_config(values)))
     steps = {name: steps_in_time(shape, samples) for name, shape in SHAPES.items()}
     networks = {name: learned(shape, samples, steps[name]) for name, shape in SHAPES.items()}
-    agents = [NetAgent.of(network, name=name) for name, network in networks.items()]
+    agents = [NetAgent(network, name=name) for name, network in networks.items()]
     for players, games in RATED.items():
         result = evaluate(agents, players, games, seed=SEED, neutral_placement="random")
         for figures in result.agents:

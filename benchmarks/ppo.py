@@ -59,7 +59,7 @@ def learn_ours(seconds: float) -> None:
     course, maxn = _Course(seconds), make_agent("maxn")
 
     def share(network: Any) -> float:
-        found = play_games([NetAgent.of(network), maxn], 2, GAMES, seed=1)
+        found = play_games([NetAgent(network), maxn], 2, GAMES, seed=1)
         return float(found.shares[:, 0].mean())
 
     def report(learner: Learner, _log: object) -> None:

@@ -131,7 +131,7 @@ def positions(count: int) -> Records:
 
 def network_ms(network: Network, count: int, repeats: int) -> float:
     """Return the median milliseconds per game of a move by the network alone in `count` games."""
-    agent, games, rng = NetAgent.of(network), positions(count), np.random.default_rng(0)
+    agent, games, rng = NetAgent(network), positions(count), np.random.default_rng(0)
     taken = []
     for _ in range(repeats + 3):
         begin = time.perf_counter()

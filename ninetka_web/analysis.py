@@ -119,19 +119,20 @@ def _network_search(game: Game, budgets: Sequence[int]) -> Iterator[Found]:
 
 
 def _by_network(game: Game, simulations: int) -> Found:
-    from ninetka_agents.net_agent import network_evaluate
-    from ninetka_agents.net_search import SearchSettings, make_searches
+    from ninetka_agents.net_agent import SearchSettings, make_searches, network_evaluate
 
     evaluate, rng, n = network_evaluate(_network(game.name)), np.random.default_rng(0), game.num_players
-    found = make_searches(evaluate, game.name, SearchSettings(simulations))[game.stage].run(game.records, rng)
+    found = (
+        make_searches(evaluate, game.name, SearchSettings(simulations)).agent_for(game.records).run(game.records, rng)
+    )
     chances, mover, after = np.zeros(found.visits.shape[1]), game.to_move, max(4, simulations // 8)
     children = {action: _after(game, action) for action in game.legal_actions().tolist()}
     alive = [action for action, child in children.items() if not child.is_over]
     if alive:
         records = np.concatenate([children[action].records for action in alive])
         playouts = None if len(alive) <= MOST_TREES else 0
-        search = make_searches(evaluate, game.name, SearchSettings(after, playouts=playouts))[0]
-        chances[alive] = search.run(records, rng).values[:, mover]
+        searches = make_searches(evaluate, game.name, SearchSettings(after, playouts=playouts))
+        chances[alive] = searches.agents[0].run(records, rng).values[:, mover]
     for action in children.keys() - set(alive):
         chances[action] = final_shares(children[action])[mover]
     trials = found.visits[0] + float(after)
@@ -167,9 +168,9 @@ def _network_values(games: list[Game]) -> list[Shares]:
 
 @functools.cache
 def _network(game: str) -> Any:
-    from ninetka_agents.net_agent import NetAgent
+    from ninetka_agents.net_agent import load_net
 
-    return NetAgent(threads=1, game=game).network
+    return load_net(threads=1, game=game).network
 
 
 # Perfect play

@@ -23,7 +23,7 @@ from ninetka_agents.checkpoint import (
     save_checkpoint,
     shipped,
 )
-from ninetka_agents.net_agent import NetAgent
+from ninetka_agents.net_agent import load_net
 from ninetka_agents.ninetka.network import Network, NetworkConfig
 
 CONFIG = NetworkConfig(width=8, blocks=1)
@@ -222,21 +222,21 @@ def test_a_failed_write_leaves_the_older_checkpoint(path, network, monkeypatch):
 
 
 def test_the_agent_loads_a_path_and_checks_its_options(path):
-    assert NetAgent(str(path)).network.config == CONFIG
+    assert load_net(str(path)).network.config == CONFIG
     with pytest.raises(ValueError, match="temperature=-1"):
-        NetAgent(str(path), temperature=-1)
+        load_net(str(path), temperature=-1)
     with pytest.raises(ValueError, match="threads=-1"):
-        NetAgent(str(path), threads=-1)
+        load_net(str(path), threads=-1)
 
 
 def test_a_run_without_a_checkpoint_is_told_from_one_that_is_missing(tmp_path):
     with pytest.raises(ValueError, match=r"checkpoint .*: there is none in this folder yet"):
-        NetAgent(str(tmp_path))
+        load_net(str(tmp_path))
 
 
 def test_the_agent_plays_the_game_of_its_network(path):
     with pytest.raises(ValueError, match=r"net\.safetensors: its network plays ninetka, not go"):
-        NetAgent(str(path), game="go")
+        load_net(str(path), game="go")
 
 
 def test_shipped_networks_of_the_game_asked_for_come_first(tmp_path, network, monkeypatch):

@@ -23,7 +23,7 @@ GENERIC: Mapping[str, str] = MappingProxyType(
         "mcts": "ninetka_agents.search.mcts:MctsAgent",
     }
 )
-"""Agents of every game: by name, where the class is."""
+"""Agents of every game: by name, where the class or function is that makes them."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class GuidedRave:
 
 @dataclass(frozen=True)
 class Parts:
-    """What one game brings. Modules and classes are named by text, `"module"` and `"module:Class"`."""
+    """What one game brings. Modules and classes are named by text, `"module"` and `"module:name"`."""
 
     agents: Mapping[str, str] = field(default_factory=dict)
     """The game's own agents, beside `GENERIC`."""
@@ -70,7 +70,7 @@ _PARTS: dict[str, Parts] = {
             "maxn": "ninetka_agents.ninetka.maxn:MaxNAgent",
             "solver": "ninetka_agents.ninetka.solver.solver:SolverAgent",
             "phases": "ninetka_agents.ninetka.by_phase:ByPhase",
-            "net": "ninetka_agents.net_agent:NetAgent",
+            "net": "ninetka_agents.net_agent:load_net",
         },
         yardstick="maxn",
         opponents=("random", "maxn", "mcts:simulations=200"),
@@ -79,7 +79,7 @@ _PARTS: dict[str, Parts] = {
         network="ninetka_agents.ninetka.network",
     ),
     "go": Parts(
-        agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent", "net": "ninetka_agents.net_agent:NetAgent"},
+        agents={"gtp": "ninetka_agents.go.gtp.agent:GtpAgent", "net": "ninetka_agents.net_agent:load_net"},
         opponents=("random", "mcts:simulations=200,rave,playouts=heavy"),
         teacher="mcts:rave,playouts=heavy",
         knowledge="ninetka_agents.go.knowledge",
@@ -90,7 +90,7 @@ _PARTS: dict[str, Parts] = {
         agents={
             "greedy": "ninetka_agents.kropki.greedy:GreedyAgent",
             "exact": "ninetka_agents.kropki.exact:ExactAgent",
-            "net": "ninetka_agents.net_agent:NetAgent",
+            "net": "ninetka_agents.net_agent:load_net",
         },
         opponents=("random", "greedy", "mcts:simulations=200,rave"),
         teacher="mcts:rave",
@@ -129,7 +129,7 @@ def parts_of(game: str) -> Parts:
 
 
 def agents_of(game: str) -> dict[str, str]:
-    """Return all agents of a game: by name, where the class is."""
+    """Return all agents of a game: by name, where the class or function is that makes them."""
     return {**GENERIC, **parts_of(game).agents}
 
 
@@ -152,7 +152,7 @@ def network_of(game: str) -> Any:
 
 
 def load(place: str) -> Any:
-    """Return the class at `"module:Class"`."""
+    """Return the class or function at `"module:name"`."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ninetka_agents import Agent, make_agent
-from ninetka_agents.by_stage import ByStage
+from ninetka_agents.switch import Switch, by_stage
 from ninetka_env.core.registry import load_variant
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
@@ -115,8 +115,8 @@ def test_matches_of_those_who_open_alike_begin_at_random():
     assert usual_opening_plies([net, net, other], fixed) == USUAL_PLIES  # somewhere two of them meet
     assert usual_opening_plies([net, net, other], fixed.replaced(num_players=3)) == 0
     assert usual_opening_plies([net, net], drawn) == 0
-    assert ByStage([net, other, other]).opens_alike
-    assert not ByStage([other, net, net]).opens_alike
+    assert Switch(by_stage, [net, other, other]).opens_alike
+    assert not Switch(by_stage, [other, net, net]).opens_alike
 
 
 def test_networks_say_that_they_open_alike():

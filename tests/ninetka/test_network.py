@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 import torch
 from ninetka.positions import Options, random_positions
 
-from ninetka_agents.net_agent import NetAgent
+from ninetka_agents.net_agent import NetAgent, SearchSettings
 from ninetka_agents.ninetka.features import (
     GLOBAL_FEATURES,
     RELATIONS,
@@ -251,13 +251,13 @@ def test_every_legal_action_has_a_logit_of_its_own():
 def test_a_forced_pass_is_played():
     plays = (random_positions(Options(2, auto_pass=False), seed) for seed in itertools.count())
     game = next(game for play in plays for game in play if game.legal_actions().tolist() == [PASS])
-    assert NetAgent.of(Network(CONFIGS[0])).act(game.records, np.random.default_rng(0)).tolist() == [PASS]
+    assert NetAgent(Network(CONFIGS[0])).act(game.records, np.random.default_rng(0)).tolist() == [PASS]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0, 1e-60, 1e-30, 1e9, 1e30])
 def test_the_agent_plays_legal_actions_the_same_again(temperature):
     records = records_of(some_games(2) + some_games(4))
-    agent = NetAgent.of(Network(CONFIGS[0]), temperature)
+    agent = NetAgent(Network(CONFIGS[0]), SearchSettings(temperature=temperature))
     actions = agent.act(records, np.random.default_rng(5))
     assert (make_features(records).mask[np.arange(len(records)), actions] == 1).all()
     assert actions.tolist() == agent.act(records, np.random.default_rng(5)).tolist()

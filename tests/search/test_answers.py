@@ -401,19 +401,19 @@ def test_searches_survive_extreme_scales(value):
 @pytest.mark.parametrize("settings", [{}, {"temperature": 1.0}, {"simulations": 4}, {"seconds": 0.004}])
 def test_a_network_that_overflows_is_refused(settings):
     torch = pytest.importorskip("torch")
-    from ninetka_agents.net_agent import NetAgent
+    from ninetka_agents.net_agent import NetAgent, SearchSettings
     from ninetka_agents.ninetka.network import Network, NetworkConfig
 
     network = Network(NetworkConfig(width=16, blocks=1)).eval()
     games = positions_of("ninetka")
-    assert len(NetAgent.of(network, **settings).act(games, np.random.default_rng(0))) == len(games)
+    assert len(NetAgent(network, SearchSettings(**settings)).act(games, np.random.default_rng(0))) == len(games)
     with torch.no_grad():
         for weights in network.parameters():
             weights.mul_(1e30)
     with pytest.raises(
         ValueError, match=r"network's (logits|values) for position 0 of \d are not finite.*lower learning_rate"
     ):
-        NetAgent.of(network, **settings).act(games, np.random.default_rng(0))
+        NetAgent(network, SearchSettings(**settings)).act(games, np.random.default_rng(0))
 
 
 def test_the_position_that_overflows_is_named():

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ninetka_agents.agent import make_agent
-from ninetka_agents.by_stage import ByStage
 from ninetka_agents.conformance import uniform
 from ninetka_agents.search import guided, gumbel_by_clock, selection
 from ninetka_agents.search.guided import GuidedSearch
@@ -18,6 +17,7 @@ from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.gumbel_tree import node_dtype
 from ninetka_agents.search.mcts import next_chunk
 from ninetka_agents.search.selection import halving_by_clock, halving_schedule
+from ninetka_agents.switch import Switch, by_stage
 from ninetka_env.core.registry import limits_of, load_variant
 from ninetka_env.core.verbs import choice_action
 from ninetka_train.judging.arena import play_games
@@ -296,11 +296,11 @@ def test_what_is_kept_counts():
 
 def test_one_agent_per_stage_keeps_what_each_of_them_keeps():
     search = GuidedSearch(uniform, 4, 16, reuse=True)
-    agent = ByStage([make_agent("random"), make_agent("random"), search])
+    agent = Switch(by_stage, [make_agent("random"), make_agent("random"), search])
     results = play_games([agent, make_agent("random")], 3, 3, seed=1)
     assert (results.winners >= 0).all()
     assert agent.remembers
-    assert not ByStage([make_agent("random")] * 3).remembers
+    assert not Switch(by_stage, [make_agent("random")] * 3).remembers
 
 
 # The network's agent

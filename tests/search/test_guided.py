@@ -20,7 +20,7 @@ from test_gumbel import (
     untrained,
 )
 
-from ninetka_agents.net_agent import NetAgent, network_evaluate
+from ninetka_agents.net_agent import NetAgent, SearchSettings, network_evaluate
 from ninetka_agents.search import guided
 from ninetka_agents.search.guided import VIRTUAL_VISITS, GuidedSearch
 from ninetka_env.games.ninetka.game import Game
@@ -234,6 +234,6 @@ def test_wrong_options_are_named(options):
 def test_the_agent_slides_by_guided_search():
     games = mixed_games()
     moving = games[games["phase"] == MOVEMENT]
-    agent = NetAgent.of(untrained(), simulations=4, playouts=4)
+    agent = NetAgent(untrained(), SearchSettings(4, playouts=4))
     expected = make_search(4, 8, exact=200).run(moving, np.random.default_rng(1)).actions
     assert agent.act(moving, np.random.default_rng(1)).tolist() == expected.tolist()

@@ -11,7 +11,6 @@ from test_by_clock import start
 from test_rave import compiled, undecided
 
 from ninetka_agents.agent import GameRandom, game_streams
-from ninetka_agents.by_size import BySize
 from ninetka_agents.conformance import uniform
 from ninetka_agents.search import guided_rave
 from ninetka_agents.search.guided import GuidedSearch
@@ -278,40 +277,38 @@ def test_wrong_numbers_of_the_rules_are_named(name, value):
 )
 def test_networks_search_go_and_kropki_by_it(spec, rules):
     pytest.importorskip("torch")
-    from ninetka_agents.net_search import SearchSettings, make_searches
+    from ninetka_agents.net_agent import SearchSettings, make_searches
 
     game, name = start(spec, 2), load_variant(spec).definition.name
-    for search in make_searches(uniform, name, SearchSettings(4, playouts=8)):
-        search = search.search_for(game.records) if isinstance(search, BySize) else search
-        assert isinstance(search, GuidedRaveSearch)
-        used = search.make_tree(game.records).rules
-        assert (used.heavy, used.local) == rules
-        assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
-    assert not any(
-        isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, name, SearchSettings(4, playouts=0))
-    )
-    assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, "ninetka", SearchSettings(4)))
+    search = make_searches(uniform, name, SearchSettings(4, playouts=8)).agent_for(game.records)
+    assert isinstance(search, GuidedRaveSearch)
+    used = search.make_tree(game.records).rules
+    assert (used.heavy, used.local) == rules
+    assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
+    for other, settings in ((name, SearchSettings(4, playouts=0)), ("ninetka", SearchSettings(4))):
+        assert not any(isinstance(one, GuidedRaveSearch) for one in make_searches(uniform, other, settings).agents)
 
 
 def test_a_game_says_how_its_networks_search_unless_told():
     pytest.importorskip("torch")
-    from ninetka_agents.net_search import SearchSettings, make_searches
+    from ninetka_agents.net_agent import SearchSettings, make_searches
 
-    kinds = {game: {type(one) for one in make_searches(uniform, game, SearchSettings(4))} for game in ("ninetka", "go")}
+    made = {game: make_searches(uniform, game, SearchSettings(4)) for game in ("ninetka", "go")}
+    kinds = {game: {type(one) for one in searches.agents} for game, searches in made.items()}
     assert kinds == {"ninetka": {GumbelSearch, GuidedSearch}, "go": {GuidedRaveSearch}}
 
 
 def test_kropki_is_searched_by_what_suits_the_board():
     pytest.importorskip("torch")
-    from ninetka_agents.net_search import SearchSettings, make_searches
+    from ninetka_agents.net_agent import SearchSettings, make_searches
 
     small, large = (start(spec) for spec in ("kropki:width=12,height=12", "kropki:width=13,height=5"))
-    (search,) = make_searches(uniform, "kropki", SearchSettings(4))
-    assert isinstance(search.search_for(small.records), GumbelSearch)
-    assert search.search_for(small.records).options.playouts == 0
-    assert isinstance(search.search_for(large.records), GuidedRaveSearch)
-    (search,) = make_searches(uniform, "kropki", SearchSettings(seconds=0.01, reuse=True))
-    assert isinstance(search.search_for(small.records), GumbelByClock)
+    search = make_searches(uniform, "kropki", SearchSettings(4))
+    assert isinstance(search.agent_for(small.records), GumbelSearch)
+    assert search.agent_for(small.records).options.playouts == 0
+    assert isinstance(search.agent_for(large.records), GuidedRaveSearch)
+    search = make_searches(uniform, "kropki", SearchSettings(seconds=0.01, reuse=True))
+    assert isinstance(search.agent_for(small.records), GumbelByClock)
 
 
 @pytest.mark.parametrize(
@@ -319,13 +316,13 @@ def test_kropki_is_searched_by_what_suits_the_board():
 )
 def test_networks_play_kropki_on_boards_of_both_kinds(spec):
     pytest.importorskip("torch")
-    from ninetka_agents.net_search import SearchSettings, make_searches
+    from ninetka_agents.net_agent import SearchSettings, make_searches
 
     game = start(spec, 2)
-    (search,) = make_searches(uniform, "kropki", SearchSettings(4))
+    search = make_searches(uniform, "kropki", SearchSettings(4))
     assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
-    assert search.run(game.records, np.random.default_rng(0)).visits[0].sum() > 0
-    (search,) = make_searches(uniform, "kropki", SearchSettings(seconds=0.01, reuse=True))
+    assert search.agent_for(game.records).run(game.records, np.random.default_rng(0)).visits[0].sum() > 0
+    search = make_searches(uniform, "kropki", SearchSettings(seconds=0.01, reuse=True))
     player = search.start(game)
     for _ in range(3):
         action = player.act(np.random.default_rng(0))
@@ -336,7 +333,7 @@ def test_networks_play_kropki_on_boards_of_both_kinds(spec):
 
 def test_on_boards_much_larger_than_it_learned_on_kropkis_network_is_asked_for_moves_alone():
     pytest.importorskip("torch")
-    from ninetka_agents.net_search import SearchSettings, make_searches
+    from ninetka_agents.net_agent import SearchSettings, make_searches
 
     def certain(games):
         logits, values = uniform(games)
@@ -345,7 +342,7 @@ def test_on_boards_much_larger_than_it_learned_on_kropkis_network_is_asked_for_m
     for width, heeded in ((5, True), (20, False)):
         games = start(f"kropki:width={width},height={width},territory=immediate,start=cross", 3).records
         found = [
-            make_searches(evaluate, "kropki", SearchSettings(3, playouts=16))[0].run(games, np.random.default_rng(0))
-            for evaluate in (uniform, certain)
+            searches.agent_for(games).run(games, np.random.default_rng(0))
+            for searches in (make_searches(one, "kropki", SearchSettings(3, playouts=16)) for one in (uniform, certain))
         ]
         assert same(*found) is not heeded

@@ -15,7 +15,7 @@ from ninetka.brute import winners_of_moves
 from ninetka.positions import Options, position_after, random_position, random_positions
 
 from ninetka_agents.agent import GameRandom, game_streams
-from ninetka_agents.net_agent import NetAgent, network_evaluate
+from ninetka_agents.net_agent import NetAgent, SearchSettings, network_evaluate
 from ninetka_agents.ninetka.force import can_force_win
 from ninetka_agents.ninetka.network import Network, NetworkConfig
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
@@ -425,22 +425,22 @@ def test_wrong_options_are_named(options):
 def test_the_agent_searches_without_noise():
     games = mixed_games()
     games = games[games["phase"] != MOVEMENT]
-    agent = NetAgent.of(untrained(), simulations=SIMULATIONS)
+    agent = NetAgent(untrained(), SearchSettings(simulations=SIMULATIONS))
     expected = make_search(playouts=128, gumbel_scale=0).run(games, np.random.default_rng(1)).actions.tolist()
     assert agent.act(games, np.random.default_rng(1)).tolist() == expected
-    noisy = NetAgent.of(untrained(), temperature=1.0, simulations=SIMULATIONS)
+    noisy = NetAgent(untrained(), SearchSettings(temperature=1.0, simulations=SIMULATIONS))
     assert noisy.act(games, np.random.default_rng(1)).tolist() != expected
     with pytest.raises(ValueError, match="simulations=-1"):
-        NetAgent.of(untrained(), simulations=-1)
+        NetAgent(untrained(), SearchSettings(simulations=-1))
 
 
 def test_the_agent_proves_if_it_searches():
     games = two_player_endings(12)
-    agent = NetAgent.of(untrained(), simulations=SIMULATIONS, playouts=0, exact=50)
+    agent = NetAgent(untrained(), SearchSettings(simulations=SIMULATIONS, playouts=0, exact=50))
     result = make_search(gumbel_scale=0, exact=50).run(games, np.random.default_rng(1))
     assert agent.act(games, np.random.default_rng(1)).tolist() == result.actions.tolist()
     with pytest.raises(ValueError, match="needs simulations"):
-        NetAgent.of(untrained(), exact=50)
+        NetAgent(untrained(), SearchSettings(exact=50))
 
 
 @pytest.mark.parametrize(("playouts", "usual"), [(4, 200), (0, 0)])
@@ -448,7 +448,7 @@ def test_the_agent_proves_with_playouts_unless_told(playouts, usual):
     games = two_player_endings(24)
 
     def actions(**exact):
-        agent = NetAgent.of(untrained(), simulations=SIMULATIONS, playouts=playouts, **exact)
+        agent = NetAgent(untrained(), SearchSettings(simulations=SIMULATIONS, playouts=playouts, **exact))
         return agent.act(games, np.random.default_rng(1)).tolist()
 
     assert actions() == actions(exact=usual)

@@ -257,7 +257,7 @@ def _matches(
     The `final` ones include what the game has of its own: see `ninetka_train.parts.pairs_of`.
     """
     game = config.definition.name
-    net = NetAgent.of(network)
+    net = NetAgent(network)
     pairs: list[tuple[Agent, Agent]] = [(net, make_agent(opponent, game)) for opponent in parts_of(game).opponents]
     if final:
         pairs += pairs_of(game, net)

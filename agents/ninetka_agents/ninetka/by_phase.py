@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ninetka_agents.agent import AgentLike, as_agent
-from ninetka_agents.by_stage import ByStage
+from ninetka_agents.agent import Agent, AgentLike, as_agent
+from ninetka_agents.switch import Switch, by_stage
 
 
-class ByPhase(ByStage):
+class ByPhase(Switch[Agent]):
     """Plays the neutral and the placement phase as one agent does, the movement phase as another."""
 
     def __init__(self, placement: AgentLike | str = "maxn", movement: AgentLike | str = "maxn") -> None:
@@ -21,5 +21,5 @@ class ByPhase(ByStage):
         """
         self.placement = as_agent(placement)
         self.movement = as_agent(movement)
-        super().__init__((self.placement, self.placement, self.movement))
+        super().__init__(by_stage, (self.placement, self.placement, self.movement))
         self.name = f"{self.placement.name} places, {self.movement.name} moves"

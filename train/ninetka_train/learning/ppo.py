@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ninetka_agents.agent import Agent, make_agent
 from ninetka_agents.checkpoint import Checkpoint
-from ninetka_agents.net_agent import NetAgent
+from ninetka_agents.net_agent import NetAgent, SearchSettings
 from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_env.core.batch import advance, make_endings
 from ninetka_env.core.chance import Streams, make_streams
@@ -65,6 +65,8 @@ from ninetka_train.learning.samples import relative_leads
 
 LEARNER = -1
 """Stands for a game without opponents in `Learner.opponents`, and for any seat in `Learner.seats`."""
+SAMPLED = SearchSettings(temperature=1.0)
+"""How earlier networks play: they draw from their policies."""
 
 
 class Batch(NamedTuple):
@@ -310,7 +312,7 @@ def _ask_opponents(learner: Learner, actions: npt.NDArray[np.int64], theirs: npt
     for index in np.unique(learner.opponents[theirs]):
         chosen = np.flatnonzero(theirs & (learner.opponents == index))
         past = len(learner.league)
-        agent = NetAgent.of(learner.league[index], 1.0) if index < past else learner.agents[index - past]
+        agent = NetAgent(learner.league[index], SAMPLED) if index < past else learner.agents[index - past]
         actions[chosen] = agent.act(learner.games[chosen], learner.rng)
 
 
