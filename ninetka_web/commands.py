@@ -20,8 +20,8 @@ def play(
 ) -> None:
     """Play in the browser: people and agents at one table, with analysis and replay."""
     try:
-        from ninetka_web.server import is_loopback, serve
-        from ninetka_web.store import default_path
+        from ninetka_web.server.server import is_loopback, serve
+        from ninetka_web.tables.store import default_path
 
         if not is_loopback(host):
             typer.echo(
@@ -39,8 +39,8 @@ def play(
 
 def table(data: Data = None) -> None:
     """Tell how people fared against agents: the finished games that they let `ninetka play` keep."""
-    from ninetka_web.report import print_tallies
-    from ninetka_web.store import default_path, read_tallies
+    from ninetka_web.tables.store import default_path
+    from ninetka_web.tables.tallies import print_tallies, read_tallies
 
     path = data or default_path()
     try:

@@ -73,26 +73,29 @@ TRAIN_TORCH_MODULES = {
 }
 """The modules of `ninetka_train` that may import torch."""
 SERVER_MODULES = {
-    "ninetka_web.agents",
-    "ninetka_web.analysts",
-    "ninetka_web.clocks",
-    "ninetka_web.flags",
-    "ninetka_web.guest",
-    "ninetka_web.hub",
-    "ninetka_web.journal",
-    "ninetka_web.people",
-    "ninetka_web.players",
-    "ninetka_web.protocol",
-    "ninetka_web.quotas",
-    "ninetka_web.records",
-    "ninetka_web.server",
-    "ninetka_web.setup",
-    "ninetka_web.store",
-    "ninetka_web.tables",
-    "ninetka_web.uploads",
-    "ninetka_web.views",
-    "ninetka_web.warm",
-    "ninetka_web.wishes",
+    "ninetka_web.server.connections",
+    "ninetka_web.server.flags",
+    "ninetka_web.server.hub",
+    "ninetka_web.server.new_tables",
+    "ninetka_web.server.people",
+    "ninetka_web.server.protocol",
+    "ninetka_web.server.quotas",
+    "ninetka_web.server.server",
+    "ninetka_web.tables.clocks",
+    "ninetka_web.tables.journal",
+    "ninetka_web.tables.records",
+    "ninetka_web.tables.refusal",
+    "ninetka_web.tables.setup",
+    "ninetka_web.tables.store",
+    "ninetka_web.tables.table",
+    "ninetka_web.tables.tallies",
+    "ninetka_web.tables.views",
+    "ninetka_web.tables.wishes",
+    "ninetka_web.thinking.agents",
+    "ninetka_web.thinking.analysis",
+    "ninetka_web.thinking.analysts",
+    "ninetka_web.thinking.players",
+    "ninetka_web.thinking.warm",
 }
 """The modules of `ninetka_web` that a game's adapter may not import."""
 
@@ -183,7 +186,7 @@ PRIVATE_INTERFACES = {
     # numba
     "ninetka_env.core.cache": {"_cache_path", "_impl"},
     "ninetka_env.games.go.scratch": {"_getvalue"},
-    "ninetka_web.lines": {  # uvicorn; an import that fails names it when `ninetka play` starts
+    "ninetka_web.server.connections": {  # uvicorn; an import that fails names it when `ninetka play` starts
         "uvicorn.protocols.http.auto.AutoHTTPProtocol",
         "uvicorn.protocols.websockets.websockets_sansio_impl.WebSocketsSansIOProtocol",
     },

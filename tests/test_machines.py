@@ -313,7 +313,7 @@ def test_an_engine_is_ended_with_what_it_has_started(monkeypatch, platform):
 
 def test_parts_of_the_page_have_their_types_whatever_the_system_says(monkeypatch):
     fastapi = pytest.importorskip("fastapi")
-    from ninetka_web import server
+    from ninetka_web.server import server
 
     foreign = ("text/plain", None)  # as Windows' registry has it of `.js` after some programs
     monkeypatch.setattr(mimetypes, "guess_type", lambda *_, **__: foreign)
@@ -344,7 +344,7 @@ def test_what_is_sent_to_browsers_does_not_wait():
     uvicorn = pytest.importorskip("uvicorn")
     from uvicorn.server import ServerState
 
-    from ninetka_web.lines import Http
+    from ninetka_web.server.connections import Http
 
     options = []
 
@@ -373,7 +373,7 @@ def test_what_is_sent_to_browsers_does_not_wait():
 @pytest.mark.parametrize(("platform", "option"), [("linux", "SO_REUSEADDR"), ("win32", "SO_EXCLUSIVEADDRUSE")])
 def test_a_taken_port_is_refused(monkeypatch, platform, option):
     pytest.importorskip("uvicorn")
-    from ninetka_web import server
+    from ninetka_web.server import server
 
     calls = []
     monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", -5, raising=False)

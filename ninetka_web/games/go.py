@@ -14,7 +14,7 @@ from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import star_points
 from ninetka_env.games.go.text import SEATS
-from ninetka_web.adapter import RANDOM, Adapter, Choices, Json, Number, Player
+from ninetka_web.games.adapter import RANDOM, Adapter, Choices, Json, Number, Player
 
 KO = 3
 """The cell of a point that the ko rule forbids now."""

@@ -17,7 +17,7 @@ from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
 from ninetka_env.games.kropki.rules import SIDES
 from ninetka_env.games.kropki.text import SEATS
-from ninetka_web.adapter import RANDOM, Adapter, Choices, Exact, Json, Number, Player, Stopped, never
+from ninetka_web.games.adapter import RANDOM, Adapter, Choices, Exact, Json, Number, Player, Stopped, never
 
 SOLVED_FREE, SOLVED_NODES = 10, 400
 """Free nodes, and nodes in all, up to which perfect play is found out in moments."""

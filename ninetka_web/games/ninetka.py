@@ -16,7 +16,7 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, NEUTRAL_STONE, NUM_SLOTS, PASS, square_name
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_web.adapter import NET, RANDOM, SOLVER, Adapter, Choices, Exact, Json, Player, Stopped, never
+from ninetka_web.games.adapter import NET, RANDOM, SOLVER, Adapter, Choices, Exact, Json, Player, Stopped, never
 
 BLOCKED = 8
 """Added to the code of an edge stone that can never slide."""

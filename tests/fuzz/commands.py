@@ -31,7 +31,7 @@ LONG = {
     "study": "ninetka_train.ninetka.study.study",
     "rate": "ninetka_train.judging.pool.usual_pool",
     "curve": "ninetka_train.judging.curve.play_points",
-    "play": "ninetka_web.server.serve",
+    "play": "ninetka_web.server.server.serve",
     "bench": "benchmarks.run.measure",
 }
 """What a command spends minutes with: it is stopped there, as by Ctrl-C."""

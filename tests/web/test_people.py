@@ -21,19 +21,21 @@ from test_web_hub import Ready, say
 
 from ninetka_env.api.records import format_record
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_web import clocks, hub, people, quotas
-from ninetka_web.adapter import adapter_of
-from ninetka_web.clocks import Clock
-from ninetka_web.guest import Guest
-from ninetka_web.hub import Hub
-from ninetka_web.journal import table_from, text_of
-from ninetka_web.protocol import RefusedError
-from ninetka_web.quotas import Allowance, giving_way, network_of
-from ninetka_web.records import record_of
-from ninetka_web.store import Store, may_keep, read_tallies
-from ninetka_web.views import view_of
-from ninetka_web.warm import Job, WarmUp
-from ninetka_web.wishes import MAX_TRIES
+from ninetka_web.games.adapter import adapter_of
+from ninetka_web.server import hub, people, quotas
+from ninetka_web.server.connections import Guest
+from ninetka_web.server.hub import Hub
+from ninetka_web.server.quotas import Allowance, giving_way, network_of
+from ninetka_web.tables import clocks
+from ninetka_web.tables.clocks import Clock
+from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.records import record_of
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.store import Store, may_keep
+from ninetka_web.tables.tallies import read_tallies
+from ninetka_web.tables.views import view_of
+from ninetka_web.tables.wishes import MAX_TRIES
+from ninetka_web.thinking.warm import Job, WarmUp
 
 
 class Time:

@@ -15,18 +15,20 @@ from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.game import Game
-from ninetka_web.journal import table_from, text_of
-from ninetka_web.protocol import Create, RefusedError
-from ninetka_web.records import record_of
-from ninetka_web.setup import Seat
-from ninetka_web.tables import Table
-from ninetka_web.views import view_of
+from ninetka_web.server.new_tables import create_table
+from ninetka_web.server.protocol import Create
+from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.records import record_of, table_of_record
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.setup import Seat
+from ninetka_web.tables.table import Table
+from ninetka_web.tables.views import view_of
 
 ANN, BOB = "a" * 32, "b" * 32
 
 
 def table_of(*seats: str, person: str = ANN, **options: object) -> Table:
-    return Table.create(Create(type="create", seats=list(seats), name="Ann", **options), person)
+    return create_table(Create(type="create", seats=list(seats), name="Ann", **options), person)
 
 
 def play_on(table: Table, plies: int, rng: np.random.Generator) -> None:
@@ -232,7 +234,7 @@ def test_records_go_out_and_come_back() -> None:
     with pytest.raises(RefusedError, match="finished"):
         record_of(table)
     play_on(table, 100, np.random.default_rng(1))
-    shown = Table.of_record(record_of(table))
+    shown = table_of_record(record_of(table))
     assert (shown.moves, shown.winner, shown.is_over) == (table.moves, table.winner, True)
     assert [seat.name for seat in shown.seats] == ["Ann", "maxn", "net"]
     assert not shown.agent_to_move
@@ -246,7 +248,7 @@ def test_records_that_are_read_can_be_shown() -> None:
     text = format_record(record_of(table))
     assert text.startswith("game record, format 2\ngame: ninetka\nplayers: 3\n")
     (record,) = read_records(io.StringIO(text))
-    shown = Table.of_record(record)
+    shown = table_of_record(record)
     assert (shown.moves, shown.winner, shown.setup) == (table.moves, table.winner, table.setup)
 
 
@@ -256,7 +258,7 @@ def test_the_record_of_a_given_up_game_goes_out_and_comes_back() -> None:
     table.resign(ANN)
     text = format_record(record_of(table))
     assert text.endswith("result: blue resigned; yellow wins\n")
-    shown = Table.of_record(*read_records(io.StringIO(text)))
+    shown = table_of_record(*read_records(io.StringIO(text)))
     assert (shown.moves, shown.winner, shown.resigned) == (table.moves, 0, [1])
     assert view_of(shown)["event"] == {"kind": "resigned", "seat": 1}
 
@@ -265,7 +267,7 @@ def test_a_game_lost_on_time_is_shown_without_being_given_up() -> None:
     table = table_of("maxn", "me", "maxn")
     play_on(table, 60, np.random.default_rng(1))
     record = GameRecord.of(table.actions, table.setup.variant, event=Event("time", 1))
-    shown = Table.of_record(record)
+    shown = table_of_record(record)
     assert (shown.is_over, shown.winner, shown.resigned) == (True, record.winner, [])
     assert view_of(shown)["event"] == {"kind": "time", "seat": 1}
 
@@ -276,7 +278,7 @@ def test_records_of_other_games_are_refused() -> None:
     record = record_of(table)
     other = replace(record.variant.definition, name="other", title="Other").variant()
     with pytest.raises(RefusedError, match="no game 'other'"):
-        Table.of_record(replace(record, variant=other))
+        table_of_record(replace(record, variant=other))
 
 
 def test_a_position_can_be_played_on_from() -> None:

@@ -19,13 +19,13 @@ import pytest
 from systems import posix
 from web_helpers import Client, Server
 
-from ninetka_web import warm
-from ninetka_web.guest import Guest
-from ninetka_web.hub import Hub
-from ninetka_web.protocol import Create
-from ninetka_web.store import Store
-from ninetka_web.tables import Table
-from ninetka_web.warm import RULES, Job, WarmUp
+from ninetka_web.server.connections import Guest
+from ninetka_web.server.hub import Hub
+from ninetka_web.server.new_tables import create_table
+from ninetka_web.server.protocol import Create
+from ninetka_web.tables.store import Store
+from ninetka_web.thinking import warm
+from ninetka_web.thinking.warm import RULES, Job, WarmUp
 
 JOBS = [Job("ninetka", RULES), Job("ninetka", "random")]
 
@@ -81,13 +81,14 @@ LOOP = """
 from numba.core.dispatcher import Dispatcher
 import sys
 from ninetka_env.core.sgf import read_sgf
-from ninetka_web import warm
-from ninetka_web.adapter import adapter_of
-from ninetka_web.journal import table_from, text_of
-from ninetka_web.protocol import Create, RefusedError
-from ninetka_web.records import record_of, sgf_of
-from ninetka_web.tables import Table
-from ninetka_web.views import view_of
+from ninetka_web.thinking import warm
+from ninetka_web.games.adapter import adapter_of
+from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.server.protocol import Create
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.records import record_of, sgf_of
+from ninetka_web.tables.table import Table
+from ninetka_web.tables.views import view_of
 
 game, options = sys.argv[1], eval(sys.argv[2])
 
@@ -103,14 +104,14 @@ def wish(seats):
 warm.begin(adapter_of(game).kind(options))
 compile, Dispatcher.compile = Dispatcher.compile, refuse
 for seats in adapter_of(game).seats:
-    table = Table.create(Create(**wish(seats), options=options), "ann")
+    table = create_table(Create(**wish(seats), options=options), "ann")
     view_of(table)
     table_from(text_of(table))
 Dispatcher.compile = compile
 warm.rehearse(adapter_of(game).kind(options))
 Dispatcher.compile = refuse
 for seats in adapter_of(game).seats:
-    table = Table.create(Create(**wish(seats), options=options), "ann")
+    table = create_table(Create(**wish(seats), options=options), "ann")
     while table.is_running:
         view_of(table)
         for action in (table.game.legal_mask() == 0).nonzero()[0][:3].tolist():
@@ -120,8 +121,8 @@ for seats in adapter_of(game).seats:
     record_of(table)
     table = table_from(text_of(table))
     if game != "ninetka":
-        view_of(Table.of_record(*read_sgf(sgf_of(table).encode())))
-    table = Table.create(Create(**wish(seats), position=str(table.position(20))), "ann")
+        view_of(table_of_record(*read_sgf(sgf_of(table).encode())))
+    table = create_table(Create(**wish(seats), position=str(table.position(20))), "ann")
     table.play("ann", 0, int(table.game.legal_actions()[0]))
     try:
         table.play("ann", 1, 0)
@@ -229,7 +230,7 @@ def test_a_server_that_ends_ends_what_compiles_for_it(
 
 @pytest.mark.slow
 def test_the_other_process_ends_with_its_parent() -> None:
-    command = [sys.executable, "-m", "ninetka_web.warm"]
+    command = [sys.executable, "-m", "ninetka_web.thinking.warm"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
@@ -304,14 +305,14 @@ def heard(guest: Guest) -> list[dict[str, Any]]:
 def test_what_is_said_too_early_is_answered_later(
     loaded: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ninetka_web.hub.MAX_EARLY", 5)
+    monkeypatch.setattr("ninetka_web.server.hub.MAX_EARLY", 5)
     blocked = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exit 1"
     monkeypatch.setattr(sys, "executable", python(tmp_path, blocked))
     ann, bob, eve = Guest(), Guest(), Guest()
 
     async def check(warm_up: WarmUp) -> None:
         store = Store(tmp_path / "table.sqlite3")
-        store.save(Table.create(Create(type="create", seats=["me", "me"]), "nobody"))
+        store.save(create_table(Create(type="create", seats=["me", "me"]), "nobody"))
         hub = Hub(store, warm_up)
         for guest in (ann, bob):
             hub.receive(guest, '{"type": "hello", "id": 1}')

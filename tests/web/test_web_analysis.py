@@ -24,16 +24,17 @@ from ninetka_env.games.kropki.game import Game as Kropki
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import PASS
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_web import analysts
-from ninetka_web.adapter import adapter_of
-from ninetka_web.analysis import analyse, solve, told_exact, warm_up, win_shares
-from ninetka_web.analysts import Analysts, Question
-from ninetka_web.guest import Guest
-from ninetka_web.journal import text_of
-from ninetka_web.players import Players
-from ninetka_web.protocol import Create, RefusedError
-from ninetka_web.tables import Table
-from ninetka_web.variations import try_line
+from ninetka_web.games.adapter import adapter_of
+from ninetka_web.server.connections import Guest
+from ninetka_web.server.new_tables import create_table
+from ninetka_web.server.protocol import Create
+from ninetka_web.tables.journal import text_of
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.views import try_line
+from ninetka_web.thinking import analysts
+from ninetka_web.thinking.analysis import analyse, solve, told_exact, warm_up, win_shares
+from ninetka_web.thinking.analysts import Analysts, Question
+from ninetka_web.thinking.players import Players
 
 GAMES = ("ninetka", "go:size=5", "kropki:width=6,height=6")
 
@@ -206,7 +207,7 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     variant = load_variant(spec)
     usual = {one.name: one.default for one in variant.definition.options}
     changed = {name: value for name, value in variant.options.items() if value != usual[name]}
-    table = Table.create(Create(type="create", game=variant.definition.name, seats=["me", "me"], options=changed), ANN)
+    table = create_table(Create(type="create", game=variant.definition.name, seats=["me", "me"], options=changed), ANN)
     for _ in range(5):
         table.play(ANN, len(table.actions), int(table.game.legal_actions()[0]))
     before = text_of(table)
@@ -299,7 +300,7 @@ def test_a_hint_wins_where_that_is_known() -> None:
 
 
 def test_people_get_no_analysis_against_one_another() -> None:
-    table = Table.create(Create(type="create", seats=["me", "open"]), ANN)
+    table = create_table(Create(type="create", seats=["me", "open"]), ANN)
     table.sit(BOB, 1, "", False)
     with pytest.raises(RefusedError):
         table.check_analysis(ANN)

@@ -25,21 +25,23 @@ from ninetka_env.core.sgf import read_sgf
 from ninetka_env.games.go.game import Game as Go
 from ninetka_env.games.kropki.describe import find_enclosures
 from ninetka_env.games.kropki.game import Game as Kropki
-from ninetka_web import adapter
-from ninetka_web.adapter import adapter_in, adapter_of, games_at_tables, kind_of
-from ninetka_web.journal import table_from, text_of
-from ninetka_web.players import choose
-from ninetka_web.protocol import Create, RefusedError, read_message
-from ninetka_web.records import record_of, sgf_of
-from ninetka_web.tables import Table
-from ninetka_web.views import view_of
+from ninetka_web.games import adapter
+from ninetka_web.games.adapter import adapter_in, adapter_of, games_at_tables, kind_of
+from ninetka_web.server.new_tables import create_table
+from ninetka_web.server.protocol import Create, read_message
+from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.records import record_of, sgf_of, table_of_record
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.table import Table
+from ninetka_web.tables.views import view_of
+from ninetka_web.thinking.players import choose
 
 GAMES = {"ninetka": {}, "go": {"size": 5}, "kropki": {"width": 6, "height": 6}}
 
 
 def table_of(game: str, *seats: str, **options: object) -> Table:
     seats = seats or ("me", "me")
-    return Table.create(Create(type="create", game=game, seats=list(seats), options={**GAMES[game], **options}), ANN)
+    return create_table(Create(type="create", game=game, seats=list(seats), options={**GAMES[game], **options}), ANN)
 
 
 def play(table: Table, *names: str) -> None:
@@ -106,7 +108,7 @@ def test_positions_are_told_and_played_on_from(game: str) -> None:
     text = str(table.position(7))
     assert adapter_in(text).name == game
     assert adapter_in(text).kind_in(text) == table.setup.kind
-    twin = Table.create(Create(type="create", game=game, seats=["me", "me"], position=text), ANN)
+    twin = create_table(Create(type="create", game=game, seats=["me", "me"], position=text), ANN)
     assert (twin.game, twin.setup.kind) == (table.position(7), table.setup.kind)
     again = table_from(text_of(twin))
     assert again.game == twin.game
@@ -123,7 +125,7 @@ def test_records_go_out_and_come_back_in_every_form(game: str) -> None:
     for text in texts:
         assert adapter_in(text).kind_in(text) == table.setup.kind
         records = list(read_sgf(text.encode()) if text.startswith("(") else read_records(io.StringIO(text)))
-        shown = Table.of_record(*records)
+        shown = table_of_record(*records)
         assert (shown.actions, shown.setup.kind) == (table.actions, table.setup.kind)
         assert cells_of(shown) == cells_of(table)
 
@@ -248,7 +250,7 @@ def test_people_agree_on_dead_stones() -> None:
     assert "told" not in text
     again = table_from(text_of(table))
     assert (again.is_over, again.winner) == (True, 0)
-    assert view_of(Table.of_record(*read_records(io.StringIO(text))))["told"] == "B+4.5"
+    assert view_of(table_of_record(*read_records(io.StringIO(text))))["told"] == "B+4.5"
 
 
 def test_a_count_that_all_agree_to_is_a_result_by_the_rules() -> None:
@@ -276,7 +278,7 @@ OVER = ";B[ea];W[dd];B[eb];W[fb];B[ec];W[fc];B[ed];W[fd];B[ee];W[fe];B[];W[]"
 )
 def test_an_uploaded_game_is_won_as_its_file_states(stated: str, winner: int | None, outcome: str) -> None:
     (record,) = read_sgf(f"(;GM[1]SZ[9]KM[6.5]RE[{stated}]{OVER})".encode())
-    table = Table.of_record(record)
+    table = table_of_record(record)
     table = table_from(text_of(table))
     view = view_of(table)
     assert (view["over"], view["winner"], view["outcome"]) == (True, winner, outcome)
@@ -288,7 +290,7 @@ def test_an_uploaded_game_is_won_as_its_file_states(stated: str, winner: int | N
 
 def test_an_uploaded_game_that_is_not_over_has_no_winner_yet() -> None:
     (record,) = read_sgf(b"(;GM[1]SZ[9]RE[B+2.5];B[ee])")
-    table = Table.of_record(record)
+    table = table_of_record(record)
     assert (record.winner, table.is_over, table.winner, view_of(table)["told"]) == (0, False, UNFINISHED, "B+2.5")
     assert "RE[B+2.5]" in sgf_of(table)
 
@@ -325,7 +327,7 @@ def test_a_game_of_another_program_is_shown_to_where_it_comes() -> None:
     text = "(;GM[1]SZ[9]AB[cc]AW[gg]KM[6.5]PB[Ann]PW[mcts]RE[W+R];B[ee];B[dd];W[])"  # set up; a turn left out; resigned
     with pytest.warns(UserWarning, match="the turn before move 2 is left out"):
         (record,) = read_sgf(text.encode())
-    table = Table.of_record(record)
+    table = table_of_record(record)
     assert (table.handed, table.event, table.winner) == ([1], ("resigned", 0), 1)
     assert [code for code in cells_of(table) if code] == [2, 1, 1, 1]
     assert len(list(table.positions())) == 4
@@ -333,7 +335,7 @@ def test_a_game_of_another_program_is_shown_to_where_it_comes() -> None:
     again = table_from(text_of(table))
     assert (again.game, again.moves) == (table.game, table.moves)
     assert "AB[cc]" in sgf_of(table)
-    unfinished = Table.of_record(*read_sgf(b"(;GM[1]SZ[5];B[aa])"))
+    unfinished = table_of_record(*read_sgf(b"(;GM[1]SZ[5];B[aa])"))
     assert (unfinished.is_over, unfinished.winner, view_of(unfinished)["over"]) == (False, -2, False)
     assert view_of(unfinished)["hits"] == []
 
@@ -397,7 +399,7 @@ def test_a_game_of_kropki_goes_out_with_its_lines() -> None:
     text = sgf_of(table)
     assert "GM[40]" in text
     assert "B[ce.bcccddcebeadbc]" in text
-    shown = Table.of_record(*read_sgf(text.encode()))
+    shown = table_of_record(*read_sgf(text.encode()))
     assert (shown.actions, cells_of(shown)) == (table.actions, cells_of(table))
 
 

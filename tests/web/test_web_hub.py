@@ -21,15 +21,15 @@ from ninetka_env.api.records import GameRecord, format_record
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
-from ninetka_web import server
-from ninetka_web.analysts import Analysts, Question
-from ninetka_web.guest import Guest
-from ninetka_web.hub import Hub
-from ninetka_web.players import choose
-from ninetka_web.records import record_of
-from ninetka_web.store import Store
-from ninetka_web.tables import Table
-from ninetka_web.warm import FIRST, Job
+from ninetka_web.server import server
+from ninetka_web.server.connections import Guest
+from ninetka_web.server.hub import Hub
+from ninetka_web.tables.records import record_of, table_of_record
+from ninetka_web.tables.store import Store
+from ninetka_web.tables.table import Table
+from ninetka_web.thinking.analysts import Analysts, Question
+from ninetka_web.thinking.players import choose
+from ninetka_web.thinking.warm import FIRST, Job
 
 
 class Ready:
@@ -136,7 +136,7 @@ def test_of_thousands_of_games_two_are_read(tmp_path: Path, monkeypatch: pytest.
             yield record
 
     async def check(hub: Hub, ann: Guest) -> None:
-        monkeypatch.setattr("ninetka_web.uploads.read_sgf", counted)
+        monkeypatch.setattr("ninetka_web.server.new_tables.read_sgf", counted)
         assert (
             await say(hub, ann, "upload", text="(;GM[1]SZ[5])" * 500)
             == "expected the record of one game, found several"
@@ -148,7 +148,7 @@ def test_of_thousands_of_games_two_are_read(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_name_that_is_cut_off_can_be_written_again() -> None:
     sgf = f"(;GM[1]SZ[5]PB[{'a' * 39} b];B[];W[])"
-    table = Table.of_record(*read_sgf(sgf.encode()))
+    table = table_of_record(*read_sgf(sgf.encode()))
     assert f"black: {'a' * 39}\n" in format_record(record_of(table))
 
 
@@ -195,7 +195,7 @@ def test_an_agent_whose_move_could_not_be_saved_tries_again(tmp_path: Path, monk
                     await asyncio.sleep(0.01)
         assert len((await plies(hub, 2)).actions) == 2
 
-    monkeypatch.setattr("ninetka_web.hub.RETRY", 0.05)
+    monkeypatch.setattr("ninetka_web.server.hub.RETRY", 0.05)
     with_hub(tmp_path, check)
 
 
@@ -226,8 +226,8 @@ def test_who_thinks_of_a_table_that_was_not_saved_plays_nothing(
         assert saved is not None
         assert (saved.actions, saved.wait, hub.tables[table].actions) == ([0], 0, [0])
 
-    monkeypatch.setattr("ninetka_web.agents.choose", slow)
-    monkeypatch.setattr("ninetka_web.hub.RETRY", 60.0)
+    monkeypatch.setattr("ninetka_web.thinking.agents.choose", slow)
+    monkeypatch.setattr("ninetka_web.server.hub.RETRY", 60.0)
     with_hub(tmp_path, check)
 
 
@@ -239,7 +239,7 @@ def test_a_table_whose_agent_has_failed_waits_for_a_person(tmp_path: Path, monke
         await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"])
         (table,) = hub.tables.values()
         with monkeypatch.context() as patch:
-            patch.setattr("ninetka_web.agents.choose", fail)
+            patch.setattr("ninetka_web.thinking.agents.choose", fail)
             await say(hub, ann, "play", ply=0, action=0)
             async with asyncio.timeout(20):
                 while not table.paused:
@@ -275,7 +275,7 @@ def test_a_search_goes_on_whatever_the_pace(tmp_path: Path, monkeypatch: pytest.
         await plies(hub, 2)
         assert len(searches) == 2
 
-    monkeypatch.setattr("ninetka_web.agents.choose", slow)
+    monkeypatch.setattr("ninetka_web.thinking.agents.choose", slow)
     with_hub(tmp_path, check)
 
 

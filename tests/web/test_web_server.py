@@ -22,11 +22,12 @@ from websockets.sync.client import connect
 
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import format_record
-from ninetka_web.adapter import adapter_of
-from ninetka_web.players import agent_of
-from ninetka_web.protocol import MAX_MESSAGE, RefusedError, read_message
-from ninetka_web.server import HEADERS, is_loopback, is_own_host, own_names
-from ninetka_web.tables import Table
+from ninetka_web.games.adapter import adapter_of
+from ninetka_web.server.protocol import MAX_MESSAGE, read_message
+from ninetka_web.server.server import HEADERS, is_loopback, is_own_host, own_names
+from ninetka_web.tables.records import table_of_record
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.thinking.players import agent_of
 
 pytestmark = pytest.mark.slow
 
@@ -399,7 +400,7 @@ def test_no_browser_and_no_record_starts_a_program(spec: str, tmp_path: Path) ->
             agent_of(program, game)
     record = next(read_records(Path(__file__).parents[1] / "ninetka" / "games.txt"))
     text = format_record(replace(record, tags=dict.fromkeys(record.seats, program)))
-    shown = Table.of_record(next(read_records(io.StringIO(text))))
+    shown = table_of_record(next(read_records(io.StringIO(text))))
     assert [seat.agent for seat in shown.seats] == [""] * len(record.seats)
     assert not list(tmp_path.iterdir())
 

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
-from ninetka_web.journal import table_from, text_of
-from ninetka_web.records import record_of
-from ninetka_web.report import tallies_table
-from ninetka_web.store import Store, Tally, read_tallies
-from ninetka_web.tables import Table
+from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.records import record_of, table_of_record
+from ninetka_web.tables.store import Store
+from ninetka_web.tables.table import Table
+from ninetka_web.tables.tallies import Tally, read_tallies, tallies_table
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_only_what_everybody_agreed_to_is_kept(store: Store, tmp_path: Path) -> 
     shared.sit(BOB, 1, "Bob", False)
     play_on(shared, 100, np.random.default_rng(0))
     store.save(shared)
-    shown = Table.of_record(record_of(finished("me", "maxn")))
+    shown = table_of_record(record_of(finished("me", "maxn")))
     store.save(shown)
     assert read_tallies(tmp_path / "deep" / "table.sqlite3") == ([], 0)
 

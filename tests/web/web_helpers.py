@@ -68,7 +68,7 @@ import sqlite3
 from pathlib import Path
 import ninetka_web
 from ninetka_env.core.cache import cache_folder
-from ninetka_web.warm import COUNTING, FIRST, RULES, Job, is_kept, usual_jobs, warm
+from ninetka_web.thinking.warm import COUNTING, FIRST, RULES, Job, is_kept, usual_jobs, warm
 
 folder = cache_folder(Path(ninetka_web.__file__).absolute().parent)
 if folder:  # others who test wait here, and find it done

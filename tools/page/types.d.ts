@@ -1,5 +1,6 @@
 // The types of the page's JavaScript (ninetka_web/static), for the type check of `make lint`. Browsers never load this
-// file. The messages are described in ninetka_web/protocol.py; what a game says of itself, in ninetka_web/adapter.py.
+// file. The messages are described in ninetka_web/server/protocol.py; what a game says of itself, in
+// ninetka_web/games/adapter.py.
 
 import type { Link } from "../../ninetka_web/static/link.js";
 

@@ -9,8 +9,8 @@ There is a job for the first board of each kind of game (see `Adapter.kind`), on
 agents and for each analysis. Those of the kinds that are usual are done unasked, those on the disk first; what somebody
 waits for comes before all, and of those who wait one comes after the other, however much each of them has asked for.
 
-`python -m ninetka_web.warm` is that other process. It reads jobs line by line, tells of each that is done in a line,
-and ends with its parent.
+`python -m ninetka_web.thinking.warm` is that other process. It reads jobs line by line, writes a line for each that is
+done, and ends with its parent.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from ninetka_env.api.records import format_record
 from ninetka_env.core.cache import cache_folder
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
-from ninetka_web import analysis
-from ninetka_web.adapter import SOLVER, adapter_of, usual_kinds
-from ninetka_web.journal import table_from, text_of
-from ninetka_web.players import choose, play_once
-from ninetka_web.records import record_of, sgf_of
-from ninetka_web.setup import Seat, Setup
-from ninetka_web.tables import Table
-from ninetka_web.views import view_of
+from ninetka_web.games.adapter import SOLVER, adapter_of, usual_kinds
+from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.records import record_of, sgf_of, table_of_record
+from ninetka_web.tables.setup import Seat, Setup
+from ninetka_web.tables.table import Table
+from ninetka_web.tables.views import view_of
+from ninetka_web.thinking import analysis
+from ninetka_web.thinking.players import choose, play_once
 
 FIRST = "first board"
 """What comes first: what shows a new table until somebody plays."""
@@ -149,9 +149,9 @@ def rehearse(kind: str) -> None:
         table.agreed = True
     table = table_from(text_of(table))
     for record in read_records(io.StringIO(format_record(record_of(table)))):
-        view_of(Table.of_record(record))
+        view_of(table_of_record(record))
     if table.game.definition().sgf is not None:
-        view_of(Table.of_record(*read_sgf(sgf_of(table).encode())))
+        view_of(table_of_record(*read_sgf(sgf_of(table).encode())))
     for ply in (0, len(table.actions) - 1):
         position = str(table.position(ply))
         Table("rehearsal", Setup(setup.game, setup.options, position=position), table.seats).resign("nobody")
@@ -169,7 +169,7 @@ def _open_torch() -> None:
 
 def _mark(job: Job) -> Path | None:
     """Return the file whose presence says that a job's code is on the disk; None if none can be written."""
-    folder = cache_folder(Path(__file__).absolute().parent)
+    folder = cache_folder(Path(__file__).absolute().parent.parent)
     return folder / f"{job.kind.replace(':', ' ')}, {job.what}" if folder else None
 
 
@@ -288,7 +288,7 @@ class WarmUp:
         with contextlib.suppress(OSError, ValueError):
             if self._compiler is None:
                 self._compiler = subprocess.Popen(
-                    [sys.executable, "-m", "ninetka_web.warm"],
+                    [sys.executable, "-m", "ninetka_web.thinking.warm"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,

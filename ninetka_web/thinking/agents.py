@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ninetka_web.players import Players, choose
-from ninetka_web.protocol import RefusedError
-from ninetka_web.tables import Table
-from ninetka_web.warm import COUNTING, RULES, Job, WarmUp
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.table import Table
+from ninetka_web.thinking.players import Players, choose
+from ninetka_web.thinking.warm import COUNTING, RULES, Job, WarmUp
 
 log = logging.getLogger("ninetka")
 

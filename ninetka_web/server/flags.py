@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ninetka_web.tables import Table
+from ninetka_web.tables.table import Table
 
 
 class Flags:

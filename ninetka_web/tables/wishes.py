@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ninetka_web.protocol import RefusedError
+from ninetka_web.tables.refusal import RefusedError
 
 MAX_TRIES = 3
 """How often a person may ask for the same in vain in one game."""

@@ -6,8 +6,8 @@ import json
 
 from pydantic import TypeAdapter
 
-from ninetka_web.setup import Setup
-from ninetka_web.tables import Table
+from ninetka_web.tables.setup import Setup
+from ninetka_web.tables.table import Table
 
 _TABLE = TypeAdapter(Table)
 

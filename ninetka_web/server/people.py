@@ -6,12 +6,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from ninetka_web.adapter import Json
-from ninetka_web.guest import Guest
-from ninetka_web.protocol import RefusedError
-from ninetka_web.quotas import LINES_AT_ONCE, LINES_PER_SECOND, Allowance
-from ninetka_web.setup import digest
-from ninetka_web.tables import Table
+from ninetka_web.games.adapter import Json
+from ninetka_web.server.connections import Guest
+from ninetka_web.server.quotas import LINES_AT_ONCE, LINES_PER_SECOND, Allowance
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.setup import digest
+from ninetka_web.tables.table import Table
 
 AWAY = 60.0
 """Seconds in which whoever has left a game may come back before others can go on without them."""

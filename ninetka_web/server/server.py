@@ -26,13 +26,12 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from starlette.datastructures import Headers
 
-from ninetka_web import quotas
-from ninetka_web.guest import Guest
-from ninetka_web.hub import Hub
-from ninetka_web.lines import PATIENCE, Http, Line
-from ninetka_web.protocol import MAX_MESSAGE
-from ninetka_web.store import Store
-from ninetka_web.warm import WarmUp, usual_jobs
+from ninetka_web.server import quotas
+from ninetka_web.server.connections import PATIENCE, Guest, Http, Line
+from ninetka_web.server.hub import Hub
+from ninetka_web.server.protocol import MAX_MESSAGE
+from ninetka_web.tables.store import Store
+from ninetka_web.thinking.warm import WarmUp, usual_jobs
 
 MAX_GUESTS, MAX_FILES = 4_000, 8_192
 RATE, BURST = 50.0, 100.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import Variant, get_definition
-from ninetka_web.adapter import Adapter, Json, adapter_of
-from ninetka_web.protocol import ME, OPEN, RefusedError
+from ninetka_web.games.adapter import Adapter, Json, adapter_of
+from ninetka_web.tables.refusal import RefusedError
 
 
 @dataclass
@@ -87,13 +87,6 @@ class Setup:
 def digest(token: str) -> str:
     """Return what a person is known by: enough to recognise the token, not to guess it."""
     return hashlib.sha256(token.encode()).hexdigest()[:32]
-
-
-def seat_of(text: str, name: str, person: str, keep: bool) -> Seat:
-    """Return the seat that a person asks for."""
-    if text == ME:
-        return Seat(name=name, holder=person, keep=keep)
-    return Seat() if text == OPEN else Seat(agent=text)
 
 
 def adapter_for(game: str) -> Adapter:

@@ -17,25 +17,25 @@ from collections.abc import Callable
 from typing import Any
 
 from ninetka_env.api.records import format_record
-from ninetka_web import protocol, quotas
-from ninetka_web.adapter import adapter_of, games_at_tables
-from ninetka_web.agents import Agents
-from ninetka_web.analysts import Analysts, Question
-from ninetka_web.flags import Flags
-from ninetka_web.guest import Guest
-from ninetka_web.journal import kind_of_text, table_from
-from ninetka_web.people import People
-from ninetka_web.players import Players
-from ninetka_web.protocol import AnyMessage, RefusedError, id_of, read_message
-from ninetka_web.quotas import MAX_TABLES, MAX_TABLES_EACH
-from ninetka_web.records import record_of, sgf_of
-from ninetka_web.setup import digest
-from ninetka_web.store import Store
-from ninetka_web.tables import Table
-from ninetka_web.uploads import brings_text, read_table, rules_for
-from ninetka_web.variations import try_line
-from ninetka_web.views import line_of, view_of
-from ninetka_web.warm import RULES, Job, WarmUp
+from ninetka_web.games.adapter import adapter_of, games_at_tables
+from ninetka_web.server import protocol, quotas
+from ninetka_web.server.connections import Guest
+from ninetka_web.server.flags import Flags
+from ninetka_web.server.new_tables import brings_text, create_table, read_table, rules_for
+from ninetka_web.server.people import People
+from ninetka_web.server.protocol import AnyMessage, id_of, read_message
+from ninetka_web.server.quotas import MAX_TABLES, MAX_TABLES_EACH
+from ninetka_web.tables.journal import kind_of_text, table_from
+from ninetka_web.tables.records import record_of, sgf_of
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.setup import digest
+from ninetka_web.tables.store import Store
+from ninetka_web.tables.table import Table
+from ninetka_web.tables.views import line_of, try_line, view_of
+from ninetka_web.thinking.agents import Agents
+from ninetka_web.thinking.analysts import Analysts, Question
+from ninetka_web.thinking.players import Players
+from ninetka_web.thinking.warm import RULES, Job, WarmUp
 
 MAX_EARLY = 1_000
 """Messages that may wait until the rules are ready."""
@@ -364,7 +364,7 @@ class Hub:
     def _create(self, guest: Guest, message: protocol.Create) -> None:
         self._check_create(guest, message)
         self._made.take(guest.owner)
-        self._add(guest, Table.create(message, guest.person))
+        self._add(guest, create_table(message, guest.person))
 
     def _check_create(self, guest: Guest, message: protocol.Create) -> None:
         """Refuse agents that cannot think here, and too many games of one person."""
@@ -437,7 +437,7 @@ class Hub:
             table.helped = True
             self._changed(table)
         self._rest(guest)
-        asked = Question(guest, message.engine, table.setup.kind, message.ply, message.line, position)
+        asked = Question(guest.tell, message.engine, table.setup.kind, message.ply, message.line, position)
         if told:
             asked.tell("variation", **told)
         think = self._analysts.hint(asked) if message.hint else self._analysts.explain(asked, list(table.positions()))

@@ -1,4 +1,7 @@
-"""Texts that guests bring: records, SGF files and positions. Reading one takes a while, so threads do it."""
+"""Tables that guests ask for: from the form, or from a record, an SGF file or a position.
+
+Reading such a text takes a while, so threads do it.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,14 @@ from collections.abc import Iterator
 from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.sgf import read_sgf
-from ninetka_web.adapter import adapter_in, adapter_of
-from ninetka_web.protocol import AnyMessage, Create, Discard, Hello, Join, Leave, RefusedError, Rest, Say, Upload
-from ninetka_web.tables import Table
-from ninetka_web.warm import FIRST, RULES, Job
+from ninetka_web.games.adapter import adapter_in, adapter_of
+from ninetka_web.server.protocol import ME, OPEN, AnyMessage, Create, Discard, Hello, Join, Leave, Rest, Say, Upload
+from ninetka_web.tables.clocks import Clock
+from ninetka_web.tables.records import table_of_record
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.setup import Seat, Setup, adapter_for, setup_of
+from ninetka_web.tables.table import Table, new_id
+from ninetka_web.thinking.warm import FIRST, RULES, Job
 
 AT_ONCE = (Hello, Join, Leave, Discard, Rest, Say)
 """What changes no game."""
@@ -38,14 +45,31 @@ def rules_for(message: AnyMessage, table: Table | None) -> Job | None:
     return None if table is None or isinstance(message, AT_ONCE) else Job(table.setup.kind, RULES)
 
 
+def create_table(wish: Create, person: str) -> Table:
+    """Return the table that a person asks for; `RefusedError` if it is to begin with a position that cannot be read."""
+    adapter = adapter_for(wish.game)
+    if wish.position is not None:
+        setup = setup_of(adapter, wish.position, len(wish.seats))
+    else:
+        setup = Setup.of(adapter.variant(wish.options, len(wish.seats)))
+    clock = Clock.of(*wish.clock, len(wish.seats)) if wish.clock else None
+    return Table(new_id(), setup, [_seat_of(text, wish, person) for text in wish.seats], clock=clock)
+
+
+def _seat_of(text: str, wish: Create, person: str) -> Seat:
+    if text == ME:
+        return Seat(name=wish.name, holder=person, keep=wish.keep)
+    return Seat() if text == OPEN else Seat(agent=text)
+
+
 def read_table(message: AnyMessage, person: str) -> Table:
     """Return the table of the game or position that a person brings; `RefusedError` says what is wrong with it."""
     if isinstance(message, Create):
-        return Table.create(message, person)
+        return create_table(message, person)
     assert isinstance(message, Upload)
     try:
         records = itertools.islice(_read(message.text), 2)  # to read thousands would take long
-        tables = [Table.of_record(record) for record in records]
+        tables = [table_of_record(record) for record in records]
     except ValueError as error:
         raise RefusedError(f"no game record: {str(error).removeprefix('<text>, ')}") from None
     if len(tables) != 1:

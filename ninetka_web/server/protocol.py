@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from ninetka_env.core.registry import DEFAULT
-from ninetka_web.adapter import adapter_of
+from ninetka_web.games.adapter import adapter_of
+from ninetka_web.tables.refusal import RefusedError
 
 MAX_MESSAGE = 65_536
 """Bytes of a message; a record of Kropki on 39 x 32 with its chains has some 30,000."""
@@ -254,10 +255,6 @@ AnyMessage = (
     | Claim | Say | AskKey | Reclaim | Pace | Analyse | Rest | AskRecord | AskPosition
 )  # fmt: skip
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="type")])
-
-
-class RefusedError(Exception):
-    """A wish that is not granted: the reason is shown to the person, and nothing has changed."""
 
 
 def read_message(text: str) -> AnyMessage:

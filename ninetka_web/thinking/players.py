@@ -17,7 +17,7 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import Agent
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import load_variant
-from ninetka_web.adapter import adapter_of
+from ninetka_web.games.adapter import adapter_of
 
 THREADS = 64
 """Compiled searches release Python's lock, so the system shares the processor fairly among them."""

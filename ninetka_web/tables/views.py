@@ -1,10 +1,17 @@
-"""What browsers are told of a table."""
+"""What browsers are told of a table, and of moves that are tried from one of its positions."""
 
 from __future__ import annotations
 
-from ninetka_web.adapter import Json, told_winner
-from ninetka_web.tables import Table
+from collections.abc import Sequence
 
+from ninetka_env.core.game import Game
+from ninetka_web.games.adapter import Json, told_winner
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.setup import Seat, Setup
+from ninetka_web.tables.table import Table
+
+TOLD = ("to_move", "hits", "buttons", "previews", "ghost", "verb")
+"""Of what everybody may know of a table, what can be done."""
 _NO_CHOICES: Json = {"hits": [], "buttons": [], "previews": {}, "ghost": 0, "verb": "", "prompt": ["", ""]}
 
 
@@ -69,3 +76,25 @@ def line_of(table: Table) -> Json:
         "over": table.is_over,
         "winner": told_winner(table.winner),
     }
+
+
+def try_line(table: Table, ply: int, line: Sequence[int]) -> tuple[Game, Json]:
+    """Play a line from the position after `ply` actions of a table.
+
+    Returns:
+        The position at its end, and what browsers are told: the `moves`, whether it is `over`, what can be done then.
+
+    Raises:
+        RefusedError: if the game is over there, or an action of the line is illegal; it says why.
+    """
+    position = table.position(ply)
+    if position.is_over:
+        raise RefusedError("the game is over here: step back to try other moves")
+    setup = Setup(table.setup.game, table.setup.options, position=str(position))
+    branch = Table("", setup, [Seat(holder="nobody") for _ in table.seats])
+    branch.game = position.copy()  # it knows what its text does not: the boards of before, which superko asks for
+    for action in line:
+        branch.play("nobody", len(branch.actions), action)
+    view = view_of(branch)
+    told = {"moves": branch.moves, "over": branch.game.is_over} | {name: view[name] for name in TOLD}
+    return branch.game if line else position, told

@@ -11,15 +11,13 @@ import os
 import sqlite3
 import time
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from ninetka_env.api.records import format_record
 from ninetka_env.core.outcome import DRAWN
-from ninetka_env.core.registry import DEFAULT
-from ninetka_web.journal import table_from, text_of
-from ninetka_web.records import record_of
-from ninetka_web.tables import Table
+from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.records import record_of
+from ninetka_web.tables.table import Table
 
 VERSION = 3
 TABLES = """
@@ -50,23 +48,6 @@ def default_path() -> Path:
     return root / "ninetka" / "table.sqlite3"
 
 
-@dataclass(frozen=True)
-class Tally:
-    """How one kind of game went: one person against these agents."""
-
-    agents: str
-    players: int
-    games: int
-    wins: int
-    draws: int = 0
-    game: str = DEFAULT
-
-    @property
-    def share(self) -> float:
-        """How much of the games was won, a draw counted as half a win."""
-        return (self.wins + self.draws / 2) / self.games
-
-
 class Store:
     """The file of one server; no other server may use it at the same time."""
 
@@ -80,7 +61,7 @@ class Store:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._lock = on_error.enter_context(closing(_lock(path)))
-                self._database = on_error.enter_context(closing(_connect(path)))
+                self._database = on_error.enter_context(closing(connect(path)))
                 _prepare(self._database, path)
             except sqlite3.Error as error:
                 raise OSError(f"{path}: {error}") from error
@@ -148,51 +129,29 @@ def may_keep(table: Table) -> bool:
     return played and bool(people) and all(seat.keep for seat in people)
 
 
-def read_tallies(path: Path) -> tuple[list[Tally], int]:
-    """Return how one person against agents has fared, by game, agents and players, and how many games are left out.
-
-    Left out are games of several people and games in which a person took back a move or looked at an analysis.
-
-    Raises:
-        OSError: if the file cannot be read.
-    """
-    if not path.exists():
-        return [], 0
-    try:
-        with closing(_connect(path)) as database:
-            if _version(database) != VERSION:
-                raise _foreign(path)
-            rows = database.execute(
-                "SELECT agents, players, COUNT(*), SUM(result = 'won'), SUM(result = 'drawn'), game "
-                "FROM games WHERE people = 1 AND NOT helped "
-                "GROUP BY game, agents, players ORDER BY game, agents, players"
-            ).fetchall()
-            (left_out,) = database.execute("SELECT COUNT(*) FROM games WHERE people > 1 OR helped").fetchone()
-    except sqlite3.Error as error:
-        raise OSError(f"{path}: {error}") from error
-    return [Tally(*row) for row in rows], left_out
-
-
-def _connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a file."""
     return sqlite3.connect(path, timeout=2)
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a new file, all or none."""
-    version = _version(database)
+    version = version_of(database)
     if version not in (0, VERSION):
-        raise _foreign(path)
+        raise foreign(path)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     if not version:
         database.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
 
 
-def _version(database: sqlite3.Connection) -> int:
+def version_of(database: sqlite3.Connection) -> int:
+    """Return the version of a file, 0 for a new one."""
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _foreign(path: Path) -> OSError:
+def foreign(path: Path) -> OSError:
+    """Return the error for a file of another version."""
     return OSError(f"{path}: of another version of ninetka; name another file")
 
 

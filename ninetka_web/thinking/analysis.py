@@ -22,7 +22,7 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import forced_action
-from ninetka_web.adapter import SOLVER, Exact, Json, Stopped, adapter_of, final_shares, never, told_winner
+from ninetka_web.games.adapter import SOLVER, Exact, Json, Stopped, adapter_of, final_shares, never, told_winner
 
 Shares = npt.NDArray[np.float64]
 """(n,) or (N, n) chances to win by seat; they sum to 1."""

@@ -6,17 +6,16 @@ import asyncio
 import hashlib
 import logging
 import threading
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_web.adapter import SOLVER, adapter_of, told_winner
-from ninetka_web.analysis import analyse, solve, told_exact, win_shares
-from ninetka_web.guest import Guest
-from ninetka_web.players import Players
-from ninetka_web.warm import WarmUp, analysis_job
+from ninetka_web.games.adapter import SOLVER, adapter_of, told_winner
+from ninetka_web.thinking.analysis import analyse, solve, told_exact, win_shares
+from ninetka_web.thinking.players import Players
+from ninetka_web.thinking.warm import WarmUp, analysis_job
 
 MAX_ANALYSES = 8
 """How many analyses may think at once; so many more may look for perfect play, which comes first and is quick."""
@@ -36,7 +35,8 @@ log = logging.getLogger("ninetka")
 class Question:
     """What a browser looks at."""
 
-    guest: Guest
+    send: Callable[..., None]
+    """Sends the browser a message of these fields."""
     engine: str
     kind: str
     """Of the game: see `Adapter.kind`."""
@@ -50,7 +50,7 @@ class Question:
 
     def tell(self, kind: str, **found: Any) -> None:
         """Tell something of the position; ply and line say of which."""
-        self.guest.tell(type=kind, ply=self.ply, line=self.line, **found)
+        self.send(type=kind, ply=self.ply, line=self.line, **found)
 
 
 class Analysts:
@@ -110,7 +110,7 @@ class Analysts:
         """Wait until an engine is compiled; say so if that is what takes long."""
         job = analysis_job(asked.kind, engine)
         if self._warm_up.is_compiling(job):
-            asked.guest.tell(type="compiling", what=str(job), engine=asked.engine)
+            asked.send(type="compiling", what=str(job), engine=asked.engine)
         await self._warm_up.wait(job)
 
     async def _solve_first(self, asked: Question) -> bool:
@@ -177,8 +177,8 @@ class Analysts:
             found |= told
             self._bands |= told  # others may empty it meanwhile
             if first + BAND_CHUNK < len(missing):
-                asked.guest.tell(type="shares", engine=engine, shares=[found.get(key) for key in keys])
-        asked.guest.tell(type="shares", engine=engine, shares=[found[key] for key in keys])
+                asked.send(type="shares", engine=engine, shares=[found.get(key) for key in keys])
+        asked.send(type="shares", engine=engine, shares=[found[key] for key in keys])
 
     async def _tell_winners(self, asked: Question, games: Sequence[Game]) -> None:
         """Tell who wins each position under perfect play, from the last back to where that takes too long."""
@@ -191,7 +191,7 @@ class Analysts:
             winners[ply] = await self._winner(games[ply])
             if winners[ply] == UNFINISHED:
                 break
-        asked.guest.tell(type="winners", winners=[told_winner(winner) for winner in winners])
+        asked.send(type="winners", winners=[told_winner(winner) for winner in winners])
 
     async def _winner(self, game: Game) -> int:
         key = _digest(game)

@@ -1,11 +1,12 @@
-"""Games of tables as records and as SGF."""
+"""Games of tables as records and as SGF, and tables that show games of records."""
 
 from __future__ import annotations
 
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.sgf import sgf_text
-from ninetka_web.protocol import RefusedError
-from ninetka_web.tables import Table
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.setup import Seat, Setup
+from ninetka_web.tables.table import Table, new_id
 
 
 def record_of(table: Table) -> GameRecord:
@@ -30,6 +31,17 @@ def sgf_of(table: Table) -> str:
         table.begin.copy() if setup.position else None, tuple(table.handed), stated=_stated(table),
     ).with_result(table.game, unfinished=True)  # fmt: skip
     return sgf_text(record)
+
+
+def table_of_record(record: GameRecord) -> Table:
+    """Return a table that shows a game of a record; `RefusedError` if it is one that tables cannot show."""
+    setup, event = Setup.of_record(record), record.event
+    seats = [Seat(name=record.tags.get(colour.lower(), colour.lower())[:40].strip()) for colour in record.seats]
+    resigned = [event.seat] if event and event.kind == "resigned" else []
+    return Table(
+        new_id(), setup, seats, list(record.actions), handed=list(record.handed), resigned=resigned, event=event,
+        told=record.stated, shown=True,
+    )  # fmt: skip
 
 
 def _tags(table: Table) -> dict[str, str]:

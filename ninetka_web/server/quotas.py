@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from ninetka_web.protocol import RefusedError
-from ninetka_web.tables import Table
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.table import Table
 
 MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
 TABLES_AT_ONCE, TABLES_PER_SECOND = 100.0, 0.2

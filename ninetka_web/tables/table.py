@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from ninetka_env.api.records import GameRecord
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.stated import winner_of
-from ninetka_web.adapter import Json, adapter_of
-from ninetka_web.clocks import Clock
-from ninetka_web.protocol import OPEN, Create, RefusedError
-from ninetka_web.setup import Seat, Setup, adapter_for, digest, seat_of, setup_of
-from ninetka_web.wishes import REMATCH, UNDO, Wishes
+from ninetka_web.games.adapter import Json, adapter_of
+from ninetka_web.tables.clocks import Clock
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.setup import Seat, Setup, digest
+from ninetka_web.tables.wishes import REMATCH, UNDO, Wishes
 
 
 @dataclass
@@ -130,30 +129,6 @@ class Table:
     def _end(self, event: Event) -> None:
         self.game.forfeit(event.seat, event.kind)
         self.event, self.ended = event, True
-
-    # Making tables
-
-    @classmethod
-    def create(cls, wish: Create, person: str) -> Table:
-        """Make the table that a person asks for."""
-        adapter = adapter_for(wish.game)
-        if wish.position is not None:
-            setup = setup_of(adapter, wish.position, len(wish.seats))
-        else:
-            setup = Setup.of(adapter.variant(wish.options, len(wish.seats)))
-        clock = Clock.of(*wish.clock, len(wish.seats)) if wish.clock else None
-        return cls(new_id(), setup, [seat_of(text, wish.name, person, wish.keep) for text in wish.seats], clock=clock)
-
-    @classmethod
-    def of_record(cls, record: GameRecord) -> Table:
-        """Make a table that shows a game of a record."""
-        setup, event = Setup.of_record(record), record.event
-        seats = [Seat(name=record.tags.get(colour.lower(), colour.lower())[:40].strip()) for colour in record.seats]
-        resigned = [event.seat] if event and event.kind == "resigned" else []
-        return cls(
-            new_id(), setup, seats, list(record.actions), handed=list(record.handed), resigned=resigned, event=event,
-            told=record.stated, shown=True,
-        )  # fmt: skip
 
     # What can be asked for
 
@@ -436,7 +411,7 @@ class Table:
     def who(self, seat: int) -> str:
         """Name who sits on a seat."""
         taken = self.seats[seat]
-        return taken.agent or taken.name or ("person" if taken.holder else OPEN)
+        return taken.agent or taken.name or taken.kind
 
     @property
     def winner(self) -> int:

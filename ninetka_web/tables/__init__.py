@@ -1,0 +1,1 @@
+"""Tables: who plays what, what is allowed, what is shown, and what outlives the server."""

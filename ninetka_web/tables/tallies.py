@@ -1,0 +1,88 @@
+"""How people fared: games and wins by game, number of players and agents, the counterpart of the paper's Table 1."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ninetka_env.core.registry import DEFAULT, get_definition
+from ninetka_web.games.adapter import adapter_of
+from ninetka_web.tables.store import VERSION, connect, foreign, version_of
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How one kind of game went: one person against these agents."""
+
+    agents: str
+    players: int
+    games: int
+    wins: int
+    draws: int = 0
+    game: str = DEFAULT
+
+    @property
+    def share(self) -> float:
+        """How much of the games was won, a draw counted as half a win."""
+        return (self.wins + self.draws / 2) / self.games
+
+
+def read_tallies(path: Path) -> tuple[list[Tally], int]:
+    """Return how one person against agents has fared, by game, agents and players, and how many games are left out.
+
+    Left out are games of several people and games in which a person took back a move or looked at an analysis.
+
+    Raises:
+        OSError: if the file cannot be read.
+    """
+    if not path.exists():
+        return [], 0
+    try:
+        with closing(connect(path)) as database:
+            if version_of(database) != VERSION:
+                raise foreign(path)
+            rows = database.execute(
+                "SELECT agents, players, COUNT(*), SUM(result = 'won'), SUM(result = 'drawn'), game "
+                "FROM games WHERE people = 1 AND NOT helped "
+                "GROUP BY game, agents, players ORDER BY game, agents, players"
+            ).fetchall()
+            (left_out,) = database.execute("SELECT COUNT(*) FROM games WHERE people > 1 OR helped").fetchone()
+    except sqlite3.Error as error:
+        raise OSError(f"{path}: {error}") from error
+    return [Tally(*row) for row in rows], left_out
+
+
+def tallies_table(tallies: list[Tally], game: str = DEFAULT) -> Table:
+    """Return a row per lineup of agents in a game, a column per number of players: won, drawn, played, share."""
+    what = f"{get_definition(game).title}: games of one person against agents"
+    table = Table(title=f"{what}: won / drawn / played (share, a draw counted as half)")
+    table.add_column("agents in the other seats")
+    seats = adapter_of(game).seats
+    for players in seats:
+        table.add_column(f"{players} players", justify="right")
+    for agents in dict.fromkeys(tally.agents for tally in tallies if tally.game == game):
+        row = {tally.players: tally for tally in tallies if (tally.game, tally.agents) == (game, agents)}
+        table.add_row(agents, *(_cell(row.get(players)) for players in seats))
+    table.add_section()
+    table.add_row("even share", *(f"{100 / players:.1f} %" for players in seats))
+    return table
+
+
+def _cell(tally: Tally | None) -> str:
+    return f"{tally.wins} / {tally.draws} / {tally.games}  ({100 * tally.share:.1f} %)" if tally else ""
+
+
+def print_tallies(tallies: list[Tally], left_out: int, path: Path) -> None:
+    """Print a table for each game, or how to fill them."""
+    console = Console()
+    for game in dict.fromkeys(tally.game for tally in tallies):
+        console.print(tallies_table(tallies, game))
+    if not tallies:
+        console.print(f"no finished games yet in {path}: play some with `ninetka play`, and agree that they are kept")
+    if left_out:
+        console.print(f"not counted: {left_out} of several people, with moves taken back, or with analysis")

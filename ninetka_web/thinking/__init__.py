@@ -1,0 +1,1 @@
+"""What thinks: agents and analyses, on threads, once their code is compiled."""
