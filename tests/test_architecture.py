@@ -74,8 +74,9 @@ TRAIN_TORCH_MODULES = {
 """The modules of `ninetka_train` that may import torch."""
 SERVER_MODULES = {
     "ninetka_web.server.connections",
-    "ninetka_web.server.flags",
+    "ninetka_web.server.handlers",
     "ninetka_web.server.hub",
+    "ninetka_web.server.live_tables",
     "ninetka_web.server.new_tables",
     "ninetka_web.server.people",
     "ninetka_web.server.protocol",

@@ -7,8 +7,8 @@ import contextlib
 import json
 import socket
 from collections import deque
-from collections.abc import Container
-from typing import Any, Protocol
+from collections.abc import Callable, Container
+from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -18,19 +18,6 @@ MAX_WAITING = 500
 
 PATIENCE = 20.0
 """Seconds in which something must move at the other end of a connection."""
-
-
-class Shows(Protocol):
-    """Who knows what a guest is to see."""
-
-    @property
-    def tables(self) -> Container[str]:
-        """The tables that there are, by id."""
-        ...
-
-    def state_for(self, guest: Guest) -> str:
-        """Return the message that shows a guest its table."""
-        ...
 
 
 class Guest:
@@ -71,14 +58,25 @@ class Guest:
         self._state_due = True
         self._wake.set()
 
-    async def next_messages(self, hub: Shows) -> list[str]:
-        """Wait until there is something to send, and return it."""
+    def rest(self) -> None:
+        """Stop the analysis that it looks at."""
+        if self.analysis:
+            self.analysis.cancel()
+            self.analysis = None
+
+    async def next_messages(self, tables: Container[str], state_for: Callable[[Guest], str]) -> list[str]:
+        """Wait until there is something to send, and return it.
+
+        Args:
+            tables: the tables that there are, by id.
+            state_for: returns the message that shows a guest its table.
+        """
         await self._wake.wait()
         self._wake.clear()
         messages = list(self._waiting)
         self._waiting.clear()
-        if self._state_due and self.table in hub.tables:
-            messages.append(hub.state_for(self))
+        if self._state_due and self.table in tables:
+            messages.append(state_for(self))
         self._state_due = False
         return messages
 

@@ -40,6 +40,16 @@ class People:
         """Tell whether anybody looks at a table."""
         return table in self._guests
 
+    def show(self, table: str) -> None:
+        """Show a table to all who look at it."""
+        for guest in self.at(table):
+            guest.show()
+
+    def announce(self, table: str, text: str) -> None:
+        """Send a notice to all who look at a table."""
+        for guest in self.at(table):
+            guest.tell(type="notice", text=text)
+
     def come(self, guest: Guest, table: str) -> None:
         """Let a guest look at a table, and hear what was said there."""
         self._guests.setdefault(table, set()).add(guest)

@@ -177,7 +177,7 @@ async def _speak(socket: WebSocket, guest: Guest, hub: Hub) -> None:
     """Send what a guest is to be told; one that reads too slowly is hung up on."""
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         while not guest.gone:
-            for message in await guest.next_messages(hub):
+            for message in await guest.next_messages(hub.live.tables, hub.live.state_for):
                 await socket.send_text(message)
         await socket.close(1013, "you read too slowly")
 

@@ -22,7 +22,7 @@ from test_web_hub import Ready, say
 from ninetka_env.api.records import format_record
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_web.games.adapter import adapter_of
-from ninetka_web.server import hub, people, quotas
+from ninetka_web.server import live_tables, people, quotas
 from ninetka_web.server.connections import Guest
 from ninetka_web.server.hub import Hub
 from ninetka_web.server.quotas import Allowance, giving_way, network_of
@@ -73,7 +73,7 @@ def at_a_table(path: Path, check: Callable[..., Awaitable[None]], *seats: str, *
 
 
 def shown(hub: Hub, guest: Guest) -> dict[str, Any]:
-    state: dict[str, Any] = json.loads(hub.state_for(guest))
+    state: dict[str, Any] = json.loads(hub.live.state_for(guest))
     return state
 
 
@@ -114,7 +114,7 @@ def test_a_game_is_called_off_to_nobodys_loss(tmp_path: Path, time: Time) -> Non
         assert await say(hub, ann, "claim", win=False) == ""
         view = shown(hub, ann)
         assert (view["over"], view["winner"], view["called_off"]) == (True, None, True)
-        assert not may_keep(hub.tables[ann.table])
+        assert not may_keep(hub.live.tables[ann.table])
 
     at_a_table(tmp_path, check)
 
@@ -127,7 +127,7 @@ def test_for_one_of_three_who_has_left_an_agent_plays_on(tmp_path: Path, time: T
         time.seconds += 61
         assert "others still play" in await say(hub, ann, "claim", win=False)
         assert await say(hub, ann, "claim", win=True) == ""
-        table = hub.tables[ann.table]
+        table = hub.live.tables[ann.table]
         assert ([seat.agent for seat in table.seats], table.is_over) == (["", "maxn", ""], False)
 
     at_a_table(tmp_path, check, "me", "open", "open")
@@ -148,10 +148,10 @@ def test_a_clock_runs_for_whose_turn_it_is_and_its_end_stands_in_the_record(tmp_
         assert shown(hub, eve)["clock"]["left"] == [295.0, 200.0]  # taking back gives no time back
         time.seconds += 295
         assert await say(hub, ann, "play", ply=0, action=24) == "your time is over"
-        hub._flag(hub.tables[ann.table])
+        hub.live.end_on_time(hub.live.tables[ann.table])
         view = shown(hub, bob)
         assert (view["winner"], view["event"]) == (1, {"kind": "time", "seat": 0})
-        record = format_record(record_of(hub.tables[ann.table]))
+        record = format_record(record_of(hub.live.tables[ann.table]))
         assert record.endswith("result: yellow lost on time; blue wins\n")
         assert "seconds: 300\novertime: 5 s after each turn\n" in record
 
@@ -160,14 +160,14 @@ def test_a_clock_runs_for_whose_turn_it_is_and_its_end_stands_in_the_record(tmp_
 
 def test_a_flag_falls_by_itself(tmp_path: Path) -> None:
     async def check(hub: Hub, ann: Guest, bob: Guest, eve: Guest) -> None:
-        table = hub.tables[ann.table]
+        table = hub.live.tables[ann.table]
         assert table.clock
         table.clock.left[0] = 0.02
-        hub._flags.set(table)
+        hub.live.flags.set(table)
         async with asyncio.timeout(20):
             while not table.is_over:
                 await asyncio.sleep(0.01)
-        assert hub._store.load(table.id).event == ("time", 0)  # type: ignore[union-attr]
+        assert hub.live._store.load(table.id).event == ("time", 0)  # type: ignore[union-attr]
 
     at_a_table(tmp_path, check, clock=[10, 0])
 
@@ -311,12 +311,12 @@ def test_a_finished_table_goes_when_nobody_has_it_on_the_list(tmp_path: Path) ->
         assert "others play" in await say(hub, ann, "discard", table=table)
         await say(hub, ann, "resign")
         assert await say(hub, ann, "discard", table=table) == ""
-        assert (table in hub.tables, shown(hub, bob)["over"]) == (True, True)
+        assert (table in hub.live.tables, shown(hub, bob)["over"]) == (True, True)
         ann._waiting.clear()
         await say(hub, ann, "hello", token="a" * 43)
         assert heard(ann, "welcome")[0]["tables"] == []
         assert await say(hub, bob, "discard", table=table) == ""
-        assert table not in hub.tables
+        assert table not in hub.live.tables
 
     at_a_table(tmp_path, check)
 
@@ -344,7 +344,7 @@ def test_a_personal_link_brings_a_seat_to_another_browser(tmp_path: Path, time: 
         old = heard(bob, "text")[-1]["text"]
         await say(hub, bob, "key")
         key = heard(bob, "text")[-1]["text"]
-        assert key not in text_of(hub.tables[ann.table])
+        assert key not in text_of(hub.live.tables[ann.table])
         assert "not valid" in await say(hub, eve, "reclaim", key=old)
         assert "another seat" in await say(hub, ann, "reclaim", key=key)
         await say(hub, ann, "play", ply=0, action=24)
@@ -389,7 +389,7 @@ def test_what_is_said_is_short_plain_and_not_too_much(tmp_path: Path, time: Time
 def test_a_newcomer_gets_in_though_others_have_taken_all_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, "MAX_TABLES", 30)
+    monkeypatch.setattr(live_tables, "MAX_TABLES", 30)
 
     async def check(hub: Hub, ann: Guest, bob: Guest, eve: Guest) -> None:
         game = ann.table
@@ -398,9 +398,9 @@ def test_a_newcomer_gets_in_though_others_have_taken_all_tables(
             await say(hub, guest, "hello")
             for _ in range(20):
                 assert await say(hub, guest, "create", seats=["me", "me"]) == ""
-        assert len(hub.tables) == 30
+        assert len(hub.live.tables) == 30
         assert await say(hub, eve, "create", seats=["me", "me"]) == ""
-        assert {game, eve.table} <= hub.tables.keys()
+        assert {game, eve.table} <= hub.live.tables.keys()
 
     at_a_table(tmp_path, check)
 
@@ -431,13 +431,13 @@ def test_tables_that_nobody_has_touched_for_long_go(tmp_path: Path) -> None:
             if plies:
                 await say(hub, eve, "play", ply=0, action=24)
             tables.append(eve.table)
-        hub.touched[tables[0]] -= quotas.UNPLAYED + 1
-        hub.touched[tables[1]] -= quotas.UNPLAYED + 1
-        hub.touched[tables[2]] -= quotas.UNTOUCHED + 1
-        hub.touched[ann.table] = 0  # somebody looks
+        hub.live.touched[tables[0]] -= quotas.UNPLAYED + 1
+        hub.live.touched[tables[1]] -= quotas.UNPLAYED + 1
+        hub.live.touched[tables[2]] -= quotas.UNTOUCHED + 1
+        hub.live.touched[ann.table] = 0  # somebody looks
         await say(hub, eve, "leave")
         await say(hub, eve, "create", seats=["me", "me"])
-        assert [table in hub.tables for table in (*tables, ann.table)] == [False, True, False, True]
+        assert [table in hub.live.tables for table in (*tables, ann.table)] == [False, True, False, True]
 
     at_a_table(tmp_path, check)
 
@@ -526,16 +526,16 @@ def test_a_full_disk_is_told_and_ends_nothing(tmp_path: Path) -> None:
         table = ann.table
         await say(hub, ann, "play", ply=0, action=24)
         before = shown(hub, ann)["moves"]
-        database = hub._store._database
+        database = hub.live._store._database
         pages = database.execute("PRAGMA page_count").fetchone()[0]
         database.execute(f"PRAGMA max_page_count = {pages}")
         told = [await say(hub, eve, "create", seats=["me"] * 4, name="E" * 24) for _ in range(20)]
         assert "full" in told[-1]
         database.execute(f"PRAGMA max_page_count = {pages + 1000}")
-        hub._store._database = Broken()  # type: ignore[assignment]
+        hub.live._store._database = Broken()  # type: ignore[assignment]
         for kind, content in (("resign", {}), ("discard", {"table": table})):
             assert await say(hub, ann, kind, **content) != ""
-        hub._store._database = database
+        hub.live._store._database = database
         await say(hub, ann, "join", table=table)
         assert (shown(hub, ann)["moves"], shown(hub, ann)["over"]) == (before, False)
 

@@ -326,7 +326,7 @@ def test_what_is_said_too_early_is_answered_later(
         assert "being opened" in late["reason"]
         (tmp_path / "go").touch()
         await hub.open()
-        assert len(hub.tables) == 2
+        assert len(hub.live.tables) == 2
         hub.close()
         store.close()
 
@@ -352,13 +352,13 @@ def test_a_table_that_cannot_be_removed_stays(
         await warm_up.wait(JOBS[0])
         for text in ('{"type": "hello"}', '{"type": "create", "seats": ["me", "me"]}'):
             hub.receive(ann, text)
-        (table,) = hub.tables
+        (table,) = hub.live.tables
         with monkeypatch.context() as patch:
             patch.setattr(Store, "remove", fail)
             hub.receive(ann, json.dumps({"type": "discard", "table": table, "id": 7}))
-        assert (list(hub.tables), ann.table) == ([table], table)
+        assert (list(hub.live.tables), ann.table) == ([table], table)
         hub.receive(ann, json.dumps({"type": "discard", "table": table, "id": 8}))
-        assert (hub.tables, ann.table) == ({}, "")
+        assert (hub.live.tables, ann.table) == ({}, "")
         hub.close()
         store.close()
 

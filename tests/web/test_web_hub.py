@@ -74,7 +74,7 @@ async def say(hub: Hub, guest: Guest, kind: str, **content: Any) -> str:
 def test_a_number_of_thousands_of_digits_is_no_size(game: str, text: str, tmp_path: Path) -> None:
     async def check(hub: Hub, ann: Guest) -> None:
         assert "cannot be read" in await say(hub, ann, "create", game=game, seats=["me", "me"], position=text)
-        assert not hub.tables
+        assert not hub.live.tables
 
     with_hub(tmp_path, check)
 
@@ -96,7 +96,7 @@ def test_a_board_is_there_before_all_that_its_rules_can_do(tmp_path: Path) -> No
     async def check(hub: Hub, ann: Guest) -> None:
         hub._warm_up = rules = Begun()  # type: ignore[assignment]
         assert await say(hub, ann, "create", game="kropki", seats=["me", "me"]) == ""
-        (table,) = hub.tables.values()
+        (table,) = hub.live.tables.values()
         timed = {"type": "create", "seats": ["me", "me"], "clock": [60, 0]}
         bob = Guest()
         await say(hub, bob, "hello")
@@ -105,12 +105,12 @@ def test_a_board_is_there_before_all_that_its_rules_can_do(tmp_path: Path) -> No
         for message in ({"type": "play", "ply": 0, "action": 5}, timed):
             hub.receive(ann, json.dumps(message))
         await asyncio.sleep(0)
-        assert (ann.patient, table.actions, len(hub.tables)) == (2, [], 1)
+        assert (ann.patient, table.actions, len(hub.live.tables)) == (2, [], 1)
         hub.receive(bob, json.dumps({"type": "leave"}))
         rules.rules.set()
         while ann.patient:
             await asyncio.sleep(0)
-        assert (table.actions, len(hub.tables)) == ([5], 2)
+        assert (table.actions, len(hub.live.tables)) == ([5], 2)
         assert "left the table" in json.loads(bob._waiting[-1])["reason"]
 
     with_hub(tmp_path, check)
@@ -141,7 +141,7 @@ def test_of_thousands_of_games_two_are_read(tmp_path: Path, monkeypatch: pytest.
             await say(hub, ann, "upload", text="(;GM[1]SZ[5])" * 500)
             == "expected the record of one game, found several"
         )
-        assert (len(read), hub.tables) == (2, {})
+        assert (len(read), hub.live.tables) == (2, {})
 
     with_hub(tmp_path, check)
 
@@ -160,17 +160,17 @@ def test_agents_play_on_at_the_table_that_was_saved(tmp_path: Path, monkeypatch:
     async def check(hub: Hub, ann: Guest) -> None:
         assert await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"]) == ""
         await say(hub, ann, "pace", wait=200, paused=False)
-        (table,) = hub.tables
+        (table,) = hub.live.tables
         assert await say(hub, ann, "play", ply=0, action=0) == ""
         await asyncio.sleep(0)  # the agent begins to think
         with monkeypatch.context() as patch:
             patch.setattr(Store, "save", full)
             assert "not made" in await say(hub, ann, "pace", wait=100, paused=False)
         async with asyncio.timeout(20):
-            while len(hub.tables[table].actions) < 2:
+            while len(hub.live.tables[table].actions) < 2:
                 await asyncio.sleep(0.05)
-        assert hub._store.load(table).actions == hub.tables[table].actions
-        assert hub.tables[table].wait == 200
+        assert hub.live._store.load(table).actions == hub.live.tables[table].actions
+        assert hub.live.tables[table].wait == 200
 
     with_hub(tmp_path, check)
 
@@ -178,9 +178,9 @@ def test_agents_play_on_at_the_table_that_was_saved(tmp_path: Path, monkeypatch:
 async def plies(hub: Hub, count: int) -> Table:
     """Wait until the only table has so many."""
     async with asyncio.timeout(20):
-        while len(next(iter(hub.tables.values())).actions) < count:
+        while len(next(iter(hub.live.tables.values())).actions) < count:
             await asyncio.sleep(0.01)
-    return next(iter(hub.tables.values()))
+    return next(iter(hub.live.tables.values()))
 
 
 def test_an_agent_whose_move_could_not_be_saved_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_an_agent_whose_move_could_not_be_saved_tries_again(tmp_path: Path, monk
                     await asyncio.sleep(0.01)
         assert len((await plies(hub, 2)).actions) == 2
 
-    monkeypatch.setattr("ninetka_web.server.hub.RETRY", 0.05)
+    monkeypatch.setattr("ninetka_web.server.live_tables.RETRY", 0.05)
     with_hub(tmp_path, check)
 
 
@@ -213,7 +213,7 @@ def test_who_thinks_of_a_table_that_was_not_saved_plays_nothing(
     async def check(hub: Hub, ann: Guest) -> None:
         await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"])
         await say(hub, ann, "pace", wait=0, paused=False)
-        (table,) = hub.tables
+        (table,) = hub.live.tables
         await say(hub, ann, "play", ply=0, action=0)
         await asyncio.sleep(0.05)  # the agent thinks
         with monkeypatch.context() as patch:
@@ -222,12 +222,12 @@ def test_who_thinks_of_a_table_that_was_not_saved_plays_nothing(
         go_on.set()
         await asyncio.to_thread(played.wait, 20)
         await asyncio.sleep(0.1)
-        saved = hub._store.load(table)
+        saved = hub.live._store.load(table)
         assert saved is not None
-        assert (saved.actions, saved.wait, hub.tables[table].actions) == ([0], 0, [0])
+        assert (saved.actions, saved.wait, hub.live.tables[table].actions) == ([0], 0, [0])
 
     monkeypatch.setattr("ninetka_web.thinking.agents.choose", slow)
-    monkeypatch.setattr("ninetka_web.server.hub.RETRY", 60.0)
+    monkeypatch.setattr("ninetka_web.server.live_tables.RETRY", 60.0)
     with_hub(tmp_path, check)
 
 
@@ -237,7 +237,7 @@ def test_a_table_whose_agent_has_failed_waits_for_a_person(tmp_path: Path, monke
 
     async def check(hub: Hub, ann: Guest) -> None:
         await say(hub, ann, "create", game="go", options={"size": 5}, seats=["me", "random"])
-        (table,) = hub.tables.values()
+        (table,) = hub.live.tables.values()
         with monkeypatch.context() as patch:
             patch.setattr("ninetka_web.thinking.agents.choose", fail)
             await say(hub, ann, "play", ply=0, action=0)
@@ -267,9 +267,9 @@ def test_a_search_goes_on_whatever_the_pace(tmp_path: Path, monkeypatch: pytest.
             assert await say(hub, ann, "pace", wait=0, paused=bool(number % 2)) == ""
         go_on.set()
         async with asyncio.timeout(20):
-            while hub._agents._thinking:
+            while hub.live.agents._thinking:
                 await asyncio.sleep(0.01)
-        (table,) = hub.tables.values()
+        (table,) = hub.live.tables.values()
         assert (len(searches), len(table.actions), table.paused) == (1, 1, True)  # paused since: not played
         await say(hub, ann, "pace", wait=0, paused=False)
         await plies(hub, 2)
