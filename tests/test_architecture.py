@@ -83,6 +83,8 @@ SERVER_MODULES = {
     "ninetka_web.server.quotas",
     "ninetka_web.server.server",
     "ninetka_web.tables.clocks",
+    "ninetka_web.tables.course",
+    "ninetka_web.tables.endings",
     "ninetka_web.tables.journal",
     "ninetka_web.tables.records",
     "ninetka_web.tables.refusal",

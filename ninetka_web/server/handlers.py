@@ -15,6 +15,7 @@ from ninetka_web.server.live_tables import LiveTables
 from ninetka_web.server.new_tables import brings_text, create_table
 from ninetka_web.server.protocol import AnyMessage
 from ninetka_web.server.quotas import MAX_TABLES_EACH
+from ninetka_web.tables.endings import accept, claim, play_on, resign
 from ninetka_web.tables.records import record_of, sgf_of
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.setup import digest
@@ -126,7 +127,7 @@ class Handlers:
 
     def send_position(self, guest: Guest, message: protocol.AskPosition) -> None:
         """Send a position as text."""
-        guest.tell(type="text", id=message.id, text=str(self._live.table_of(guest).position(message.ply)) + "\n")
+        guest.tell(type="text", id=message.id, text=str(self._live.table_of(guest).course.position(message.ply)) + "\n")
 
     def rest(self, guest: Guest, message: protocol.Rest) -> None:
         """Stop the analysis."""
@@ -139,7 +140,7 @@ class Handlers:
         self._analysed.take(guest.owner)
         if message.engine not in self._games[table.setup.game]["engines"]:
             raise RefusedError(f"{message.engine}: no analysis of this game; {_LACKING}")
-        position, told = table.position(message.ply), None
+        position, told = table.course.position(message.ply), None
         if message.line is not None:
             position, told = try_line(table, message.ply, message.line)
         if not table.is_over and table.seats_of(guest.person) and not table.helped:
@@ -149,7 +150,8 @@ class Handlers:
         asked = Question(guest.tell, message.engine, table.setup.kind, message.ply, message.line, position)
         if told:
             asked.tell("variation", **told)
-        think = self._analysts.hint(asked) if message.hint else self._analysts.explain(asked, list(table.positions()))
+        games = list(table.course.positions())
+        think = self._analysts.hint(asked) if message.hint else self._analysts.explain(asked, games)
         guest.analysis = asyncio.create_task(think)
 
 
@@ -184,11 +186,11 @@ _AT_A_TABLE: dict[type[AnyMessage], Callable[[LiveTables, Table, Guest, Any], No
     protocol.Play: lambda live, t, g, m: t.play(g.person, m.ply, m.action),
     protocol.Undo: lambda live, t, g, m: t.undo(g.person),
     protocol.Answer: _answered(lambda t, g, m: t.answer(g.person, m.accept)),
-    protocol.Accept: _answered(lambda t, g, m: t.accept(g.person)),
-    protocol.PlayOn: _answered(lambda t, g, m: t.play_on(g.person)),
-    protocol.Resign: lambda live, t, g, m: t.resign(g.person),
+    protocol.Accept: _answered(lambda t, g, m: accept(t, g.person)),
+    protocol.PlayOn: _answered(lambda t, g, m: play_on(t, g.person)),
+    protocol.Resign: lambda live, t, g, m: resign(t, g.person),
     protocol.Rematch: lambda live, t, g, m: t.rematch(g.person),
-    protocol.Claim: lambda live, t, g, m: t.claim(g.person, live.people.gone(t), m.win),
+    protocol.Claim: lambda live, t, g, m: claim(t, g.person, live.people.gone(t), m.win),
     protocol.Reclaim: lambda live, t, g, m: t.reclaim(g.person, m.key),
     protocol.Pace: lambda live, t, g, m: t.set_pace(g.person, m.wait, m.paused, live.people.is_alone(g, t)),
 }

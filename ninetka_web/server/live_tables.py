@@ -14,6 +14,7 @@ from ninetka_web.server import quotas
 from ninetka_web.server.connections import Guest
 from ninetka_web.server.people import People
 from ninetka_web.server.quotas import MAX_TABLES
+from ninetka_web.tables.endings import lose_on_time
 from ninetka_web.tables.journal import kind_of_text, table_from
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.setup import digest
@@ -137,8 +138,8 @@ class LiveTables:
         if guest.table not in self._views:
             self._views[guest.table] = json.dumps(view_of(table))[1:]
         history, count = guest.knows
-        first = count if history == table.history else 0
-        guest.knows = (table.history, len(table.actions))
+        first = count if history == table.course.history else 0
+        guest.knows = (table.course.history, len(table.actions))
         away = self.people.away(table) if len(table.people) > 1 else {}
         own = {
             "type": "state",
@@ -149,9 +150,9 @@ class LiveTables:
             "accepted": guest.person in table.accepted,
             "compiling": self.agents.is_compiling(table),
             "from": first,
-            **({} if history == table.history else {"start": table.start}),
+            **({} if history == table.course.history else {"start": table.course.start}),
         }
-        moves = ", ".join(table.told_moves[first:])
+        moves = ", ".join(table.course.told_moves[first:])
         return f'{json.dumps(own)[:-1]}, "moves": [{moves}], {self._views[guest.table]}'
 
     # Changes
@@ -198,7 +199,7 @@ class LiveTables:
         """End a game in which somebody's time is over."""
         if self.tables.get(table.id) is not table:
             return
-        table.lose_on_time()
+        lose_on_time(table)
         try:
             self.changed(table)
         except RefusedError as refusal:

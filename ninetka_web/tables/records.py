@@ -28,7 +28,7 @@ def sgf_of(table: Table) -> str:
     setup = table.setup
     record = GameRecord(
         setup.variant, tuple(table.actions), (), 0, tuple(setup.drawn), table.event, _tags(table),
-        table.begin.copy() if setup.position else None, tuple(table.handed), stated=_stated(table),
+        table.course.begin.copy() if setup.position else None, tuple(table.handed), stated=_stated(table),
     ).with_result(table.game, unfinished=True)  # fmt: skip
     return sgf_text(record)
 

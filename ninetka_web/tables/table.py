@@ -5,10 +5,7 @@ Whatever a person asks for is granted as a whole, or refused by `RefusedError` w
 
 from __future__ import annotations
 
-import itertools
-import json
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -17,6 +14,7 @@ from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.stated import winner_of
 from ninetka_web.games.adapter import Json, adapter_of
 from ninetka_web.tables.clocks import Clock
+from ninetka_web.tables.course import Course
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.setup import Seat, Setup, digest
 from ninetka_web.tables.wishes import REMATCH, UNDO, Wishes
@@ -30,7 +28,7 @@ class Table:
     setup: Setup
     seats: list[Seat]
     actions: list[int] = field(default_factory=list)
-    """Those played so far; `moves` tells of them in full."""
+    """Those played so far; see `course` for more about them."""
     round: int = 0
     """Games played here before."""
     handed: list[int] = field(default_factory=list)
@@ -72,63 +70,30 @@ class Table:
         self.begun = self.begun or datetime.now(UTC).isoformat(timespec="seconds")
         self.revision = 0
         self.adapter = adapter_of(self.setup.game)
-        self._deal(list(self.actions), self.handed)
+        self._begin(self.actions, self.handed)
         if self.event:
-            self._end(Event(*self.event))
+            self.end(self.event)
 
-    def _deal(self, actions: list[int], handed: list[int] | None = None) -> None:
-        """Set the game to be the one of these actions from the start."""
-        self.game = self.setup.start()
-        self.begin = self.game.copy()
-        self.history = next(_HISTORIES)
-        self.actions, self.handed = [], []
-        self.told_moves: list[str] = []
-        """All that browsers are told of each move, as text: small parts by the thousand hold Python's collector up."""
-        self._cells = self.adapter.cells(self.game)
-        self.start = {
-            "cells": self._cells.tolist(),
-            "scores": self.adapter.scores(self.game),
-            "notes": self.adapter.notes(self.game),
-        }
-        for number, action in enumerate(actions):
-            if handed and number in handed:
-                self.handed.append(number)
-                self.game.hand_turn(1 - self.game.to_move)
-            self._advance(action)
+    @property
+    def game(self) -> Game:
+        """The position now."""
+        return self.course.game
 
-    def _rewind(self, ply: int) -> None:
-        """Go back to the position before ply `ply`, without asking the adapter about all moves again."""
-        self.game, self.history = self.position(ply), next(_HISTORIES)
-        self.actions, self.told_moves = self.actions[:ply], self.told_moves[:ply]
-        self._cells = self.adapter.cells(self.game)
+    def _begin(self, actions: list[int], handed: list[int]) -> None:
+        """Begin the game, and play these actions."""
+        self.course = Course(self.adapter, self.setup.start(), actions, handed)
+        self.actions, self.handed = self.course.actions, self.course.handed
 
-    def _advance(self, action: int) -> None:
-        game, adapter = self.game, self.adapter
-        before = game.copy()
-        game.play(action)
-        cell, landing = adapter.cell_of(before, action), adapter.landing(before, action)
-        cells = adapter.cells(game)
-        changed = (cells != self._cells).nonzero()[0]
-        move = {
-            "seat": before.to_move,
-            "action": action,
-            "name": adapter.move_name(before, action),
-            "says": adapter.says(before, action, game),
-            "stage": adapter.stage(before),
-            "from": cell,
-            "to": cell if landing is None else landing,
-            "passed": list(game.passed),
-            "cells": [[int(place), int(cells[place])] for place in changed],
-            "scores": adapter.scores(game),
-            "notes": adapter.notes(game),
-        }
-        self._cells = cells
-        self.actions.append(action)
-        self.told_moves.append(json.dumps(move))
-
-    def _end(self, event: Event) -> None:
+    def end(self, event: Event) -> None:
+        """End the game before its rules do."""
         self.game.forfeit(event.seat, event.kind)
         self.event, self.ended = event, True
+
+    def rewind(self, ply: int) -> None:
+        """Go back to the position before ply `ply`; whatever was asked or proposed since is void."""
+        self.course.rewind(ply)
+        self.wishes.clear()
+        self.proposal, self.accepted, self.agreed = None, [], False
 
     # What can be asked for
 
@@ -164,7 +129,7 @@ class Table:
 
     def play(self, person: str, ply: int, action: int) -> None:
         """Play a person's move."""
-        self._check_running()
+        self.check_running()
         if ply != len(self.actions):
             raise RefusedError(
                 f"the move comes too late: it was meant for ply {ply}, the game is at ply {len(self.actions)}"
@@ -179,29 +144,29 @@ class Table:
             raise RefusedError("your time is over")
         seat = self.game.to_move
         self.wishes.clear()
-        self._advance(action)
+        self.course.play(action)
         if self.clock and (self.game.to_move != seat or self.game.is_over):
             self.clock.run(None)
             self.clock.end_turn(seat)
 
     def play_agent(self, action: int) -> None:
         """Play the move that the agent whose turn it is has chosen."""
-        self._advance(action)
+        self.course.play(action)
         if self.game.is_over:
             self.wishes.clear()  # nobody can open a finished game again
 
     def sit(self, person: str, seat: int, name: str, keep: bool) -> None:
         """Take an open seat."""
-        self._check_running()
+        self.check_running()
         if seat >= len(self.seats) or self.seats[seat].kind != "open":
             raise RefusedError("this seat is taken")
         self.seats[seat] = Seat(name=name, holder=person, keep=keep)
 
     def undo(self, person: str) -> None:
         """Take back a person's last move, at once or when everyone else at the table agrees."""
-        self._check_running()
+        self.check_running()
         mine = self.seats_of(person)
-        plies = [ply for ply, move in enumerate(self.moves) if move["seat"] in mine]
+        plies = [ply for ply, move in enumerate(self.course.moves) if move["seat"] in mine]
         if not plies:
             raise RefusedError("you have no move to take back")
         if self.wishes.ask(UNDO, person, self.people - {person}, plies[-1]):
@@ -214,93 +179,8 @@ class Table:
             self._take_back(ply) if kind == UNDO else self._begin_anew()
 
     def _take_back(self, ply: int) -> None:
-        self._rewind(ply)
-        self.wishes.clear()
-        self._clear_proposal()
+        self.rewind(ply)
         self.helped = True
-
-    def propose(self, proposal: Json) -> None:
-        """Take in how the finished game may be counted."""
-        self.proposal, self.accepted = proposal, []
-        self.wishes.question += 1
-
-    def accept(self, person: str) -> None:
-        """Agree to what is proposed; when everybody does, the game is over."""
-        if not self.is_settling or self.proposal is None:
-            raise RefusedError("there is nothing to agree on")
-        if person not in self.people:
-            raise RefusedError("only who plays can agree")
-        self.accepted = sorted({*self.accepted, person})
-        self.agreed = self.people == set(self.accepted)
-        self.wishes.clear()
-
-    def play_on(self, person: str) -> None:
-        """Take the passes back that ended the game."""
-        if not self.is_settling:
-            raise RefusedError("there is nothing to agree on")
-        if person not in self.people:
-            raise RefusedError("only who plays can play on")
-        self._rewind(len(self.actions) - 2)
-        self.wishes.clear()
-        self._clear_proposal()
-
-    def _clear_proposal(self) -> None:
-        self.proposal, self.accepted, self.agreed = None, [], False
-
-    def resign(self, person: str) -> None:
-        """Give up all seats of a person."""
-        self._check_running()
-        mine = self.seats_of(person)
-        if not mine:
-            raise RefusedError("only who plays can give up")
-        if self.is_settling:
-            raise RefusedError("the game is being counted: agree, or play on")
-        self._drop(person, "resigned")
-
-    def _drop(self, person: str, kind: str) -> None:
-        """Let a person play no more: who is alone against one other has lost, for one of several an agent plays on."""
-        mine, others = self.seats_of(person), self.people - {person}
-        self.wishes.clear()
-        if len(self.seats) == 2 and len(mine) == 1 and self.seats[1 - mine[0]].kind != "open":
-            self.resigned += mine * (kind == "resigned")
-            self._end(Event(kind, mine[0]))
-            return
-        self.resigned += mine
-        if not others:
-            self.ended = True
-            return
-        for number in mine:
-            self.seats[number] = Seat(agent=self.adapter.stand_in, name=self.seats[number].name)
-
-    def claim(self, person: str, gone: set[str], win: bool) -> None:
-        """Go on without people who have left and not come back: win against them, or call the game off."""
-        self._check_running()
-        gone = gone & self.people - {person}
-        if person not in self.people or not gone:
-            raise RefusedError("nobody who plays here has been away for long enough")
-        if win and self.is_settling:  # they agree by having gone
-            self.accept(person)
-            self.accepted = sorted({*self.accepted, *gone})
-            self.agreed = self.people == set(self.accepted)
-            return
-        if win:
-            for one in sorted(gone):
-                self._drop(one, "left")
-            return
-        if self.people - gone - {person}:
-            raise RefusedError("others still play at this table")
-        self.wishes.clear()
-        self.ended = self.called_off = True
-
-    def lose_on_time(self) -> None:
-        """End the game of the seat whose time is over."""
-        if not self.clock or self.clock.running is None or not self.clock.is_out:
-            return
-        if len(self.seats) == 2:  # also where one person plays both
-            self.wishes.clear()
-            self._end(Event("time", self.clock.running))
-        else:
-            self._drop(self.seats[self.clock.running].holder, "time")
 
     def wind(self) -> None:
         """Let the clock of the person run whose turn it is, once all seats are taken."""
@@ -330,9 +210,9 @@ class Table:
         self.wishes = Wishes(question=self.wishes.question)
         if self.clock:
             self.clock = Clock.of(self.clock.main, self.clock.increment, len(self.seats))
-        self._clear_proposal()
+        self.proposal, self.accepted, self.agreed = None, [], False
         self.begun = datetime.now(UTC).isoformat(timespec="seconds")
-        self._deal([])
+        self._begin([], [])
 
     def give_key(self, person: str) -> str:
         """Return what a new personal link to the seats of a person holds; only its digest stays here."""
@@ -375,34 +255,14 @@ class Table:
         if not self.is_over and not self.shown and self.people - {person}:
             raise RefusedError("people play here: the analysis opens when the game is over")
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
+        """Refuse what needs a game that goes on."""
         if self.shown:
             raise RefusedError("this table only shows a game")
         if self.is_over:
             raise RefusedError("the game is over")
 
     # What can be seen
-
-    @property
-    def moves(self) -> list[Json]:
-        """The moves so far, as browsers are told of them."""
-        return [json.loads(move) for move in self.told_moves]
-
-    def positions(self) -> Iterator[Game]:
-        """Yield the position before the first action and after each."""
-        game = self.begin.copy()
-        yield game.copy()
-        for number, action in enumerate(self.actions):
-            if number in self.handed:
-                game.hand_turn(1 - game.to_move)
-            game.play(action)
-            yield game.copy()
-
-    def position(self, ply: int) -> Game:
-        """Return the position after `ply` actions."""
-        if ply > len(self.actions):
-            raise RefusedError(f"the game has {len(self.actions)} plies, not {ply}")
-        return next(game for number, game in enumerate(self.positions()) if number == ply)
 
     def colour(self, seat: int) -> str:
         """Name a seat, in lower case."""
@@ -422,10 +282,6 @@ class Table:
         if self.agreed and self.proposal:
             return int(self.proposal["winner"])
         return winner_of(self.game, self.told) if self.game.is_over and not self.is_settling else UNFINISHED
-
-
-_HISTORIES = itertools.count()
-"""Numbers for what browsers may know of a table's moves: as long as it stays the same, moves are only added."""
 
 
 def new_id() -> str:

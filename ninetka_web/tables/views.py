@@ -21,7 +21,7 @@ def view_of(table: Table) -> Json:
     return {
         "table": table.id,
         "game": table.setup.game,
-        "config": table.adapter.config(table.begin),
+        "config": table.adapter.config(table.course.begin),
         "revision": table.revision,
         "round": table.round,
         "seats": [
@@ -87,14 +87,14 @@ def try_line(table: Table, ply: int, line: Sequence[int]) -> tuple[Game, Json]:
     Raises:
         RefusedError: if the game is over there, or an action of the line is illegal; it says why.
     """
-    position = table.position(ply)
+    position = table.course.position(ply)
     if position.is_over:
         raise RefusedError("the game is over here: step back to try other moves")
     setup = Setup(table.setup.game, table.setup.options, position=str(position))
     branch = Table("", setup, [Seat(holder="nobody") for _ in table.seats])
-    branch.game = position.copy()  # it knows what its text does not: the boards of before, which superko asks for
+    branch.course.game = position.copy()  # unlike its text it knows earlier boards, which superko asks for
     for action in line:
         branch.play("nobody", len(branch.actions), action)
     view = view_of(branch)
-    told = {"moves": branch.moves, "over": branch.game.is_over} | {name: view[name] for name in TOLD}
+    told = {"moves": branch.course.moves, "over": branch.game.is_over} | {name: view[name] for name in TOLD}
     return branch.game if line else position, told

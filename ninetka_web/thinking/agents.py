@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ninetka_web.tables.endings import propose
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.table import Table
 from ninetka_web.thinking.players import Players, choose
@@ -21,7 +22,7 @@ class Place(NamedTuple):
     """What an agent thinks about, or whoever counts a finished game."""
 
     history: int
-    """`Table.history`."""
+    """`Course.history`."""
     ply: int
     agent: str
     """The agent's spec."""
@@ -85,7 +86,7 @@ class Agents:
                 self._places[table.id] = _place_of(table)
                 await self._wait_for(job, table)
                 if not table.agent_to_move:
-                    table.propose(await self._players.run(table.adapter.settle, table.game.copy()))
+                    propose(table, await self._players.run(table.adapter.settle, table.game.copy()))
                     self._changed(table)
                     return
                 begin = time.perf_counter()
@@ -123,7 +124,7 @@ class Agents:
 
 
 def _place_of(table: Table) -> Place:
-    return Place(table.history, len(table.actions), table.agent_to_move)
+    return Place(table.course.history, len(table.actions), table.agent_to_move)
 
 
 def _rules_of(table: Table) -> Job:

@@ -38,6 +38,7 @@ from ninetka_env.core.cache import cache_folder
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
 from ninetka_web.games.adapter import SOLVER, adapter_of, usual_kinds
+from ninetka_web.tables.endings import resign
 from ninetka_web.tables.journal import table_from, text_of
 from ninetka_web.tables.records import record_of, sgf_of, table_of_record
 from ninetka_web.tables.setup import Seat, Setup
@@ -143,7 +144,7 @@ def rehearse(kind: str) -> None:
         table.adapter.solvable(table.game)
         action = table.game.action_index(names.pop(0)) if names else int(table.game.legal_actions()[0])
         table.play("nobody", len(table.actions), action)
-    table.adapter.rehearse(table.position(len(moves.split())))
+    table.adapter.rehearse(table.course.position(len(moves.split())))
     view_of(table)
     if table.is_settling:
         table.agreed = True
@@ -153,8 +154,8 @@ def rehearse(kind: str) -> None:
     if table.game.definition().sgf is not None:
         view_of(table_of_record(*read_sgf(sgf_of(table).encode())))
     for ply in (0, len(table.actions) - 1):
-        position = str(table.position(ply))
-        Table("rehearsal", Setup(setup.game, setup.options, position=position), table.seats).resign("nobody")
+        position = str(table.course.position(ply))
+        resign(Table("rehearsal", Setup(setup.game, setup.options, position=position), table.seats), "nobody")
     table.game.describe_illegal(0)
 
 

@@ -28,6 +28,7 @@ from ninetka_web.server.hub import Hub
 from ninetka_web.server.quotas import Allowance, giving_way, network_of
 from ninetka_web.tables import clocks
 from ninetka_web.tables.clocks import Clock
+from ninetka_web.tables.endings import claim, lose_on_time, propose, resign
 from ninetka_web.tables.journal import table_from, text_of
 from ninetka_web.tables.records import record_of
 from ninetka_web.tables.refusal import RefusedError
@@ -178,7 +179,7 @@ def test_time_that_is_over_counts_as_a_loss(tmp_path: Path, time: Time) -> None:
     for one in (table, both):
         one.wind()
         time.seconds += 60
-        one.lose_on_time()
+        lose_on_time(one)
         assert (one.event, one.winner, one.clock and one.clock.rest(0)) == (("time", 0), 1, 0)
     with closing(Store(tmp_path / "table.sqlite3")) as store:
         store.save(table)
@@ -192,9 +193,9 @@ def test_who_has_left_agrees_to_how_the_game_is_counted() -> None:
     for _ in range(2):
         table.play(table.seats[table.game.to_move].holder, len(table.actions), 25)
     with pytest.raises(RefusedError, match="nothing to agree"):
-        table.claim(ANN, {BOB}, True)
-    table.propose(table.adapter.settle(table.game))
-    table.claim(ANN, {BOB}, True)
+        claim(table, ANN, {BOB}, True)
+    propose(table, table.adapter.settle(table.game))
+    claim(table, ANN, {BOB}, True)
     assert (table.is_over, table.event, table.winner) == (True, None, 1)  # by komi
 
 
@@ -235,7 +236,7 @@ def test_clocks_are_those_of_the_form(clock: object, tmp_path: Path) -> None:
 def test_a_rematch_begins_when_both_wish_it() -> None:
     table = table_of("me", "open", clock=(60, 0))
     table.sit(BOB, 1, "Bob", False)
-    table.resign(ANN)
+    resign(table, ANN)
     for _ in range(MAX_TRIES):
         table.rematch(ANN)
         assert (table.round, view_of(table)["wish"]) == (0, "rematch")
@@ -276,7 +277,7 @@ def test_a_wish_of_ones_own_agrees_to_no_other() -> None:
     table = table_of("me", "open")
     table.sit(BOB, 1, "Bob", False)
     play_on(table, 5, np.random.default_rng(0))
-    asked, other = (ANN, BOB) if table.moves[-1]["seat"] == 0 else (BOB, ANN)
+    asked, other = (ANN, BOB) if table.course.moves[-1]["seat"] == 0 else (BOB, ANN)
     table.undo(asked)
     with pytest.raises(RefusedError, match="a question already"):  # it would go further back than was asked
         table.undo(other)
@@ -287,7 +288,7 @@ def test_a_wish_of_ones_own_agrees_to_no_other() -> None:
 
 def test_nobody_wins_against_an_open_seat() -> None:
     table = table_of("me", "open")
-    table.resign(ANN)
+    resign(table, ANN)
     assert (table.is_over, table.event, table.winner) == (True, None, UNFINISHED)
 
 

@@ -17,6 +17,7 @@ from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.games.ninetka.game import Game
 from ninetka_web.server.new_tables import create_table
 from ninetka_web.server.protocol import Create
+from ninetka_web.tables.endings import resign
 from ninetka_web.tables.journal import table_from, text_of
 from ninetka_web.tables.records import record_of, table_of_record
 from ninetka_web.tables.refusal import RefusedError
@@ -48,7 +49,7 @@ def play_on(table: Table, plies: int, rng: np.random.Generator) -> None:
 def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
     rng, table = np.random.default_rng(players), table_of(*["me"] * players)
     reference = ReferenceGame(players)
-    cells = table.start["cells"]
+    cells = table.course.start["cells"]
     while not table.is_over:
         view = view_of(table)
         assert (table.winner, view["winner"]) == (UNFINISHED, None)
@@ -57,7 +58,7 @@ def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
         hit = view["hits"][rng.integers(len(view["hits"]))]
         table.play(ANN, len(table.actions), action_of(hit))
         reference.play(action_of(hit))
-        move = table.moves[-1]
+        move = table.course.moves[-1]
         landing = hit if isinstance(hit, int) else hit[2]
         assert (move["action"], move["to"], move["passed"]) == (action_of(hit), landing, sorted(reference.passed))
         for cell, code in move["cells"]:  # what browsers make of the moves
@@ -101,7 +102,7 @@ def test_open_seats_belong_to_nobody() -> None:
 def test_one_person_takes_back_at_once_to_the_own_move() -> None:
     table, rng = table_of("me", "random", "random"), np.random.default_rng(0)
     play_on(table, 4, rng)  # seat 0 has played plies 0 and 3
-    position = table.position(3)
+    position = table.course.position(3)
     table.undo(ANN)
     assert (table.actions, table.game) == (table.actions[:3], position)
     assert table.helped
@@ -140,7 +141,7 @@ def test_a_wish_to_take_back_ends_with_the_game() -> None:
                 table.wishes.tries.clear()
                 table.undo(ANN)
             play_on(table, 1, rng)
-        if table.moves[-1]["seat"] == 2:  # the agent's move was the last one, and the wish still stood
+        if table.course.moves[-1]["seat"] == 2:  # the agent's move was the last one, and the wish still stood
             break
     assert (view_of(table)["wish"], view_of(table)["undo"]) == ("", -1)
     with pytest.raises(RefusedError, match="nobody has asked"):
@@ -150,19 +151,19 @@ def test_a_wish_to_take_back_ends_with_the_game() -> None:
 
 def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
     alone = table_of("me", "maxn")
-    alone.resign(ANN)
+    resign(alone, ANN)
     assert (alone.is_over, alone.winner, view_of(alone)["event"]) == (True, 1, {"kind": "resigned", "seat": 0})
     with pytest.raises(RefusedError, match="over"):
         alone.undo(ANN)
     together = table_of("me", "open", "random")
     together.sit(BOB, 1, "Bob", False)
-    together.resign(ANN)
+    resign(together, ANN)
     assert (together.is_over, together.seats[0].agent, together.resigned) == (False, "maxn", [0])
     with pytest.raises(RefusedError, match="not your seat"):
         together.play(ANN, 0, 24)
     with pytest.raises(RefusedError, match="only who plays"):
-        together.resign(ANN)
-    together.resign(BOB)
+        resign(together, ANN)
+    resign(together, BOB)
     view = view_of(together)
     assert (view["over"], view["ended"], view["event"], view["winner"]) == (True, True, None, None)
     with pytest.raises(RefusedError, match="finished"):
@@ -171,13 +172,13 @@ def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
 
 def test_one_person_in_both_seats_gives_up_and_nobody_wins() -> None:
     table = table_of("me", "me")
-    table.resign(ANN)
+    resign(table, ANN)
     assert (table.is_over, table.event, table.winner, table.resigned) == (True, None, UNFINISHED, [0, 1])
 
 
 def test_a_rematch_begins_with_nothing_given_up() -> None:
     table = table_of("me", "maxn")
-    table.resign(ANN)
+    resign(table, ANN)
     table.rematch(ANN)
     assert (table.is_over, table.event, table.winner, view_of(table)["winner"]) == (False, None, UNFINISHED, None)
 
@@ -219,7 +220,7 @@ def test_the_journal_brings_a_table_back(neutral_placement: str, plies: int) -> 
 def test_the_journal_brings_a_given_up_table_back() -> None:
     table = table_of("me", "maxn")
     play_on(table, 5, np.random.default_rng(0))
-    table.resign(ANN)
+    resign(table, ANN)
     again = table_from(text_of(table))
     assert (view_of(again), text_of(again)) == (view_of(table), text_of(table))
     assert (again.game, again.winner, again.event) == (table.game, 1, Event("resigned", 0))
@@ -235,7 +236,7 @@ def test_records_go_out_and_come_back() -> None:
         record_of(table)
     play_on(table, 100, np.random.default_rng(1))
     shown = table_of_record(record_of(table))
-    assert (shown.moves, shown.winner, shown.is_over) == (table.moves, table.winner, True)
+    assert (shown.course.moves, shown.winner, shown.is_over) == (table.course.moves, table.winner, True)
     assert [seat.name for seat in shown.seats] == ["Ann", "maxn", "net"]
     assert not shown.agent_to_move
     with pytest.raises(RefusedError, match="only shows"):
@@ -249,17 +250,17 @@ def test_records_that_are_read_can_be_shown() -> None:
     assert text.startswith("game record, format 2\ngame: ninetka\nplayers: 3\n")
     (record,) = read_records(io.StringIO(text))
     shown = table_of_record(record)
-    assert (shown.moves, shown.winner, shown.setup) == (table.moves, table.winner, table.setup)
+    assert (shown.course.moves, shown.winner, shown.setup) == (table.course.moves, table.winner, table.setup)
 
 
 def test_the_record_of_a_given_up_game_goes_out_and_comes_back() -> None:
     table = table_of("maxn", "me")
     play_on(table, 60, np.random.default_rng(1))
-    table.resign(ANN)
+    resign(table, ANN)
     text = format_record(record_of(table))
     assert text.endswith("result: blue resigned; yellow wins\n")
     shown = table_of_record(*read_records(io.StringIO(text)))
-    assert (shown.moves, shown.winner, shown.resigned) == (table.moves, 0, [1])
+    assert (shown.course.moves, shown.winner, shown.resigned) == (table.course.moves, 0, [1])
     assert view_of(shown)["event"] == {"kind": "resigned", "seat": 1}
 
 
@@ -285,7 +286,7 @@ def test_a_position_can_be_played_on_from() -> None:
     table = table_of("me", "maxn")
     play_on(table, 50, np.random.default_rng(2))
     twin = table_of("me", "maxn", position=str(table.game))
-    assert (twin.game, twin.moves) == (table.game, [])
+    assert (twin.game, twin.course.moves) == (table.game, [])
     play_on(twin, 100, np.random.default_rng(3))
     with pytest.raises(RefusedError, match="no record"):
         record_of(twin)
@@ -305,7 +306,7 @@ def test_the_analysis_helps_nobody_against_others() -> None:
     for person in (ANN, BOB, "c" * 32):
         with pytest.raises(RefusedError, match="people play"):
             table.check_analysis(person)
-    table.resign(ANN)
+    resign(table, ANN)
     assert table.winner == 1
     table.check_analysis(ANN)
-    assert not table.position(0).is_over  # what is analysed is the board
+    assert not table.course.position(0).is_over  # what is analysed is the board

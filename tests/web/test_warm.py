@@ -86,6 +86,7 @@ from ninetka_web.games.adapter import adapter_of
 from ninetka_web.tables.journal import table_from, text_of
 from ninetka_web.server.protocol import Create
 from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.endings import resign
 from ninetka_web.tables.records import record_of, sgf_of
 from ninetka_web.tables.table import Table
 from ninetka_web.tables.views import view_of
@@ -122,13 +123,13 @@ for seats in adapter_of(game).seats:
     table = table_from(text_of(table))
     if game != "ninetka":
         view_of(table_of_record(*read_sgf(sgf_of(table).encode())))
-    table = create_table(Create(**wish(seats), position=str(table.position(20))), "ann")
+    table = create_table(Create(**wish(seats), position=str(table.course.position(20))), "ann")
     table.play("ann", 0, int(table.game.legal_actions()[0]))
     try:
         table.play("ann", 1, 0)
     except RefusedError:
         table.undo("ann")
-    table.resign("ann")
+    resign(table, "ann")
     view_of(table)
 """
 

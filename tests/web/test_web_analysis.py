@@ -211,7 +211,7 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     for _ in range(5):
         table.play(ANN, len(table.actions), int(table.game.legal_actions()[0]))
     before = text_of(table)
-    expected = table.position(3)
+    expected = table.course.position(3)
     line = []
     for _ in range(4):
         line.append(int(expected.legal_actions()[0]))
@@ -220,13 +220,13 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     assert position.records.tobytes() == expected.records.tobytes()  # also what only superko asks for
     assert [move["action"] for move in told["moves"]] == line
     assert told["to_move"] == expected.to_move
-    cells = table.adapter.cells(table.position(3)).tolist()
+    cells = table.adapter.cells(table.course.position(3)).tolist()
     for move in told["moves"]:
         for cell, code in move["cells"]:
             cells[cell] = code
     assert cells == table.adapter.cells(expected).tolist()
-    assert try_line(table, 3, [])[0] == table.position(3)
-    illegal = int(np.flatnonzero(table.position(3).legal_mask() == 0)[0])
+    assert try_line(table, 3, [])[0] == table.course.position(3)
+    illegal = int(np.flatnonzero(table.course.position(3).legal_mask() == 0)[0])
     for ply, bad in ((3, [illegal]), (3, [5000]), (99, [])):
         with pytest.raises(RefusedError):
             try_line(table, ply, bad)

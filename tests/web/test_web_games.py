@@ -29,6 +29,7 @@ from ninetka_web.games import adapter
 from ninetka_web.games.adapter import adapter_in, adapter_of, games_at_tables, kind_of
 from ninetka_web.server.new_tables import create_table
 from ninetka_web.server.protocol import Create, read_message
+from ninetka_web.tables.endings import accept, play_on, propose, resign
 from ninetka_web.tables.journal import table_from, text_of
 from ninetka_web.tables.records import record_of, sgf_of, table_of_record
 from ninetka_web.tables.refusal import RefusedError
@@ -61,8 +62,8 @@ def play_randomly(table: Table, seed: int, plies: int = 1000) -> None:
 
 def cells_of(table: Table) -> list[int]:
     """Return what a browser draws after the last move."""
-    cells = list(table.start["cells"])
-    for move in table.moves:
+    cells = list(table.course.start["cells"])
+    for move in table.course.moves:
         for cell, code in move["cells"]:
             cells[cell] = code
     return cells
@@ -78,7 +79,7 @@ def test_changes_add_up_to_the_position(game: str, seed: int) -> None:
     table = table_of(game)
     play_randomly(table, seed)
     assert cells_of(table) == table.adapter.cells(table.game).tolist()
-    assert len(table.moves) == len(table.actions)
+    assert len(table.course.moves) == len(table.actions)
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -98,18 +99,19 @@ def test_the_journal_brings_every_game_back(game: str) -> None:
     for seed in range(4):
         play_randomly(table, seed, 11)
         again = table_from(text_of(table))
-        assert (view_of(again), again.moves, text_of(again)) == (view_of(table), table.moves, text_of(table))
+        assert (view_of(again), text_of(again)) == (view_of(table), text_of(table))
+        assert again.course.moves == table.course.moves
 
 
 @pytest.mark.parametrize("game", GAMES)
 def test_positions_are_told_and_played_on_from(game: str) -> None:
     table = table_of(game)
     play_randomly(table, 1, 9)
-    text = str(table.position(7))
+    text = str(table.course.position(7))
     assert adapter_in(text).name == game
     assert adapter_in(text).kind_in(text) == table.setup.kind
     twin = create_table(Create(type="create", game=game, seats=["me", "me"], position=text), ANN)
-    assert (twin.game, twin.setup.kind) == (table.position(7), table.setup.kind)
+    assert (twin.game, twin.setup.kind) == (table.course.position(7), table.setup.kind)
     again = table_from(text_of(twin))
     assert again.game == twin.game
 
@@ -119,8 +121,8 @@ def test_records_go_out_and_come_back_in_every_form(game: str) -> None:
     table = table_of(game)
     play_randomly(table, 2)
     if table.is_settling:
-        table.propose(table.adapter.settle(table.game))
-        table.accept(ANN)
+        propose(table, table.adapter.settle(table.game))
+        accept(table, ANN)
     texts = [format_record(record_of(table))] + ([sgf_of(table)] if game != "ninetka" else [])
     for text in texts:
         assert adapter_in(text).kind_in(text) == table.setup.kind
@@ -214,7 +216,7 @@ def test_go_shows_what_the_slow_reference_says(seed: int) -> None:
         table.play(ANN, len(table.actions), action)
         reference.play(action)
         assert [code % 3 for code in cells_of(table)] == np.ravel(reference.board).tolist()
-    assert table.game.captured().tolist() == table.moves[-1]["scores"]
+    assert table.game.captured().tolist() == table.course.moves[-1]["scores"]
 
 
 def dead_stone_game(*seats: str) -> Table:
@@ -230,19 +232,19 @@ def test_people_agree_on_dead_stones() -> None:
     assert (table.game.is_over, table.is_settling, table.is_over) == (True, True, False)
     assert table.agent_to_move == ""
     with pytest.raises(RefusedError, match="nothing to agree"):
-        table.accept(ANN)  # nothing is proposed yet
+        accept(table, ANN)  # nothing is proposed yet
     proposal = table.adapter.settle(table.game)
     assert proposal["dead"] == [0]
     assert (proposal["scores"], proposal["result"], proposal["winner"]) == ([15.0, 10.5], "B+4.5", 0)
-    table.propose(proposal)
-    for refused in (lambda: table.play(ANN, 14, 3), lambda: table.resign(ANN), lambda: table.accept("c" * 32)):
+    propose(table, proposal)
+    for refused in (lambda: table.play(ANN, 14, 3), lambda: resign(table, ANN), lambda: accept(table, "c" * 32)):
         with pytest.raises(RefusedError, match=r"counted|only who plays"):
             refused()
-    table.accept(ANN)
+    accept(table, ANN)
     assert not table.is_over
     again = table_from(text_of(table))
     assert (again.proposal, again.accepted, again.is_settling) == (proposal, [ANN], True)
-    table.accept(BOB)
+    accept(table, BOB)
     assert (table.is_over, table.winner, view_of(table)["outcome"]) == (True, 0, proposal["say"])
     assert "RE[B+4.5]" in sgf_of(table)
     text = format_record(record_of(table))
@@ -257,9 +259,9 @@ def test_a_count_that_all_agree_to_is_a_result_by_the_rules() -> None:
     table = table_of("go", "me", "open")
     table.sit(BOB, 1, "Bob", False)
     play(table, "pass", "pass")
-    table.propose(table.adapter.settle(table.game))
-    table.accept(ANN)
-    table.accept(BOB)
+    propose(table, table.adapter.settle(table.game))
+    accept(table, ANN)
+    accept(table, BOB)
     assert (table.is_over, record_of(table).stated) == (True, "")
 
 
@@ -297,18 +299,18 @@ def test_an_uploaded_game_that_is_not_over_has_no_winner_yet() -> None:
 
 def test_who_does_not_agree_plays_on() -> None:
     table = dead_stone_game("me", "open")
-    table.propose(table.adapter.settle(table.game))
-    table.accept(ANN)
-    table.play_on(BOB)
+    propose(table, table.adapter.settle(table.game))
+    accept(table, ANN)
+    play_on(table, BOB)
     assert (len(table.actions), table.is_running, table.proposal, table.accepted) == (12, True, None, [])
     play(table, "A2", "pass", "B1")  # captures A1 instead
-    assert table.moves[-1]["says"] == "plays B1, taking 1 stone"
+    assert table.course.moves[-1]["says"] == "plays B1, taking 1 stone"
     with pytest.raises(RefusedError, match="nothing to agree"):
-        table.play_on(ANN)
+        play_on(table, ANN)
 
 
 def test_dead_stones_are_found_near_the_limit_of_plies() -> None:
-    before = dead_stone_game("me", "me").position(12)
+    before = dead_stone_game("me", "me").course.position(12)
     late = Go.from_text(str(before).split("\n")[0].replace("ply=12", "ply=46"))
     for _ in range(2):
         late.play(25)
@@ -330,10 +332,10 @@ def test_a_game_of_another_program_is_shown_to_where_it_comes() -> None:
     table = table_of_record(record)
     assert (table.handed, table.event, table.winner) == ([1], ("resigned", 0), 1)
     assert [code for code in cells_of(table) if code] == [2, 1, 1, 1]
-    assert len(list(table.positions())) == 4
+    assert len(list(table.course.positions())) == 4
     assert [seat.agent for seat in table.seats] == ["", ""]
     again = table_from(text_of(table))
-    assert (again.game, again.moves) == (table.game, table.moves)
+    assert (again.game, again.course.moves) == (table.game, table.course.moves)
     assert "AB[cc]" in sgf_of(table)
     unfinished = table_of_record(*read_sgf(b"(;GM[1]SZ[5];B[aa])"))
     assert (unfinished.is_over, unfinished.winner, view_of(unfinished)["over"]) == (False, -2, False)
@@ -342,7 +344,7 @@ def test_a_game_of_another_program_is_shown_to_where_it_comes() -> None:
 
 def test_the_score_estimate_of_go_knows_a_clear_board() -> None:
     table = dead_stone_game("me", "me")
-    insight = table.adapter.insight(table.position(12))
+    insight = table.adapter.insight(table.course.position(12))
     owned = np.array(insight["ownership"]).reshape(5, 5)
     assert (owned[:, :3] > 0.5).all()
     assert (owned[:, 3:] < -0.5).all()
@@ -387,8 +389,9 @@ def test_any_node_of_a_core_draws_it() -> None:
     with pytest.raises(RefusedError, match="its point is placed"):
         table.play(ANN, len(table.actions), 0)
     play(table, "*C3")
-    assert table.moves[-1]["says"] == "draws round B3 and takes 1 point"
-    assert (table.moves[-1]["name"], table.moves[-1]["to"], table.moves[-1]["scores"]) == ("○B3", b3, [1, 0])
+    move = table.course.moves[-1]
+    assert move["says"] == "draws round B3 and takes 1 point"
+    assert (move["name"], move["to"], move["scores"]) == ("○B3", b3, [1, 0])
     assert (cells_of(table)[b3], cells_of(table)[c3]) == (2 + 4, 4)
     assert table.game.to_move == 1
 

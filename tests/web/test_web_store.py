@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.games.ninetka.game import Game
 from ninetka_train.cli import app
+from ninetka_web.tables.endings import accept, propose, resign
 from ninetka_web.tables.journal import table_from, text_of
 from ninetka_web.tables.records import record_of, table_of_record
 from ninetka_web.tables.store import Store
@@ -58,7 +59,7 @@ def test_tallies_count_wins_of_people(store: Store, tmp_path: Path) -> None:
         store.save(table)  # each game counts once
     assert any(wins for _, wins in expected.values())
     given_up = table_of("me", "mcts", keep=True)
-    given_up.resign(ANN)
+    resign(given_up, ANN)
     store.save(given_up)
     expected["mcts", 2] = [1, 0]
     tallies, left_out = read_tallies(tmp_path / "deep" / "table.sqlite3")
@@ -69,7 +70,7 @@ def test_tallies_count_wins_of_people(store: Store, tmp_path: Path) -> None:
 
 def test_tallies_count_draws(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given_up = table_of("me", "maxn", keep=True)
-    given_up.resign(ANN)
+    resign(given_up, ANN)
     store.save(given_up)
     monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # as games yet to come can end
     store.save(finished("me", "maxn"))
@@ -85,8 +86,8 @@ def test_who_gave_up_has_lost_a_game_that_others_draw(
 ) -> None:
     table = table_of("me", "open", "maxn", keep=True)
     table.sit(BOB, 1, "Bob", True)
-    table.resign(ANN)
-    table.resign(BOB)
+    resign(table, ANN)
+    resign(table, BOB)
     monkeypatch.setattr(Game, "winner", lambda game: DRAWN)
     store.save(table)
     assert results(tmp_path / "deep" / "table.sqlite3") == ["lost"]
@@ -95,7 +96,7 @@ def test_who_gave_up_has_lost_a_game_that_others_draw(
 def test_a_given_up_game_of_two_is_kept_with_its_record(store: Store, tmp_path: Path) -> None:
     table = table_of("me", "maxn", keep=True)
     play_on(table, 60, np.random.default_rng(0))
-    table.resign(ANN)
+    resign(table, ANN)
     store.save(table)
     with closing(sqlite3.connect(tmp_path / "deep" / "table.sqlite3")) as database:
         ((result, record),) = database.execute("SELECT result, record FROM games").fetchall()
@@ -188,8 +189,8 @@ def test_each_game_is_counted_by_itself(store: Store, tmp_path: Path) -> None:
         table = table_of("me", "random", keep=True, game=game, options=options)
         play_on(table, 100, np.random.default_rng(0))
         if table.is_settling:
-            table.propose(table.adapter.settle(table.game))
-            table.accept(ANN)
+            propose(table, table.adapter.settle(table.game))
+            accept(table, ANN)
         assert table.is_over
         store.save(table)
     tallies, left_out = read_tallies(tmp_path / "deep" / "table.sqlite3")

@@ -1,0 +1,91 @@
+"""The course of a game at a table: its position, and what browsers are told of the moves."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+
+from ninetka_env.core.game import Game
+from ninetka_web.games.adapter import Adapter, Json
+from ninetka_web.tables.refusal import RefusedError
+
+_HISTORIES = itertools.count()
+
+
+class Course:
+    """What has been played from a beginning, and the position now."""
+
+    def __init__(self, adapter: Adapter, begin: Game, actions: Sequence[int] = (), handed: Sequence[int] = ()) -> None:
+        """Play these actions from a position; before those whose numbers are in `handed` a turn is left out."""
+        self._adapter = adapter
+        self.begin, self.game = begin, begin.copy()
+        self.history = next(_HISTORIES)
+        """A number for what browsers may know of the moves: as long as it stays the same, moves are only added."""
+        self.actions: list[int] = []
+        self.handed: list[int] = []
+        self.told_moves: list[str] = []
+        """All that browsers are told of each move, as text: small parts by the thousand hold Python's collector up."""
+        self._cells = adapter.cells(self.game)
+        self.start: Json = {
+            "cells": self._cells.tolist(),
+            "scores": adapter.scores(self.game),
+            "notes": adapter.notes(self.game),
+        }
+        for number, action in enumerate(actions):
+            if number in handed:
+                self.handed.append(number)
+                self.game.hand_turn(1 - self.game.to_move)
+            self.play(action)
+
+    def play(self, action: int) -> None:
+        """Play a legal action of the seat to move."""
+        game, adapter = self.game, self._adapter
+        before = game.copy()
+        game.play(action)
+        cell, landing = adapter.cell_of(before, action), adapter.landing(before, action)
+        cells = adapter.cells(game)
+        changed = (cells != self._cells).nonzero()[0]
+        move = {
+            "seat": before.to_move,
+            "action": action,
+            "name": adapter.move_name(before, action),
+            "says": adapter.says(before, action, game),
+            "stage": adapter.stage(before),
+            "from": cell,
+            "to": cell if landing is None else landing,
+            "passed": list(game.passed),
+            "cells": [[int(place), int(cells[place])] for place in changed],
+            "scores": adapter.scores(game),
+            "notes": adapter.notes(game),
+        }
+        self._cells = cells
+        self.actions.append(action)
+        self.told_moves.append(json.dumps(move))
+
+    def rewind(self, ply: int) -> None:
+        """Go back to the position before ply `ply`, without asking the adapter about all moves again."""
+        self.game, self.history = self.position(ply), next(_HISTORIES)
+        del self.actions[ply:], self.told_moves[ply:]
+        self._cells = self._adapter.cells(self.game)
+
+    @property
+    def moves(self) -> list[Json]:
+        """The moves so far, as browsers are told of them."""
+        return [json.loads(move) for move in self.told_moves]
+
+    def positions(self) -> Iterator[Game]:
+        """Yield the position before the first action and after each."""
+        game = self.begin.copy()
+        yield game.copy()
+        for number, action in enumerate(self.actions):
+            if number in self.handed:
+                game.hand_turn(1 - game.to_move)
+            game.play(action)
+            yield game.copy()
+
+    def position(self, ply: int) -> Game:
+        """Return the position after `ply` actions; `RefusedError` if there are not as many."""
+        if ply > len(self.actions):
+            raise RefusedError(f"the game has {len(self.actions)} plies, not {ply}")
+        return next(game for number, game in enumerate(self.positions()) if number == ply)

@@ -1,0 +1,101 @@
+"""How games end where the rules do not say it: people give up, run out of time or go, or agree on what is counted."""
+
+from __future__ import annotations
+
+from ninetka_env.core.game import Event
+from ninetka_web.games.adapter import Json
+from ninetka_web.tables.refusal import RefusedError
+from ninetka_web.tables.setup import Seat
+from ninetka_web.tables.table import Table
+
+# Before the rules have ended the game
+
+
+def resign(table: Table, person: str) -> None:
+    """Give up all seats of a person."""
+    table.check_running()
+    if not table.seats_of(person):
+        raise RefusedError("only who plays can give up")
+    if table.is_settling:
+        raise RefusedError("the game is being counted: agree, or play on")
+    _drop(table, person, "resigned")
+
+
+def _drop(table: Table, person: str, kind: str) -> None:
+    """Let a person play no more: who is alone against one other has lost, for one of several an agent plays on."""
+    mine, others = table.seats_of(person), table.people - {person}
+    table.wishes.clear()
+    if len(table.seats) == 2 and len(mine) == 1 and table.seats[1 - mine[0]].kind != "open":
+        table.resigned += mine * (kind == "resigned")
+        table.end(Event(kind, mine[0]))
+        return
+    table.resigned += mine
+    if not others:
+        table.ended = True
+        return
+    for number in mine:
+        table.seats[number] = Seat(agent=table.adapter.stand_in, name=table.seats[number].name)
+
+
+def claim(table: Table, person: str, gone: set[str], win: bool) -> None:
+    """Go on without people who have left and not come back: win against them, or call the game off."""
+    table.check_running()
+    gone = gone & table.people - {person}
+    if person not in table.people or not gone:
+        raise RefusedError("nobody who plays here has been away for long enough")
+    if win and table.is_settling:  # they agree by having gone
+        accept(table, person)
+        _agree(table, gone)
+        return
+    if win:
+        for one in sorted(gone):
+            _drop(table, one, "left")
+        return
+    if table.people - gone - {person}:
+        raise RefusedError("others still play at this table")
+    table.wishes.clear()
+    table.ended = table.called_off = True
+
+
+def lose_on_time(table: Table) -> None:
+    """End the game of the seat whose time is over."""
+    if not table.clock or table.clock.running is None or not table.clock.is_out:
+        return
+    if len(table.seats) == 2:  # also where one person plays both
+        table.wishes.clear()
+        table.end(Event("time", table.clock.running))
+    else:
+        _drop(table, table.seats[table.clock.running].holder, "time")
+
+
+# After they have
+
+
+def propose(table: Table, proposal: Json) -> None:
+    """Take in how the finished game may be counted."""
+    table.proposal, table.accepted = proposal, []
+    table.wishes.question += 1
+
+
+def accept(table: Table, person: str) -> None:
+    """Agree to what is proposed; when everybody does, the game is over."""
+    if not table.is_settling or table.proposal is None:
+        raise RefusedError("there is nothing to agree on")
+    if person not in table.people:
+        raise RefusedError("only who plays can agree")
+    _agree(table, {person})
+    table.wishes.clear()
+
+
+def _agree(table: Table, people: set[str]) -> None:
+    table.accepted = sorted({*table.accepted, *people})
+    table.agreed = table.people == set(table.accepted)
+
+
+def play_on(table: Table, person: str) -> None:
+    """Take the passes back that ended the game."""
+    if not table.is_settling:
+        raise RefusedError("there is nothing to agree on")
+    if person not in table.people:
+        raise RefusedError("only who plays can play on")
+    table.rewind(len(table.actions) - 2)
