@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,10 @@ from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import star_points
 from ninetka_env.games.go.text import SEATS
-from ninetka_web.games.adapter import RANDOM, Adapter, Choices, Json, Number, Player
+from ninetka_web.games.adapter import Adapter
+from ninetka_web.games.board import Board
+from ninetka_web.games.offer import RANDOM, Choices, Json, Number, Offer, Player
+from ninetka_web.games.study import Study
 
 KO = 3
 """The cell of a point that the ko rule forbids now."""
@@ -31,17 +33,15 @@ def as_go(game: AnyGame) -> Game:
     return game
 
 
-class Go(Adapter):
-    """Two passes end the game; then people agree on the dead stones."""
-
-    name = "go"
-    slogan = "Surround more than the other"
-    steps = (
+OFFER = Offer(
+    name="go",
+    slogan="Surround more than the other",
+    steps=(
         ("Place.", "Black begins. One stone a turn, on a crossing, and there it stays."),
         ("Capture.", "Stones without a free crossing next to them are taken off the board."),
         ("Surround.", "When both pass, the dead stones are agreed on. Who holds more of the board wins."),
-    )
-    rules = (
+    ),
+    rules=(
         ("A turn.", "Put one stone of your colour on a free crossing, or pass. Black begins; with handicap stones on "
          "the board White does."),
         ("Capture.", "Stones of one colour that are joined along the lines are a chain. A chain without a free "
@@ -51,8 +51,8 @@ class Go(Adapter):
         ("The end.", "Two passes in a row. The page proposes which stones are dead, from games played on at random; "
          "both agree, or play goes on and the passes are taken back. Your stones and the empty crossings that only you "
          "surround count; White gets komi for moving second."),
-    )  # fmt: skip
-    form = (
+    ),
+    form=(
         Choices("Board", tuple(({"size": size, **({} if size == 9 else {"handicap": 0})}, f"{size} x {size}")
                                for size in SIZES)),
         Choices("Handicap", (({"handicap": 0}, "none"), *(({"handicap": n, "size": 9}, f"{n}") for n in (2, 3, 4, 5)))),
@@ -62,42 +62,25 @@ class Go(Adapter):
         Choices("Counted are", (({"scoring": "area"}, "stones and territory"),
                                 ({"scoring": "territory"}, "territory and captures"),
                                 ({"scoring": "document"}, "all three")), hidden=True),
-    )  # fmt: skip
-    players = (
+    ),
+    players=(
         RANDOM,
         Player("mcts", "Tree search", ((50, "50 playouts: easy"), (400, "400 playouts"), (2000, "2,000 playouts"),
                                        (10000, "10,000 playouts: hard"), (20000, "20,000 playouts: hardest")),
                "simulations", 20_000, 400, "rave,playouts=heavy"),
-    )  # fmt: skip
-    opponent = "mcts:simulations=400"
-    settles = True
+    ),
+    opponent="mcts:simulations=400",
+)  # fmt: skip
+
+
+class GoBoard(Board):
+    """What is shown of Go."""
+
     score_word = "stones taken"
-    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (200, 1_000, 4_000, 20_000), "net": (16, 64, 256)}
-    share_simulations = 250
-
-    def kind(self, options: Json) -> str:
-        """Return one for each size, with superko or without."""
-        superko = options.get("ko", "simple") != "simple"
-        return f"go:size={options.get('size', 9)}" + ",ko=positional" * superko
-
-    def kind_in(self, text: str) -> str:
-        """Look for the size, and a rule of ko, where records, files and positions tell them."""
-        size = re.search(r"SZ\s*\[\s*([0-9]{1,4})|^size: ([0-9]{1,4})|^[ \t]*go([0-9]{1,4}) ", text, re.MULTILINE)
-        superko = re.search(r"NK\[[^\][]*ko=(?!simple)|^ko: (?!simple)|rules=(?!simple)", text, re.MULTILINE)
-        told = int(next(filter(None, size.groups())) if size else "19" if text.lstrip().startswith("(") else "9")
-        return self.kind({"size": min(max(told, 2), 19), "ko": "positional" if superko else "simple"})
-
-    def rehearse(self, game: AnyGame) -> None:
-        """Also leave a turn out, and set up a position, as files of other programs do."""
-        super().rehearse(game)
-        game = as_go(game)
-        Game.from_board(game.board, ko=game.ko).hand_turn(1)
 
     def config(self, game: AnyGame) -> Json:
         """Return size and star points."""
         return {"size": as_go(game).size, "stars": list(star_points(as_go(game).size))}
-
-    # What is drawn
 
     def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
         """Return the points, rank 1 first: 0 empty, seat + 1 a stone, `KO`."""
@@ -121,8 +104,6 @@ class Go(Adapter):
         taken = int((as_go(after).captured() - as_go(game).captured()).sum())
         told = f", taking {taken} {'stone' if taken == 1 else 'stones'}" if taken else ""
         return f"plays {game.action_name(action)}{told}"
-
-    # What can be done
 
     def buttons(self, game: AnyGame) -> list[Json]:
         """Return the pass."""
@@ -150,6 +131,58 @@ class Go(Adapter):
         limit = f" The game ended at its limit of {as_go(game).max_plies} plies." * (as_go(game).passes < 2)
         return f"{super().outcome(game)[:-1]} with komi: {_result(as_go(game).result())}.{limit}"
 
+
+class GoStudy(Study):
+    """What an analysis knows of Go only."""
+
+    def insight(self, game: AnyGame) -> Json:
+        """Return whose the points are in the end, as games played on at random see it, and the score of that."""
+        game = as_go(game)
+        shares = owner_shares(game, 0, PLAYOUTS)
+        owned = shares[0] - shares[1]
+        black, white = int((owned > 0).sum()), int((owned < 0).sum())
+        lead = black - white - game.komi
+        return {
+            "title": "Score estimate",
+            "ownership": np.round(owned, 2).tolist(),
+            "words": f"{_lead(lead)}: Black holds {black} points, White {white} and {game.komi:g} of komi.",
+            "note": f"From {PLAYOUTS} games played on at random; the squares show whose each point is then.",
+        }
+
+
+class Go(Adapter):
+    """Two passes end the game; then people agree on the dead stones."""
+
+    offer = OFFER
+    board = GoBoard()
+    study = GoStudy()
+    settles = True
+
+    def options_of(self, game: AnyGame) -> Json:
+        """Return the options of a position."""
+        game = as_go(game)
+        return {"komi": game.komi, "ko": game.ko, "scoring": game.scoring, "handicap": game.handicap,
+                "max_plies": game.max_plies, "size": game.size, "allow_resign": game.allow_resign,
+                "planes": game.planes}  # fmt: skip
+
+    def kind(self, options: Json) -> str:
+        """Return one for each size, with superko or without."""
+        superko = options.get("ko", "simple") != "simple"
+        return f"go:size={options.get('size', 9)}" + ",ko=positional" * superko
+
+    def kind_in(self, text: str) -> str:
+        """Look for the size, and a rule of ko, where records, files and positions tell them."""
+        size = re.search(r"SZ\s*\[\s*([0-9]{1,4})|^size: ([0-9]{1,4})|^[ \t]*go([0-9]{1,4}) ", text, re.MULTILINE)
+        superko = re.search(r"NK\[[^\][]*ko=(?!simple)|^ko: (?!simple)|rules=(?!simple)", text, re.MULTILINE)
+        told = int(next(filter(None, size.groups())) if size else "19" if text.lstrip().startswith("(") else "9")
+        return self.kind({"size": min(max(told, 2), 19), "ko": "positional" if superko else "simple"})
+
+    def rehearse(self, game: AnyGame) -> None:
+        """Also leave a turn out, and set up a position, as files of other programs do."""
+        super().rehearse(game)
+        game = as_go(game)
+        Game.from_board(game.board, ko=game.ko).hand_turn(1)
+
     def may_settle(self, game: AnyGame) -> bool:
         """Tell whether the game has ended by two passes."""
         return game.event is None and as_go(game).passes >= 2
@@ -170,22 +203,6 @@ class Go(Adapter):
             "winner": final.winner(),
             "result": final.result(),
             "say": f"With {told}: Black {scores[0]:g}, White {scores[1]:g} with komi: {_result(final.result())}.",
-        }
-
-    # Analysis
-
-    def insight(self, game: AnyGame) -> Json:
-        """Return whose the points are in the end, as games played on at random see it, and the score of that."""
-        game = as_go(game)
-        shares = owner_shares(game, 0, PLAYOUTS)
-        owned = shares[0] - shares[1]
-        black, white = int((owned > 0).sum()), int((owned < 0).sum())
-        lead = black - white - game.komi
-        return {
-            "title": "Score estimate",
-            "ownership": np.round(owned, 2).tolist(),
-            "words": f"{_lead(lead)}: Black holds {black} points, White {white} and {game.komi:g} of komi.",
-            "note": f"From {PLAYOUTS} games played on at random; the squares show whose each point is then.",
         }
 
 

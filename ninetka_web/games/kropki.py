@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,10 @@ from ninetka_env.games.kropki.game import Game
 from ninetka_env.games.kropki.geometry import LEAST_SIDE, MOST_HEIGHT, MOST_WIDTH
 from ninetka_env.games.kropki.rules import SIDES
 from ninetka_env.games.kropki.text import SEATS
-from ninetka_web.games.adapter import RANDOM, Adapter, Choices, Exact, Json, Number, Player, Stopped, never
+from ninetka_web.games.adapter import Adapter
+from ninetka_web.games.board import Board
+from ninetka_web.games.offer import RANDOM, Choices, Json, Number, Offer, Player
+from ninetka_web.games.study import Exact, Stopped, Study, never
 
 SOLVED_FREE, SOLVED_NODES = 10, 400
 """Free nodes, and nodes in all, up to which perfect play is found out in moments."""
@@ -31,20 +34,18 @@ def as_kropki(game: AnyGame) -> Game:
     return game
 
 
-class Kropki(Adapter):
-    """A seat moves several times in a row: it places a point, then it may draw."""
-
-    name = "kropki"
-    slogan = "Points on squared paper"
-    steps = (
+OFFER = Offer(
+    name="kropki",
+    slogan="Points on squared paper",
+    steps=(
         ("Put a point", "on any free crossing of the paper, in turn."),
         (
             "Enclose.",
             "Your points side by side or corner to corner make a chain. Close it round points of the other side.",
         ),
         ("Draw the line.", "Whoever has more of the other's points in drawn regions when the paper is full wins."),
-    )
-    rules = (
+    ),
+    rules=(
         ("A turn.", "Put a point on a free crossing. Black, with dark ink and filled points, begins; White has red ink "
          "and open points."),
         ("Enclosing.", "A closed chain of your points, each next to the last also corner to corner, encloses what is "
@@ -54,8 +55,8 @@ class Kropki(Adapter):
          "point of the other side. If the rules draw at once, all this happens by itself."),
         ("The end.", "When no crossing is free, all that can be drawn is drawn. More points win; equal ones are a "
          "draw. A region that is enclosed itself gives back what it held."),
-    )  # fmt: skip
-    form = (
+    ),
+    form=(
         Choices("Paper", tuple(({"width": w, "height": h}, f"{w} x {h}")
                                for w, h in ((6, 6), (10, 10), (15, 15), (20, 20), (39, 32)))),
         Choices("Regions are drawn", (({"territory": "declared"}, "by the players"),
@@ -63,44 +64,26 @@ class Kropki(Adapter):
         Choices("The paper begins", (({"start": "empty"}, "empty"), ({"start": "cross"}, "with a cross"))),
         Number("Columns", "width", LEAST_SIDE, MOST_WIDTH),
         Number("Rows", "height", LEAST_SIDE, MOST_HEIGHT),
-    )  # fmt: skip
-    players = (
+    ),
+    players=(
         RANDOM,
         Player("greedy", "Greedy", ((0, "takes what it can"),)),
         Player("mcts", "Tree search", ((50, "50 playouts: easy"), (400, "400 playouts"), (2000, "2,000 playouts"),
                                        (10000, "10,000 playouts: hard"), (20000, "20,000 playouts: hardest")),
                "simulations", 20_000, 400, "rave"),
-    )  # fmt: skip
-    opponent = "mcts:simulations=400"
-    rehearsal = ({}, "A2 B2 B1 D1 C2 E1 B3 *B2")
+    ),
+    opponent="mcts:simulations=400",
+)  # fmt: skip
+
+
+class KropkiBoard(Board):
+    """What is shown of Kropki."""
+
     score_word = "points enclosed"
-    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (200, 1_000, 4_000, 20_000), "net": (16, 64, 256)}
-    share_simulations = 250
-    solves = True
-
-    def options_of(self, game: AnyGame) -> Json:
-        """Return the options of a position."""
-        return super().options_of(game) | {"start": as_kropki(game).start_option}
-
-    def kind(self, options: Json) -> str:
-        """Return the largest board of the record type."""
-        width, height = options.get("width", 10), options.get("height", 10)
-        side = next(sides for sides in SIDES if width <= sides[0] and height <= sides[1])
-        return f"kropki:width={side[0]},height={side[1]}"
-
-    def kind_in(self, text: str) -> str:
-        """Look for the sides where records, files and positions tell them."""
-        sides = re.search(r"SZ\s*\[\s*([0-9]{1,4})(?:\s*:\s*([0-9]{1,4}))?", text)
-        told = dict(re.findall(r"\b(width|height)[=:] ?([0-9]{1,4})", text))
-        width = int(sides[1] if sides else told.get("width", "10"))
-        height = int((sides[2] or sides[1]) if sides else told.get("height", "10"))
-        return self.kind({"width": min(width, MOST_WIDTH), "height": min(height, MOST_HEIGHT)})
 
     def config(self, game: AnyGame) -> Json:
         """Return the sides."""
         return {"width": as_kropki(game).width, "height": as_kropki(game).height}
-
-    # What is drawn
 
     def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
         """Return the nodes, row by row from the top: point + 4 * region, each 0 nobody's or seat + 1."""
@@ -124,8 +107,6 @@ class Kropki(Adapter):
         if self.cell_of(game, action) is None:
             return f"ends the turn{took}"
         return f"draws round {name[1:]}{took}" if name.startswith("*") else f"puts a point on {name}{took}"
-
-    # What can be done
 
     def hits(self, game: AnyGame) -> list[Any]:
         """Return the free nodes, or every node of what may be drawn."""
@@ -158,7 +139,11 @@ class Kropki(Adapter):
             return "Click on what you enclose to draw it, or end your turn.", f"{colour} may draw."
         return "Put a point on a free crossing.", f"{colour} to place a point."
 
-    # Analysis
+
+class KropkiStudy(Study):
+    """What an analysis knows of Kropki only."""
+
+    solves = True
 
     def solvable(self, game: AnyGame) -> bool:
         """Tell whether little is left to choose, on a board that is not large."""
@@ -173,6 +158,34 @@ class Kropki(Adapter):
         solver = Solver(game.width, game.height, table_bits=16)
         after = {} if not moves else {action: _winner(lead) for action, lead in solver.action_values(game).items()}
         return Exact(_winner(solver.solve(game).value), after)
+
+
+class Kropki(Adapter):
+    """A seat moves several times in a row: it places a point, then it may draw."""
+
+    offer = OFFER
+    board = KropkiBoard()
+    study = KropkiStudy()
+    rehearsal = ({}, "A2 B2 B1 D1 C2 E1 B3 *B2")
+
+    def options_of(self, game: AnyGame) -> Json:
+        """Return the options of a position."""
+        game = as_kropki(game)
+        return {"width": game.width, "height": game.height, "territory": game.territory, "start": game.start_option}
+
+    def kind(self, options: Json) -> str:
+        """Return the largest board of the record type."""
+        width, height = options.get("width", 10), options.get("height", 10)
+        side = next(sides for sides in SIDES if width <= sides[0] and height <= sides[1])
+        return f"kropki:width={side[0]},height={side[1]}"
+
+    def kind_in(self, text: str) -> str:
+        """Look for the sides where records, files and positions tell them."""
+        sides = re.search(r"SZ\s*\[\s*([0-9]{1,4})(?:\s*:\s*([0-9]{1,4}))?", text)
+        told = dict(re.findall(r"\b(width|height)[=:] ?([0-9]{1,4})", text))
+        width = int(sides[1] if sides else told.get("width", "10"))
+        height = int((sides[2] or sides[1]) if sides else told.get("height", "10"))
+        return self.kind({"width": min(width, MOST_WIDTH), "height": min(height, MOST_HEIGHT)})
 
 
 def _winner(lead: int) -> int:

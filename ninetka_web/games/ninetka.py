@@ -12,11 +12,13 @@ from ninetka_agents.ninetka import maxn
 from ninetka_agents.ninetka.solver.solver import LOST, WON, Budget, is_solvable, solve
 from ninetka_env.core.game import Game as AnyGame
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.registry import Variant
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import EDGE, NEUTRAL_STONE, NUM_SLOTS, PASS, square_name
 from ninetka_env.games.ninetka.rules import Phase
-from ninetka_web.games.adapter import NET, RANDOM, SOLVER, Adapter, Choices, Exact, Json, Player, Stopped, never
+from ninetka_web.games.adapter import Adapter
+from ninetka_web.games.board import Board
+from ninetka_web.games.offer import NET, RANDOM, SOLVER, Choices, Json, Offer, Player
+from ninetka_web.games.study import Exact, Stopped, Study, never
 
 BLOCKED = 8
 """Added to the code of an edge stone that can never slide."""
@@ -28,18 +30,16 @@ def as_9tka(game: AnyGame) -> Game:
     return game
 
 
-class Ninetka(Adapter):
-    """Two to four seats; three stages; perfect play is known late in games of two."""
-
-    name = "ninetka"
-    slogan = "Nine sections, one slide at a time"
-    steps = (
+OFFER = Offer(
+    name="ninetka",
+    slogan="Nine sections, one slide at a time",
+    steps=(
         ("Set the obstacles.", "One neutral stone in every section."),
         ("Line up.", "Your stones go on the edge of the board."),
         ("Slide in.", "A stone runs until something stops it. Whoever has most stones in a section owns it; most "
          "sections win."),
-    )  # fmt: skip
-    rules = (
+    ),
+    rules=(
         ("Neutral stones.", "In turn, everybody puts neutral stones, the dark ones, on the board: one in each of the "
          "nine sections, none next to the edge."),
         ("Own stones.", "In turn, everybody puts their stones on the edge until it is full."),
@@ -48,15 +48,15 @@ class Ninetka(Adapter):
          "Who cannot slide is passed over."),
         ("The end.", "A section belongs to whoever has strictly most stones in it. When nobody can slide, most "
          "sections win; of those who are equal, the last in the order of play wins."),
-    )  # fmt: skip
-    seats = (2, 3, 4)
-    form = (
+    ),
+    seats=(2, 3, 4),
+    form=(
         Choices("Neutral stones", (({"neutral_placement": "players"}, "placed in turn"),
                                    ({"neutral_placement": "random"}, "at random"))),
         Choices("Each phase is opened by", (({"turn_order": "restart"}, "the first seat"),
                                             ({"turn_order": "continue"}, "whoever is next")), hidden=True),
-    )  # fmt: skip
-    players = (
+    ),
+    players=(
         RANDOM,
         Player("maxn", "MaxN (the classic)", ((0, "as in the paper"), (1, "1 ply: easy"), (3, "3 plies"),
                                               (5, "5 plies"), (7, "7 plies")), "depth", 7),
@@ -67,23 +67,17 @@ class Ninetka(Adapter):
         Player(SOLVER, "Exact solver", ((100_000, "slides proven within 100,000 positions: hard"),
                                         (900_000, "within 900,000 positions: hardest")),
                "nodes", 900_000, 100_000, "simulations=5000", seats=(2,)),
-    )  # fmt: skip
-    opponent = "maxn"
-    stand_in = "maxn"
-    stages: ClassVar[Mapping[str, str]] = {"neutral": "Neutral stones", "placement": "Placement", "movement": "Slides"}
-    rehearsal = ({"neutral_placement": "random"}, "")
+    ),
+    opponent="maxn",
+    stand_in="maxn",
+    stages={"neutral": "Neutral stones", "placement": "Placement", "movement": "Slides"},
+)  # fmt: skip
+
+
+class NinetkaBoard(Board):
+    """What is shown of 9tka."""
+
     score_word = "sections owned"
-    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {
-        "mcts": (500, 2_000, 8_000, 30_000, 100_000), "net": (16, 64, 256),
-    }  # fmt: skip
-    share_simulations = 4_000  # half a per cent of the game's time, two of chance
-    solves = True
-
-    def variant(self, options: Json, seats: int) -> Variant:
-        """Return the game for so many."""
-        return super().variant(options, seats).replaced(num_players=seats)
-
-    # What is drawn: the squares, then the owners of the sections
 
     def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
         """Return (130,): 121 squares, 0 empty, seat + 1 or 5 a stone, + 8 blocked; 9 sections, 0 nobody's, seat + 1."""
@@ -131,8 +125,6 @@ class Ninetka(Adapter):
         if landing is not None:
             return f"slides {square_name(action)} to {square_name(landing)}"
         return f"puts a {'neutral ' if game.phase == Phase.NEUTRAL else ''}stone on {square_name(action)}"
-
-    # What can be done
 
     def hits(self, game: AnyGame) -> list[Any]:
         """Return the squares, each with where a slide from there ends."""
@@ -185,7 +177,18 @@ class Ninetka(Adapter):
         tied = scores.count(scores[game.winner()]) > 1
         return super().outcome(game) + " Among equals the last in the order of play wins." * tied
 
-    # Analysis
+
+BOARD = NinetkaBoard()
+
+
+class NinetkaStudy(Study):
+    """What an analysis knows of 9tka only."""
+
+    budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {
+        "mcts": (500, 2_000, 8_000, 30_000, 100_000), "net": (16, 64, 256),
+    }  # fmt: skip
+    share_simulations = 4_000  # half a per cent of the game's time, two of chance
+    solves = True
 
     def insight(self, game: AnyGame) -> Json:
         """Return what MaxN makes of a position, in words, and in the movement phase its line."""
@@ -195,10 +198,10 @@ class Ninetka(Adapter):
         if line:
             sections = np.bincount(end.section_owners() + 1, minlength=game.num_players + 1)[1:]
             told = ", ".join(
-                f"{self.definition.seats[seat].capitalize()} {count}" for seat, count in enumerate(sections.tolist())
+                f"{game.definition().seats[seat].capitalize()} {count}" for seat, count in enumerate(sections.tolist())
             )
             words += f" Sections after its line: {told}."
-        return {"title": "What MaxN expects", "words": words, "line": self.told_line(game, line),
+        return {"title": "What MaxN expects", "words": words, "line": BOARD.told_line(game, line),
                 "note": "The paper's program, MaxN, counts sections, stones in them, and blocked ones."}  # fmt: skip
 
     def solvable(self, game: AnyGame) -> bool:
@@ -212,6 +215,21 @@ class Ninetka(Adapter):
         seats = {WON: game.to_move, LOST: 1 - game.to_move}
         after = {action: seats.get(int(found.moves[action]), UNFINISHED) for action in game.legal_actions().tolist()}
         return Exact(found.winner if found.winner >= 0 else UNFINISHED, after if moves else {})
+
+
+class Ninetka(Adapter):
+    """Two to four seats; three stages; perfect play is known late in games of two."""
+
+    offer = OFFER
+    board = BOARD
+    study = NinetkaStudy()
+    rehearsal = ({"neutral_placement": "random"}, "")
+
+    def options_of(self, game: AnyGame) -> Json:
+        """Return the options of a position, which does not say how its neutral stones were placed."""
+        game = as_9tka(game)
+        return {"num_players": game.num_players, "neutral_placement": "players", "turn_order": game.turn_order,
+                "auto_pass": game.auto_pass}  # fmt: skip
 
 
 def expected_play(game: Game) -> tuple[list[int], npt.NDArray[np.int64], Game]:
@@ -238,7 +256,7 @@ def _lead(values: npt.NDArray[np.int64]) -> str:
     """Say who is ahead by MaxN's count; a section is worth 100 there."""
     order = np.argsort(-values, kind="stable")
     lead = int(values[order[0]] - values[order[1]]) / 100
-    colour = ADAPTER.definition.seats[order[0]].lower()
+    colour = OFFER.definition.seats[order[0]].lower()
     return f"{colour} is ahead by what {lead:.1f} sections are worth" if lead >= 0.05 else "nobody is ahead"
 
 

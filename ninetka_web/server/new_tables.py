@@ -51,7 +51,7 @@ def create_table(wish: Create, person: str) -> Table:
     if wish.position is not None:
         setup = setup_of(adapter, wish.position, len(wish.seats))
     else:
-        setup = Setup.of(adapter.variant(wish.options, len(wish.seats)))
+        setup = Setup.of(adapter.offer.variant(wish.options, len(wish.seats)))
     clock = Clock.of(*wish.clock, len(wish.seats)) if wish.clock else None
     return Table(new_id(), setup, [_seat_of(text, wish, person) for text in wish.seats], clock=clock)
 

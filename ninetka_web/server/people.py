@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from ninetka_web.games.adapter import Json
+from ninetka_web.games.offer import Json
 from ninetka_web.server.connections import Guest
 from ninetka_web.server.quotas import LINES_AT_ONCE, LINES_PER_SECOND, Allowance
 from ninetka_web.tables.refusal import RefusedError

@@ -93,8 +93,8 @@ class Create(Message):
         """Take no agent and no option but those that the game offers."""
         adapter = adapter_of(self.game)
         for spec in set(self.seats) - {ME, OPEN}:
-            adapter.player(spec, len(self.seats))
-        adapter.variant(self.options, len(self.seats))
+            adapter.offer.player(spec, len(self.seats))
+        adapter.offer.variant(self.options, len(self.seats))
         return self
 
 

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ninetka_env.core.game import Game
-from ninetka_web.games.adapter import Adapter, Json
+from ninetka_web.games.adapter import Adapter
+from ninetka_web.games.offer import Json
 from ninetka_web.tables.refusal import RefusedError
 
 _HISTORIES = itertools.count()
@@ -18,7 +19,7 @@ class Course:
 
     def __init__(self, adapter: Adapter, begin: Game, actions: Sequence[int] = (), handed: Sequence[int] = ()) -> None:
         """Play these actions from a position; before those whose numbers are in `handed` a turn is left out."""
-        self._adapter = adapter
+        self._adapter, self._board = adapter, adapter.board
         self.begin, self.game = begin, begin.copy()
         self.history = next(_HISTORIES)
         """A number for what browsers may know of the moves: as long as it stays the same, moves are only added."""
@@ -26,11 +27,11 @@ class Course:
         self.handed: list[int] = []
         self.told_moves: list[str] = []
         """All that browsers are told of each move, as text: small parts by the thousand hold Python's collector up."""
-        self._cells = adapter.cells(self.game)
+        self._cells = self._board.cells(self.game)
         self.start: Json = {
             "cells": self._cells.tolist(),
-            "scores": adapter.scores(self.game),
-            "notes": adapter.notes(self.game),
+            "scores": self._board.scores(self.game),
+            "notes": self._board.notes(self.game),
         }
         for number, action in enumerate(actions):
             if number in handed:
@@ -40,24 +41,24 @@ class Course:
 
     def play(self, action: int) -> None:
         """Play a legal action of the seat to move."""
-        game, adapter = self.game, self._adapter
+        game, board = self.game, self._board
         before = game.copy()
         game.play(action)
-        cell, landing = adapter.cell_of(before, action), adapter.landing(before, action)
-        cells = adapter.cells(game)
+        cell, landing = board.cell_of(before, action), board.landing(before, action)
+        cells = board.cells(game)
         changed = (cells != self._cells).nonzero()[0]
         move = {
             "seat": before.to_move,
             "action": action,
-            "name": adapter.move_name(before, action),
-            "says": adapter.says(before, action, game),
-            "stage": adapter.stage(before),
+            "name": board.move_name(before, action),
+            "says": board.says(before, action, game),
+            "stage": self._adapter.stage(before),
             "from": cell,
             "to": cell if landing is None else landing,
             "passed": list(game.passed),
             "cells": [[int(place), int(cells[place])] for place in changed],
-            "scores": adapter.scores(game),
-            "notes": adapter.notes(game),
+            "scores": board.scores(game),
+            "notes": board.notes(game),
         }
         self._cells = cells
         self.actions.append(action)
@@ -67,7 +68,7 @@ class Course:
         """Go back to the position before ply `ply`, without asking the adapter about all moves again."""
         self.game, self.history = self.position(ply), next(_HISTORIES)
         del self.actions[ply:], self.told_moves[ply:]
-        self._cells = self._adapter.cells(self.game)
+        self._cells = self._board.cells(self.game)
 
     @property
     def moves(self) -> list[Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ninetka_env.core.game import Event
-from ninetka_web.games.adapter import Json
+from ninetka_web.games.offer import Json
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.setup import Seat
 from ninetka_web.tables.table import Table
@@ -34,7 +34,7 @@ def _drop(table: Table, person: str, kind: str) -> None:
         table.ended = True
         return
     for number in mine:
-        table.seats[number] = Seat(agent=table.adapter.stand_in, name=table.seats[number].name)
+        table.seats[number] = Seat(agent=table.adapter.offer.stand_in, name=table.seats[number].name)
 
 
 def claim(table: Table, person: str, gone: set[str], win: bool) -> None:

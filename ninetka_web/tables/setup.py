@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import Variant, get_definition
-from ninetka_web.games.adapter import Adapter, Json, adapter_of
+from ninetka_web.games.adapter import Adapter, adapter_of
+from ninetka_web.games.offer import Json
 from ninetka_web.tables.refusal import RefusedError
 
 
@@ -100,7 +101,7 @@ def adapter_for(game: str) -> Adapter:
 def setup_of(adapter: Adapter, text: str, seats: int) -> Setup:
     """Return the setup that begins with a position; `RefusedError` if the text holds none that can be played on."""
     try:
-        game: Game = adapter.definition.game_class.from_text(text)
+        game: Game = adapter.offer.definition.game_class.from_text(text)
     except ValueError as error:
         raise RefusedError(f"the position cannot be read: {error}") from None
     if game.num_players != seats:

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from ninetka_env.core.game import Event, Game
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.stated import winner_of
-from ninetka_web.games.adapter import Json, adapter_of
+from ninetka_web.games.adapter import adapter_of
+from ninetka_web.games.offer import Json
 from ninetka_web.tables.clocks import Clock
 from ninetka_web.tables.course import Course
 from ninetka_web.tables.refusal import RefusedError
@@ -139,7 +140,7 @@ class Table:
         if self.game.to_move not in self.seats_of(person):
             raise RefusedError(f"it is {self.colour(self.game.to_move)}'s turn, which is not your seat")
         if not 0 <= action < self.game.num_actions or not self.game.legal_mask()[action]:
-            raise RefusedError(self.adapter.why_not(self.game, action))
+            raise RefusedError(self.adapter.board.why_not(self.game, action))
         if self.clock and self.clock.is_out:
             raise RefusedError("your time is over")
         seat = self.game.to_move

@@ -62,7 +62,7 @@ def tallies_table(tallies: list[Tally], game: str = DEFAULT) -> Table:
     what = f"{get_definition(game).title}: games of one person against agents"
     table = Table(title=f"{what}: won / drawn / played (share, a draw counted as half)")
     table.add_column("agents in the other seats")
-    seats = adapter_of(game).seats
+    seats = adapter_of(game).offer.seats
     for players in seats:
         table.add_column(f"{players} players", justify="right")
     for agents in dict.fromkeys(tally.agents for tally in tallies if tally.game == game):

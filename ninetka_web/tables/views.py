@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ninetka_env.core.game import Game
-from ninetka_web.games.adapter import Json, told_winner
+from ninetka_web.games.adapter import told_winner
+from ninetka_web.games.offer import Json
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.setup import Seat, Setup
 from ninetka_web.tables.table import Table
@@ -21,7 +22,7 @@ def view_of(table: Table) -> Json:
     return {
         "table": table.id,
         "game": table.setup.game,
-        "config": table.adapter.config(table.course.begin),
+        "config": table.adapter.board.config(table.course.begin),
         "revision": table.revision,
         "round": table.round,
         "seats": [
@@ -32,7 +33,7 @@ def view_of(table: Table) -> Json:
         **(_choices(table) if table.is_running else _NO_CHOICES),
         "settling": table.is_settling,
         "proposal": table.proposal,
-        "score_word": table.adapter.score_word,
+        "score_word": table.adapter.board.score_word,
         "over": over,
         "ended": table.ended,
         "outcome": _outcome(table) if over and game.is_over and not table.event else "",
@@ -53,16 +54,16 @@ def view_of(table: Table) -> Json:
 
 def _choices(table: Table) -> Json:
     """Return what can be done by whose turn it is, and how it is told."""
-    game, adapter = table.game, table.adapter
-    mine, others = adapter.prompt(game)
-    return {"hits": adapter.hits(game), "buttons": adapter.buttons(game), "previews": adapter.previews(game),
-            "ghost": adapter.ghost(game), "verb": adapter.verb(game), "prompt": [mine, others]}  # fmt: skip
+    game, board = table.game, table.adapter.board
+    mine, others = board.prompt(game)
+    return {"hits": board.hits(game), "buttons": board.buttons(game), "previews": board.previews(game),
+            "ghost": board.ghost(game), "verb": board.verb(game), "prompt": [mine, others]}  # fmt: skip
 
 
 def _outcome(table: Table) -> str:
     if table.agreed and table.proposal:
         return str(table.proposal["say"])
-    counted = table.adapter.outcome(table.game)
+    counted = table.adapter.board.outcome(table.game)
     return f"Counted as the board stands: {counted}" if table.told else counted
 
 

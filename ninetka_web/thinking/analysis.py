@@ -22,7 +22,9 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import forced_action
-from ninetka_web.games.adapter import SOLVER, Exact, Json, Stopped, adapter_of, final_shares, never, told_winner
+from ninetka_web.games.adapter import adapter_of, final_shares, told_winner
+from ninetka_web.games.offer import SOLVER, Json
+from ninetka_web.games.study import Exact, Stopped, never
 
 Shares = npt.NDArray[np.float64]
 """(n,) or (N, n) chances to win by seat; they sum to 1."""
@@ -66,11 +68,11 @@ def _told(game: Game, found: Found, *, more: bool) -> Json:
     actions = sorted(game.legal_actions().tolist(), key=lambda a: (visits[a], chances[a]), reverse=True)
     lost = np.maximum(chances[actions[0]] - chances, 0.0)
     candidates = [
-        adapter.told_action(game, a)
+        adapter.board.told_action(game, a)
         | {"chance": round(float(chances[a]), 4), "lost": round(float(lost[a]), 4), "sure": round(float(sure[a]), 2)}
         for a in actions
     ]
-    expected = adapter.told_line(game, found.line)
+    expected = adapter.board.told_line(game, found.line)
     return {"simulations": int(visits.sum()), "more": more, "candidates": candidates, "expected": expected,
             "shares": _rounded(found.shares)}  # fmt: skip
 
@@ -84,7 +86,7 @@ def _sureness(found: Found) -> npt.NDArray[np.float64]:
 
 def _tree_search(game: Game, budgets: Sequence[int], stopped: Stopped = never) -> Iterator[Found]:
     """Grow one tree, that of the game's own tree search as it plays at tables, until it is stopped."""
-    agent = make_agent(adapter_of(game.name).spec("mcts"), game.name)
+    agent = make_agent(adapter_of(game.name).offer.spec("mcts"), game.name)
     assert isinstance(agent, MctsAgent)
     tree = agent.make_tree(game.records, budgets[-1])
     tree.begin(game.records)
@@ -154,7 +156,7 @@ def win_shares(games: list[Game], engine: str) -> list[list[float]]:
 
 
 def _tree_values(games: list[Game]) -> list[Shares]:
-    simulations = adapter_of(games[0].name).share_simulations
+    simulations = adapter_of(games[0].name).study.share_simulations
     return [next(_tree_search(game, (simulations,))).shares for game in games]
 
 
@@ -178,15 +180,15 @@ def _network(game: str) -> Any:
 
 def solve(game: Game, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
     """Return what is known of any position under perfect play after so many seconds."""
-    adapter = adapter_of(game.name)
+    study = adapter_of(game.name).study
     if game.is_over:
         return Exact(game.winner(), {})
-    return adapter.solve(game, seconds, stopped, moves=moves) if adapter.solvable(game) else Exact(UNFINISHED, {})
+    return study.solve(game, seconds, stopped, moves=moves) if study.solvable(game) else Exact(UNFINISHED, {})
 
 
 def told_exact(game: Game, exact: Exact) -> Json:
     """Return, as browsers are told, who wins under perfect play, and who after each move."""
-    told = adapter_of(game.name).told_action
+    told = adapter_of(game.name).board.told_action
     moves = [told(game, action) | {"winner": told_winner(exact.after[action])} for action in exact.after]
     return {"winner": told_winner(exact.winner), "moves": moves}
 
@@ -195,11 +197,11 @@ def warm_up(game: Game, engine: str) -> None:
     """Do with a game all that the engine is asked for, which compiles and loads what it needs."""
     adapter = adapter_of(game.name)
     if engine == SOLVER:
-        play_until(game, lambda game: adapter.solvable(game) and solve(game, 0.005).is_whole)
+        play_until(game, lambda game: adapter.study.solvable(game) and solve(game, 0.005).is_whole)
         return
     for _ in analyse(game, engine, (2, 3)):
         pass
-    adapter.insight(play_until(game, lambda game: game.stage == len(game.definition().stages) - 1))
+    adapter.study.insight(play_until(game, lambda game: game.stage == len(game.definition().stages) - 1))
 
 
 def play_until(game: Game, done: Callable[[Game], bool]) -> Game:

@@ -12,7 +12,8 @@ from typing import Any
 
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_web.games.adapter import SOLVER, adapter_of, told_winner
+from ninetka_web.games.adapter import adapter_of, told_winner
+from ninetka_web.games.offer import SOLVER
 from ninetka_web.thinking.analysis import analyse, solve, told_exact, win_shares
 from ninetka_web.thinking.players import Players
 from ninetka_web.thinking.warm import WarmUp, analysis_job
@@ -115,7 +116,7 @@ class Analysts:
 
     async def _solve_first(self, asked: Question) -> bool:
         """Tell what a moment finds out about perfect play; return whether nothing is left to find out."""
-        if not adapter_of(asked.position.name).solvable(asked.position):
+        if not adapter_of(asked.position.name).study.solvable(asked.position):
             return True
         await self._ready(asked, SOLVER)
         async with self._free_for_exact:
@@ -133,12 +134,12 @@ class Analysts:
 
     async def _tell_insight(self, asked: Question) -> None:
         """Tell what only this game knows of a position."""
-        insight = await self._players.run(adapter_of(asked.position.name).insight, asked.position)
+        insight = await self._players.run(adapter_of(asked.position.name).study.insight, asked.position)
         asked.tell("insight", insight=insight)
 
     async def _tell_candidates(self, asked: Question) -> None:
         """Tell the moves, better and better known."""
-        budgets = adapter_of(asked.position.name).budgets[asked.engine]
+        budgets = adapter_of(asked.position.name).study.budgets[asked.engine]
         steps = analyse(asked.position, asked.engine, budgets, asked.given_up.is_set)
         while found := await self._players.run(next, steps, None):
             asked.tell("analysis", engine=asked.engine, **found)
@@ -148,7 +149,7 @@ class Analysts:
         engine = "mcts" if asked.engine == SOLVER else asked.engine
         await self._ready(asked, engine)
         async with self._free:
-            budgets = adapter_of(asked.position.name).budgets[engine][:3]
+            budgets = adapter_of(asked.position.name).study.budgets[engine][:3]
             *_, found = await self._players.run(list, analyse(asked.position, engine, budgets))
             exact = await self._players.run(solve, asked.position, EXACT_SECONDS[0])
         best = found["candidates"]
@@ -182,7 +183,7 @@ class Analysts:
 
     async def _tell_winners(self, asked: Question, games: Sequence[Game]) -> None:
         """Tell who wins each position under perfect play, from the last back to where that takes too long."""
-        solvable = adapter_of(games[0].name).solvable
+        solvable = adapter_of(games[0].name).study.solvable
         if not any(map(solvable, games)):
             return
         await self._ready(asked, SOLVER)

@@ -54,7 +54,7 @@ def agent_of(spec: str, game: str) -> Agent:
 
     Whatever way a spec has come, it starts no program and opens no file: `ValueError` for all but those of the page.
     """
-    whole = adapter_of(game).spec(spec)
+    whole = adapter_of(game).offer.spec(spec)
     agents: dict[tuple[str, str], Agent] = _local.__dict__.setdefault("agents", {})
     if (spec, game) not in agents:
         if len(agents) >= 16:

@@ -37,7 +37,8 @@ from ninetka_env.api.records import format_record
 from ninetka_env.core.cache import cache_folder
 from ninetka_env.core.registry import load_variant
 from ninetka_env.core.sgf import read_sgf
-from ninetka_web.games.adapter import SOLVER, adapter_of, usual_kinds
+from ninetka_web.games.adapter import adapter_of, usual_kinds
+from ninetka_web.games.offer import SOLVER
 from ninetka_web.tables.endings import resign
 from ninetka_web.tables.journal import table_from, text_of
 from ninetka_web.tables.records import record_of, sgf_of, table_of_record
@@ -93,7 +94,7 @@ def _further_jobs(kind: str) -> list[Job]:
     whats = [player.name for player in adapter.agents()]
     for engine in (one for one in adapter.engines() if one != SOLVER):
         whats.insert(whats.index(engine) + 1, f"{ANALYSIS}{engine}")
-    return [Job(kind, what) for what in [*[EXACT] * adapter.solves, *whats, *[COUNTING] * adapter.settles]]
+    return [Job(kind, what) for what in [*[EXACT] * adapter.study.solves, *whats, *[COUNTING] * adapter.settles]]
 
 
 def warm(job: Job) -> None:
@@ -110,7 +111,7 @@ def warm(job: Job) -> None:
     elif job.what == EXACT:
         analysis.warm_up(start, SOLVER)
     elif job.what == SOLVER:
-        choose(f"{SOLVER}:nodes=9", analysis.play_until(start, adapter.solvable))
+        choose(f"{SOLVER}:nodes=9", analysis.play_until(start, adapter.study.solvable))
     elif job.what.startswith(ANALYSIS):
         analysis.warm_up(start, job.what.removeprefix(ANALYSIS))
     else:
@@ -141,7 +142,7 @@ def rehearse(kind: str) -> None:
     names = moves.split()
     while table.is_running:
         view_of(table)
-        table.adapter.solvable(table.game)
+        table.adapter.study.solvable(table.game)
         action = table.game.action_index(names.pop(0)) if names else int(table.game.legal_actions()[0])
         table.play("nobody", len(table.actions), action)
     table.adapter.rehearse(table.course.position(len(moves.split())))

@@ -81,15 +81,15 @@ LOOP = """
 from numba.core.dispatcher import Dispatcher
 import sys
 from ninetka_env.core.sgf import read_sgf
-from ninetka_web.thinking import warm
 from ninetka_web.games.adapter import adapter_of
-from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.server.new_tables import create_table
 from ninetka_web.server.protocol import Create
-from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.endings import resign
-from ninetka_web.tables.records import record_of, sgf_of
-from ninetka_web.tables.table import Table
+from ninetka_web.tables.journal import table_from, text_of
+from ninetka_web.tables.records import record_of, sgf_of, table_of_record
+from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.views import view_of
+from ninetka_web.thinking import warm
 
 game, options = sys.argv[1], eval(sys.argv[2])
 
@@ -104,19 +104,19 @@ def wish(seats):
 
 warm.begin(adapter_of(game).kind(options))
 compile, Dispatcher.compile = Dispatcher.compile, refuse
-for seats in adapter_of(game).seats:
+for seats in adapter_of(game).offer.seats:
     table = create_table(Create(**wish(seats), options=options), "ann")
     view_of(table)
     table_from(text_of(table))
 Dispatcher.compile = compile
 warm.rehearse(adapter_of(game).kind(options))
 Dispatcher.compile = refuse
-for seats in adapter_of(game).seats:
+for seats in adapter_of(game).offer.seats:
     table = create_table(Create(**wish(seats), options=options), "ann")
     while table.is_running:
         view_of(table)
         for action in (table.game.legal_mask() == 0).nonzero()[0][:3].tolist():
-            table.adapter.why_not(table.game, action)
+            table.adapter.board.why_not(table.game, action)
         legal = table.game.legal_actions().tolist()
         table.play("ann", len(table.actions), legal[len(legal) // 2 if len(table.actions) % 3 else 0])
     record_of(table)

@@ -125,9 +125,9 @@ def test_small_ends_of_kropki_are_solved_with_their_draws(seed: int) -> None:
 @pytest.mark.parametrize(("players", "phase"), [(3, Phase.MOVEMENT), (2, Phase.PLACEMENT)])
 def test_what_cannot_be_solved_is_left_alone(players: int, phase: Phase) -> None:
     game = position_after(Options(players), 0, phase, 4)
-    assert not adapter_of("ninetka").solvable(game)
+    assert not adapter_of("ninetka").study.solvable(game)
     assert solve(game, 1) == (UNFINISHED, {})
-    assert not adapter_of("kropki").solvable(Kropki.new(39, 32))
+    assert not adapter_of("kropki").study.solvable(Kropki.new(39, 32))
 
 
 def test_what_is_not_found_out_in_time_is_told_as_unknown() -> None:
@@ -189,14 +189,14 @@ def test_the_networks_first_candidate_is_what_its_agent_plays(phase: Phase) -> N
 
 def test_maxn_is_told_in_words() -> None:
     game = position_after(Options(3), 1, Phase.MOVEMENT, 6)
-    told = adapter_of("ninetka").insight(game)
+    told = adapter_of("ninetka").study.insight(game)
     assert told["words"].startswith("By its count ")
     end = game.copy()
     for move in told["line"]:
         end.play(move["action"])
     for seat, colour in enumerate(("Yellow", "Blue", "Orange")):
         assert f"{colour} {(end.section_owners() == seat).sum()}" in told["words"]
-    assert "line" not in adapter_of("ninetka").insight(Game.new(2))["words"]
+    assert "line" not in adapter_of("ninetka").study.insight(Game.new(2))["words"]
 
 
 # Variations
@@ -220,11 +220,11 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     assert position.records.tobytes() == expected.records.tobytes()  # also what only superko asks for
     assert [move["action"] for move in told["moves"]] == line
     assert told["to_move"] == expected.to_move
-    cells = table.adapter.cells(table.course.position(3)).tolist()
+    cells = table.adapter.board.cells(table.course.position(3)).tolist()
     for move in told["moves"]:
         for cell, code in move["cells"]:
             cells[cell] = code
-    assert cells == table.adapter.cells(expected).tolist()
+    assert cells == table.adapter.board.cells(expected).tolist()
     assert try_line(table, 3, [])[0] == table.course.position(3)
     illegal = int(np.flatnonzero(table.course.position(3).legal_mask() == 0)[0])
     for ply, bad in ((3, [illegal]), (3, [5000]), (99, [])):
@@ -265,7 +265,7 @@ def heard(position: AnyGame, games: list[AnyGame] | None = None, engine: str = "
 
 
 def test_perfect_play_is_told_before_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter_of("ninetka"), "budgets", {"mcts": (50, 100)}, raising=False)
+    monkeypatch.setattr(adapter_of("ninetka").study, "budgets", {"mcts": (50, 100)}, raising=False)
     game = position_after(Options(2), 2, Phase.MOVEMENT, 20)
     told = heard(game, [game])
     assert told[0]["type"] == "exact"
@@ -307,11 +307,11 @@ def test_people_get_no_analysis_against_one_another() -> None:
 
 
 def test_the_solver_sits_at_tables_of_two_alone() -> None:
-    assert adapter_of("ninetka").spec("solver:nodes=100") == "solver:nodes=100,simulations=5000,threads=1"
+    assert adapter_of("ninetka").offer.spec("solver:nodes=100") == "solver:nodes=100,simulations=5000,threads=1"
     with pytest.raises(ValueError, match="plays at 2 seats, not at 3"):
         Create(type="create", seats=["me", "solver", "random"])
     assert Create(type="create", seats=["me", "solver"])
     game = position_after(Options(2), 1, Phase.MOVEMENT, 20)
     exact = solve(game, 5)
-    action = int(make_agent(adapter_of("ninetka").spec("solver")).act(game.records, np.random.default_rng(0))[0])
+    action = int(make_agent(adapter_of("ninetka").offer.spec("solver")).act(game.records, np.random.default_rng(0))[0])
     assert exact.after[action] == exact.winner or exact.winner != game.to_move

@@ -78,7 +78,7 @@ def test_every_game_has_a_place_at_the_table() -> None:
 def test_changes_add_up_to_the_position(game: str, seed: int) -> None:
     table = table_of(game)
     play_randomly(table, seed)
-    assert cells_of(table) == table.adapter.cells(table.game).tolist()
+    assert cells_of(table) == table.adapter.board.cells(table.game).tolist()
     assert len(table.course.moves) == len(table.actions)
 
 
@@ -141,7 +141,7 @@ def test_records_go_out_and_come_back_in_every_form(game: str) -> None:
     ],
 )  # fmt: skip
 def test_a_kind_serves_all_games_of_a_record_type(game: str, options: dict[str, object]) -> None:
-    variant = adapter_of(game).variant(options, 2)
+    variant = adapter_of(game).offer.variant(options, 2)
     assert load_variant(kind_of(variant)).dtype == variant.dtype
     assert load_variant(adapter_of(game).kind(options)).dtype == variant.dtype
 
@@ -180,12 +180,12 @@ def test_every_agent_of_the_form_plays(game: str) -> None:
 
 
 def test_search_in_other_games_is_rave_whatever_browsers_say() -> None:
-    assert adapter_of("go").spec("mcts:simulations=7") == "mcts:simulations=7,rave,playouts=heavy,threads=1"
-    assert adapter_of("kropki").spec("mcts") == "mcts:simulations=400,rave,threads=1"
-    assert adapter_of("ninetka").spec("mcts") == "mcts:threads=1"
+    assert adapter_of("go").offer.spec("mcts:simulations=7") == "mcts:simulations=7,rave,playouts=heavy,threads=1"
+    assert adapter_of("kropki").offer.spec("mcts") == "mcts:simulations=400,rave,threads=1"
+    assert adapter_of("ninetka").offer.spec("mcts") == "mcts:threads=1"
     for text in ("mcts:simulations=7,rave", "mcts:exact=9", "net:path=x", "mcts:simulations=20001", "exact", "gtp:x"):
         with pytest.raises(ValueError, match=r"no agent|expected"):
-            adapter_of("kropki").spec(text)
+            adapter_of("kropki").offer.spec(text)
 
 
 def test_a_game_with_a_shipped_network_offers_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +344,7 @@ def test_a_game_of_another_program_is_shown_to_where_it_comes() -> None:
 
 def test_the_score_estimate_of_go_knows_a_clear_board() -> None:
     table = dead_stone_game("me", "me")
-    insight = table.adapter.insight(table.course.position(12))
+    insight = table.adapter.study.insight(table.course.position(12))
     owned = np.array(insight["ownership"]).reshape(5, 5)
     assert (owned[:, :3] > 0.5).all()
     assert (owned[:, 3:] < -0.5).all()
@@ -413,4 +413,4 @@ def test_a_wrong_chain_is_refused_with_its_move() -> None:
 
 def test_go_knows_nothing_of_kropki_at_the_table() -> None:
     assert isinstance(table_of("go").game, Go)
-    assert adapter_of("go").config(table_of("go").game) == {"size": 5, "stars": [12]}
+    assert adapter_of("go").board.config(table_of("go").game) == {"size": 5, "stars": [12]}

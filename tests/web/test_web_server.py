@@ -188,7 +188,7 @@ def test_the_analysis_grows_and_ends_when_told(ann: Client, engine: str) -> None
     shares = next(message["shares"] for message in ann.heard if message["type"] == "shares")
     assert all(abs(sum(share) - 1) < 0.01 for share in shares)
     assert {candidate["action"] for candidate in last["candidates"]} <= set(range(121))
-    assert last["simulations"] == adapter_of("ninetka").budgets[engine][-1]
+    assert last["simulations"] == adapter_of("ninetka").study.budgets[engine][-1]
     assert all(0 <= c["chance"] <= 1 and c["lost"] >= 0 and 0 <= c["sure"] <= 1 for c in last["candidates"])
     assert ann.ask("analyse", ply=1, engine=engine) == ""
     assert ann.ask("rest") == ""
