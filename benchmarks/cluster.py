@@ -22,7 +22,7 @@ import ray
 import torch
 from ray.cluster_utils import Cluster
 
-from ninetka_env.core.cores import cores
+from ninetka_env.core.threads import cores
 from ninetka_train.cluster.packing import pack, unpack
 from ninetka_train.cluster.tasks import ClusterPlayer
 from ninetka_train.cluster.workers import Workers

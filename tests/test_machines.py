@@ -30,7 +30,7 @@ from llvmlite import ir
 from ninetka_agents.agent import check_threads
 from ninetka_agents.go.gtp import process
 from ninetka_env import ninetka_v0
-from ninetka_env.core import cores, files, threads
+from ninetka_env.core import files, threads
 from ninetka_train import cli, machine
 from ninetka_train.showing.boards import show_boards
 
@@ -69,24 +69,24 @@ V1 = "5:cpuset:/\n4:cpu,cpuacct:/jobs/7\n1:name=systemd:/\n"
     ],
 )
 def test_the_quota_is_the_lowest_of_all_groups(tmp_path, listed, limits, expected):
-    assert cores._quota(control_groups(tmp_path, listed, limits)) == expected
+    assert threads._quota(control_groups(tmp_path, listed, limits)) == expected
 
 
 def test_control_groups_may_have_any_name(tmp_path):
     root = control_groups(tmp_path, "", {"cpu.max": "50 100"})
     (root / "proc/self/cgroup").write_bytes(b"0::/caf\xe9\n")
-    assert cores._quota(root) == 0.5
+    assert threads._quota(root) == 0.5
 
 
 def test_without_control_groups_there_is_no_quota(tmp_path):
-    assert cores._quota(tmp_path) == float("inf")
+    assert threads._quota(tmp_path) == float("inf")
 
 
 @pytest.mark.parametrize(("quota", "expected"), [(float("inf"), 64), (0.2, 1), (1.5, 2), (100.0, 64)])
 def test_cores_are_those_of_the_quota(monkeypatch, quota, expected):
-    monkeypatch.setattr(cores, "_present", lambda: 64)
-    monkeypatch.setattr(cores, "_quota", lambda root: quota)
-    assert cores.cores() == expected
+    monkeypatch.setattr(threads, "_present", lambda: 64)
+    monkeypatch.setattr(threads, "_quota", lambda root: quota)
+    assert threads.cores() == expected
 
 
 def test_threads_are_counted_by_the_quota_unless_told(monkeypatch):

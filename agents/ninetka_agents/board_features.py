@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.batch import as_records
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import frozen, jit
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Records, num_actions, write_legal_mask, write_observation, write_scores
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -27,10 +27,10 @@ from ninetka_agents.search.gumbel_by_clock import GumbelByClock
 from ninetka_agents.search.mcts import MctsAgent, TreeSearch
 from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_agents.switch import Switch, by_size, by_stage
-from ninetka_env.core.cores import cores
 from ninetka_env.core.game import Game
 from ninetka_env.core.options import check_count, check_scale, shortened
 from ninetka_env.core.registry import DEFAULT, get_definition, limits_of
+from ninetka_env.core.threads import cores
 from ninetka_env.core.verbs import Records
 
 Floats = npt.NDArray[np.float32]

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.jit import frozen, jit, popcount
 from ninetka_env.core.options import shortened
-from ninetka_env.core.tables import frozen
 
 Streams = npt.NDArray[np.uint64]
 

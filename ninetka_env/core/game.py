@@ -11,7 +11,7 @@ from ninetka_env.core.batch import new_games
 from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import as_action, check_choice, check_count, shortened
-from ninetka_env.core.outcome import DRAWN, REWARDS, write_rewards_of
+from ninetka_env.core.outcome import DRAWN, REWARDS, write_rewards
 from ninetka_env.core.registry import Definition, Variant, definition_of, get_definition, own_dtype
 from ninetka_env.core.text import quote
 from ninetka_env.core.verbs import (
@@ -162,7 +162,7 @@ class Game:
         kind = check_choice("reward", reward, REWARDS)
         rewards = np.zeros(self.num_players, np.float32)
         if self.event is None:
-            write_rewards_of(self.records, 0, kind, rewards)
+            _write_rewards(self.records, 0, kind, rewards)
         else:
             rewards[:] = -1 / (self.num_players - 1)
             rewards[self.winner()] = 1
@@ -367,6 +367,11 @@ def _winner_of(games: Records, index: int) -> int:
 @jit
 def _write_scores(games: Records, index: int, scores: npt.NDArray[Any]) -> None:
     write_scores(games[index], scores)
+
+
+@jit
+def _write_rewards(games: Records, index: int, kind: int, rewards: npt.NDArray[np.float32]) -> None:
+    write_rewards(games[index], kind, rewards)
 
 
 @jit

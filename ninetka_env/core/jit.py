@@ -1,4 +1,4 @@
-"""Compilation by numba: `jit`, and some bit operations; `lanes` and `threads` compile in ways of their own.
+"""Compilation by numba: `jit`, read-only tables, and some bit operations; `lanes` and `threads` compile on their own.
 
 Two rules follow from numba's ways: compiled functions never call themselves (recursive ones crash when loaded from the
 cache), and module globals are constants (they freeze when compiled). What is compiled is kept on disk; see
@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -59,6 +60,13 @@ class _Inner(CPUDispatcher):
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         raise TypeError(f"{self.py_func.__name__} has no entry for Python: only compiled code can call it")
+
+
+def frozen(values: Any, dtype: Any) -> npt.NDArray[Any]:
+    """Make a read-only table."""
+    table = np.ascontiguousarray(values, dtype=dtype)
+    table.setflags(write=False)
+    return table
 
 
 def popcount(bits: int) -> int:

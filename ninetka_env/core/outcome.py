@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.jit import jit
-from ninetka_env.core.verbs import Record, Records, winner_of, write_score_rewards
+from ninetka_env.core.verbs import Record, write_score_rewards, write_win_rewards
 
 DRAWN = -1
 """Stands for a seat where a game is drawn."""
@@ -23,15 +23,5 @@ def write_rewards(game: Record, kind: int, rewards: npt.NDArray[np.float32]) -> 
     """Write what the finished `game` pays into `rewards`, (n,) float32."""
     if kind == 1:
         write_score_rewards(game, rewards)
-        return
-    players, winner = game.num_players, winner_of(game)
-    for seat in range(players):
-        rewards[seat] = 0.0 if winner < 0 else -1.0 / (players - 1)
-    if winner >= 0:
-        rewards[winner] = 1.0
-
-
-@jit
-def write_rewards_of(games: Records, index: int, kind: int, rewards: npt.NDArray[np.float32]) -> None:
-    """Write the rewards of game `index`; the entry from Python."""
-    write_rewards(games[index], kind, rewards)
+    else:
+        write_win_rewards(game, rewards)

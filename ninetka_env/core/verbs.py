@@ -27,7 +27,6 @@ from ninetka_env.core.cache import found_by_type
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.text import did_you_mean
-from ninetka_env.core.trace import Trace, note
 
 Record: TypeAlias = Any
 """One game: an element of `Records`; mypy cannot know its fields. Every game's has `num_players` and `to_move`."""
@@ -38,6 +37,11 @@ Codes: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.int8]
 Words: TypeAlias = npt.NDArray[np.int64]
 """A set of small whole numbers: number k is bit `k % 63` of word `k // 63`; the sign bits stay 0."""
+
+Trace: TypeAlias = npt.NDArray[np.int32]
+"""What was played in a simulated game, (1 + T,) int32: how many turns are noted, then each, as action * 8 + seat."""
+_SEATS = 8
+"""More than any game has."""
 
 WORD = 63
 """Bits of a word that are used."""
@@ -226,7 +230,13 @@ def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
 
 @verb
 def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
-    """Write what the reward `"score"` pays into `rewards`, (n,) float32 that sum to 0; unless told, that of `"win"`."""
+    """Write what the reward `"score"` pays into `rewards`, (n,) float32 that sum to 0; by default that of `"win"`."""
+    write_win_rewards(game, rewards)
+
+
+@jit
+def write_win_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
+    """Write what the reward `"win"` pays into `rewards`, (n,) float32: see `ninetka_env.core.outcome.REWARDS`."""
     players, winner = game.num_players, winner_of(game)
     for seat in range(players):
         rewards[seat] = 0.0 if winner < 0 else -1.0 / (players - 1)
@@ -271,6 +281,24 @@ def write_fast_planes(game: Record, viewer: int, planes: Mask) -> None:
     What `planes` holds else was drawn by these two for earlier positions of the same game, for whoever was to move.
     """
     write_observation(game, viewer, planes)
+
+
+# Seats as a viewer counts them: relative seat r is seat `(viewer + r) % n`, so the viewer is relative seat 0
+
+
+@jit(inline=True)
+def relative_seat(seat: int, viewer: int, num_players: int) -> int:
+    """Return a seat as the viewer counts; for compiled code."""
+    relative = int(seat) - int(viewer)
+    return relative if relative >= 0 else relative + num_players
+
+
+def relative_seats(
+    seats: npt.NDArray[Any], viewers: npt.NDArray[Any], num_players: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
+    """Return seats as their viewers count, and the reverse with `-viewers`; the arrays broadcast."""
+    relative = seats.astype(np.int64) - viewers.astype(np.int64)
+    return np.asarray(relative % num_players.astype(np.int64))
 
 
 # What games may bring: for search. A *choice* is a number for an action, small where a game can make it so: searches
@@ -321,6 +349,27 @@ def playout(game: Record, streams: Streams, index: int) -> None:
     """
     while not is_over(game):
         play(game, random_action(game, streams, index))
+
+
+@jit(counted=False)
+def note(trace: Trace, seat: int, action: int) -> None:
+    """Add a turn; those that there is no room for are left out."""
+    count = trace[0] + 1
+    if count < len(trace):
+        trace[count] = action * _SEATS + seat
+        trace[0] = count
+
+
+@jit(counted=False)
+def noted_seat(trace: Trace, turn: int) -> int:
+    """Return who played in turn `turn`, counted from 0."""
+    return np.int64(trace[turn + 1] & (_SEATS - 1))  # type: ignore[return-value]
+
+
+@jit(counted=False)
+def noted_action(trace: Trace, turn: int) -> int:
+    """Return what was played in turn `turn`, counted from 0."""
+    return np.int64(trace[turn + 1] // _SEATS)  # type: ignore[return-value]
 
 
 @verb

@@ -12,8 +12,7 @@ from ninetka_env.core.chance import make_streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import get_definition
-from ninetka_env.core.trace import noted_action, noted_seat
-from ninetka_env.core.verbs import WORD, write_choices
+from ninetka_env.core.verbs import WORD, noted_action, noted_seat, write_choices
 from ninetka_env.games.kropki.game import Game
 
 

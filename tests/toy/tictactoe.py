@@ -8,10 +8,9 @@ import numpy as np
 
 from ninetka_env.core import game
 from ninetka_env.core.chance import Streams
-from ninetka_env.core.jit import jit
+from ninetka_env.core.jit import frozen, jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import Definition, Limits, Sizes, register
-from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Codes, Mask, Record
 
 FIELDS = [("board", np.int8, (9,)), ("num_players", np.int8), ("to_move", np.int8), ("plies", np.int8)]

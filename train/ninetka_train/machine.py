@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from ninetka_env.core.cores import cores
+from ninetka_env.core.threads import cores
 
 
 def machine() -> str:

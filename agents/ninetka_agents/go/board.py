@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ninetka_agents.go.patterns import EMPTY_SIDES
-from ninetka_env.core.jit import jit, lowest
-from ninetka_env.core.tables import frozen
+from ninetka_env.core.jit import frozen, jit, lowest
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.go.geometry import BLACK, LARGEST, WALL, WHITE, wide
 

@@ -10,8 +10,7 @@ from ninetka_agents.go.priors import add_all
 from ninetka_agents.search.knowledge import Memory, Priors
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.trace import Trace
-from ninetka_env.core.verbs import Record
+from ninetka_env.core.verbs import Record, Trace
 
 
 @jit

@@ -10,8 +10,7 @@ import itertools
 
 import numpy as np
 
-from ninetka_env.core.jit import jit
-from ninetka_env.core.tables import frozen
+from ninetka_env.core.jit import frozen, jit
 
 _PATTERNS = """
 XOX XO. XO? .O. XO? XO? ?X? OX? X.? OX? ?X? ?XO ?OX

@@ -23,8 +23,7 @@ from ninetka_agents.go.patterns import EMPTY_SIDES, TERRITORY_OF, is_eye, is_pat
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
-from ninetka_env.core.trace import Trace, note
-from ninetka_env.core.verbs import Record
+from ninetka_env.core.verbs import Record, Trace, note
 from ninetka_env.games.go.geometry import wide
 from ninetka_env.games.go.scoring import AREA, TERRITORY
 

@@ -13,8 +13,7 @@ from ninetka_agents.search.choices import next_choice, remove_choice
 from ninetka_agents.search.knowledge import Memory
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
-from ninetka_env.core.trace import Trace
-from ninetka_env.core.verbs import Record, Words, winner_of
+from ninetka_env.core.verbs import Record, Trace, Words, winner_of
 from ninetka_env.games.kropki.choices import play_places
 from ninetka_env.games.kropki.geometry import LIVE, POINT
 from ninetka_env.games.kropki.rules import draw_all, num_nodes

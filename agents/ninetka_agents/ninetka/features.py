@@ -14,11 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.batch import as_records
-from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.jit import frozen, jit, popcount
 from ninetka_env.core.options import shortened
-from ninetka_env.core.seats import relative_seat
-from ninetka_env.core.tables import frozen
-from ninetka_env.core.verbs import Record, Records
+from ninetka_env.core.verbs import Record, Records, relative_seat
 from ninetka_env.games.ninetka.geometry import (
     ALL_SLOTS,
     COLUMN_LINE,

@@ -17,9 +17,8 @@ import numpy.typing as npt
 from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
 from ninetka_env.core.chance import Streams, draw_below, draw_bit
 from ninetka_env.core.game import check_game
-from ninetka_env.core.jit import jit, lowest, popcount
+from ninetka_env.core.jit import frozen, jit, lowest, popcount
 from ninetka_env.core.options import check_count
-from ninetka_env.core.tables import frozen
 from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Record, Records
 from ninetka_env.games.ninetka.choices import prepare_root

@@ -30,9 +30,16 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_choice, check_count, check_scale
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.seats import relative_seat
 from ninetka_env.core.threads import Control, claim, run_shared
-from ninetka_env.core.verbs import Record, Records, choice_action, forced_action, play_choice, write_choices
+from ninetka_env.core.verbs import (
+    Record,
+    Records,
+    choice_action,
+    forced_action,
+    play_choice,
+    relative_seat,
+    write_choices,
+)
 
 PRIOR_WEIGHT = 1.0
 """The constant c of PUCT; values are chances to win, 0..1."""

@@ -30,8 +30,7 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_choice, check_count, check_scale
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.seats import relative_seat
-from ninetka_env.core.verbs import Records, forced_action, play
+from ninetka_env.core.verbs import Records, forced_action, play, relative_seat
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Rows: TypeAlias = npt.NDArray[np.int32]

@@ -17,8 +17,7 @@ from ninetka_agents.search.choices import next_choice, words_for
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.seats import relative_seat
-from ninetka_env.core.verbs import Record, Records, choice_action, write_choices
+from ninetka_env.core.verbs import Record, Records, choice_action, relative_seat, write_choices
 
 Floats = npt.NDArray[np.float32]
 

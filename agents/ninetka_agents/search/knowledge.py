@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from ninetka_agents.parts import find_in_knowledge
 from ninetka_env.core.chance import Streams
-from ninetka_env.core.trace import Trace
-from ninetka_env.core.verbs import Record, Words, traced_playout, verb, winner_of
+from ninetka_env.core.verbs import Record, Trace, Words, traced_playout, verb, winner_of
 
 Memory: TypeAlias = Any
 """Room that the functions below work in, whatever the game makes it; nothing of a position outlives a call."""

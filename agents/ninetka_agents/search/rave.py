@@ -38,8 +38,7 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, check_scale
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.trace import note
-from ninetka_env.core.verbs import Record, Records, forced_action, is_over, play, traced_playout, winner_of
+from ninetka_env.core.verbs import Record, Records, forced_action, is_over, note, play, traced_playout, winner_of
 
 EQUIVALENCE = 1000.0
 """Simulations after which a child's own wins count as much as its AMAF value, once that is known well: k."""

@@ -20,8 +20,18 @@ from ninetka_agents.search.choices import next_choice, words_for
 from ninetka_agents.search.knowledge import Memory, Priors, add_priors, keep_local
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.trace import Trace, noted_action, noted_seat
-from ninetka_env.core.verbs import Record, Records, Words, choice_action, is_over, prepare_root, write_choices
+from ninetka_env.core.verbs import (
+    Record,
+    Records,
+    Trace,
+    Words,
+    choice_action,
+    is_over,
+    noted_action,
+    noted_seat,
+    prepare_root,
+    write_choices,
+)
 
 NODE = np.dtype(
     (

@@ -12,8 +12,7 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.trace import noted_action, noted_seat
-from ninetka_env.core.verbs import WORD, Records
+from ninetka_env.core.verbs import WORD, Records, noted_action, noted_seat
 
 DRAWS = 100
 """Random actions drawn per legal one to see whether all are as likely."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import inner, jit
-from ninetka_env.core.trace import Trace, note
-from ninetka_env.core.verbs import WORD, Record, Words
+from ninetka_env.core.verbs import WORD, Record, Trace, Words, note
 from ninetka_env.games.go.geometry import DIAGONALS, NEIGHBOURS, WALL, first_row, wide
 from ninetka_env.games.go.rules import is_legal, is_over, may_place, num_actions, take_turn
 

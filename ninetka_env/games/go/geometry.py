@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import inner, jit
-from ninetka_env.core.tables import frozen
+from ninetka_env.core.jit import frozen, inner, jit
 
 SMALLEST, LARGEST = 2, 19
 """Sizes of boards."""

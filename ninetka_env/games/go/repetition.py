@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninetka_env.core.jit import inner
-from ninetka_env.core.tables import frozen
+from ninetka_env.core.jit import frozen, inner
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.go.geometry import LARGEST, NEIGHBOURS, first_row
 

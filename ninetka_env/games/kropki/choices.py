@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from ninetka_env.core.chance import Streams, draw_below
 from ninetka_env.core.jit import inner, jit
-from ninetka_env.core.trace import Trace, note
-from ninetka_env.core.verbs import WORD, Record, Words
+from ninetka_env.core.verbs import WORD, Record, Trace, Words, note
 from ninetka_env.games.kropki.geometry import LIVE
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node
 from ninetka_env.games.kropki.rules import num_nodes, place_point, play

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.tables import frozen
+from ninetka_env.core.jit import frozen
 
 LEAST_SIDE, MOST_WIDTH, MOST_HEIGHT = 3, 39, 32
 """Bounds of width and height: 39 x 32 is the sheet that the game is played on in matches."""

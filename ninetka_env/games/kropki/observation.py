@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import inner, jit
-from ninetka_env.core.tables import frozen
+from ninetka_env.core.jit import frozen, inner, jit
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.kropki.geometry import ENCLOSED, LIVE, POINT, REGION
 from ninetka_env.games.kropki.regions import beside, count_drawable, drawable_node

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.tables import frozen
+from ninetka_env.core.jit import frozen
 from ninetka_env.core.text import quote
 
 SIZE = 11

@@ -11,10 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, lowest
-from ninetka_env.core.seats import relative_seat
-from ninetka_env.core.tables import frozen
-from ninetka_env.core.verbs import Record
+from ninetka_env.core.jit import frozen, jit, lowest
+from ninetka_env.core.verbs import Record, relative_seat
 from ninetka_env.games.ninetka.geometry import (
     EDGE,
     NEUTRAL_STONE,

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import ray
 from ray.exceptions import RayError
 
-from ninetka_env.core.cores import cores
 from ninetka_env.core.options import shortened
+from ninetka_env.core.threads import cores
 from ninetka_train.cluster import LOCAL
 from ninetka_train.cluster.head import check_answers
 from ninetka_train.cluster.queue import ClusterError

@@ -25,8 +25,7 @@ from ninetka_agents.outputs import Outputs, as_tensors
 from ninetka_env.core.batch import advance, make_endings
 from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.seats import relative_seats
-from ninetka_env.core.verbs import Codes, Records
+from ninetka_env.core.verbs import Codes, Records, relative_seats
 from ninetka_train.learning.config import PPOSettings, TrainConfig
 from ninetka_train.learning.losses import (
     UNKNOWN,

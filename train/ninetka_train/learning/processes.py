@@ -22,7 +22,7 @@ from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from ninetka_agents.net_agent import best_device, default_threads, has_bf16
-from ninetka_env.core.cores import cores
+from ninetka_env.core.threads import cores
 from ninetka_train.learning.config import TrainConfig
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core.files import replace_file
-from ninetka_env.core.seats import relative_seats as seats_from
 from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import relative_seats as seats_from
 
 Floats = npt.NDArray[np.float32]
 

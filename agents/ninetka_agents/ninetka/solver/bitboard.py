@@ -12,9 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_env.core.jit import jit, popcount
+from ninetka_env.core.jit import frozen, jit, popcount
 from ninetka_env.core.lanes import Lanes
-from ninetka_env.core.tables import frozen
 from ninetka_env.games.ninetka.geometry import ADJACENT_SLOTS, NUM_SLOTS, SECTION, SIZE, SLOT_END, SLOT_LINE
 
 RIGHT, LEFT, DOWN, UP = 0, 2, 4, 6

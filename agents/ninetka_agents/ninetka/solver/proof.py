@@ -36,10 +36,9 @@ from ninetka_agents.ninetka.solver.states import (
     spend_tempo,
     write_owned,
 )
-from ninetka_env.core.jit import jit, lowest, prefetch
+from ninetka_env.core.jit import frozen, jit, lowest, prefetch
 from ninetka_env.core.lanes import LANES, lane
 from ninetka_env.core.outcome import UNFINISHED
-from ninetka_env.core.tables import frozen
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.ninetka.geometry import NUM_SLOTS
 from ninetka_env.games.ninetka.rules import MOVEMENT

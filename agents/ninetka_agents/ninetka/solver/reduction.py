@@ -83,9 +83,8 @@ from ninetka_agents.ninetka.solver.states import (
     UPPER,
     States,
 )
-from ninetka_env.core.jit import jit, lowest, popcount
+from ninetka_env.core.jit import frozen, jit, lowest, popcount
 from ninetka_env.core.lanes import LANES, Lanes, above_zero, any_set, count_ones, lane, load, pick, smaller, store
-from ninetka_env.core.tables import frozen
 from ninetka_env.games.ninetka.geometry import NUM_SECTIONS
 
 UNDECIDED = 0
