@@ -102,7 +102,7 @@ docs: $(INSTALLED)  ## build the documentation site into site/; a warning is an 
 match: $(INSTALLED)  ## play MaxN, a tree search and a random player against each other
 	$(BIN)/ninetka evaluate maxn mcts:simulations=2000 random --players 3 --games 120
 
-ratings: $(INSTALLED)  ## rate everybody who plays 9tka, Go and Kropki, shipped networks included, into docs/ratings
+ratings: $(INSTALLED)  ## rate everybody who plays 9tka, Go and Kropki, all networks included, into docs/ratings
 	$(BIN)/ninetka rate --game ninetka --anchor mcts:simulations=2000 --games 20 --table docs/ratings/ninetka.md
 	$(BIN)/ninetka rate --game go --anchor mcts:simulations=200,rave,playouts=heavy --games 20 --table docs/ratings/go.md
 	$(BIN)/ninetka rate --game kropki --anchor mcts:simulations=200 --games 20 --table docs/ratings/kropki.md

@@ -60,7 +60,7 @@ Efficiency is the fraction of the workers' time that is spent playing games. *De
 
 - With default settings, efficiency {default_cores}: the learner, on one core, takes {default_learning:.0f} s for the
   games that one core plays in {default_playing:.1f} s, and {default_games} games per round are only {default_tasks}
-  tasks. With the settings that trained `gen-4`, a shipped network, it {gen_cores}.
+  tasks. With the settings that trained `gen-4`, a network of 9tka, it {gen_cores}.
 - [Settings for {aim} cores](#settings-for-{aim}-cores): many more games a round, in small
   tasks, rounds that overlap, a fast learner.
 - Handing out a task costs the driver {call:.1f} ms. A round by two workers took {two:.2f} s, by two threads of one

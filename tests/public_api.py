@@ -157,7 +157,7 @@ def networks() -> dict[str, Any]:
         "ninetka_agents.checkpoint": _functions("ninetka_agents.checkpoint", "load_checkpoint"),
         "agents": {game: _agents(game, ["net"]) for game in IDS},
         "checkpoint": {"format": about.get("format"), **_names(key for key in CHECKPOINT if key in about)},
-        "shipped networks": {game: _names(checkpoint.shipped(game)) for game in IDS},
+        "shipped networks": {game: _names([checkpoint.best_shipped(game).stem]) for game in IDS},
     }
 
 

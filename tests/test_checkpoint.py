@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 
 import pytest
 from systems import posix
@@ -19,9 +20,9 @@ from ninetka_agents.checkpoint import (
     Checkpoint,
     best_shipped,
     find_checkpoint,
+    known_networks,
     load_checkpoint,
     save_checkpoint,
-    shipped,
 )
 from ninetka_agents.net_agent import load_net
 from ninetka_agents.ninetka.network import Network, NetworkConfig
@@ -239,74 +240,90 @@ def test_the_agent_plays_the_game_of_its_network(path):
         load_net(str(path), game="go")
 
 
-def test_shipped_networks_of_the_game_asked_for_come_first(tmp_path, network, monkeypatch):
-    monkeypatch.setattr(module, "FOLDER", tmp_path)
-    for name in ("ninetka/gen-1", "ninetka/gen-4", "go/gen-1"):
-        save_checkpoint(tmp_path / name, network)
-    assert find_checkpoint("gen-1", "go") == tmp_path / "go" / "gen-1.safetensors"
-    for other in (find_checkpoint("ninetka/gen-1", "go"), find_checkpoint("all")):
-        assert other == tmp_path / "ninetka" / "gen-1.safetensors"
-    for name in ("gen-4", "all", "grand"):  # other games have no former names
-        with pytest.raises(ValueError, match=r"the shipped ones are gen-1, ninetka/gen-1, ninetka/gen-4"):
-            find_checkpoint(name, "go")
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Return folders for the shipped networks and for the others, both empty but for those of two games."""
+    found = tmp_path / "checkpoints", tmp_path / "networks"
+    for name, folder in zip(("SHIPPED", "NETWORKS"), found, strict=True):
+        monkeypatch.setattr(module, name, folder)
+        for game in ("go", "ninetka"):
+            (folder / game).mkdir(parents=True)
+    return found
 
 
-def test_the_best_shipped_network_is_the_newest_generation(tmp_path, network, monkeypatch):
-    monkeypatch.setattr(module, "FOLDER", tmp_path)
-    with pytest.raises(ValueError, match="no trained network is shipped"):
-        best_shipped()
-    with pytest.raises(ValueError, match="the shipped ones are none"):
+def test_networks_of_the_game_asked_for_come_first(folders, network):
+    shipped, others = folders
+    save_checkpoint(others / "ninetka" / "gen-1", network)
+    for name in ("ninetka/gen-4", "go/gen-1"):
+        save_checkpoint(shipped / name, network)
+    assert find_checkpoint("gen-1", "go") == shipped / "go" / "gen-1.safetensors"
+    for other in (find_checkpoint("ninetka/gen-1", "go"), find_checkpoint("gen-1")):
+        assert other == others / "ninetka" / "gen-1.safetensors"
+    with pytest.raises(ValueError, match=r"the known ones are gen-1, ninetka/gen-1, ninetka/gen-4$"):
+        find_checkpoint("gen-4", "go")
+
+
+def test_networks_are_in_the_order_of_their_numbers(folders, network):
+    shipped, others = folders
+    with pytest.raises(ValueError, match="the known ones are none"):
         find_checkpoint("gen-1")
-    for name in ("ninetka/gen-9", "ninetka/gen-10", "ninetka/gen-2", "ninetka/an-exploiter", "ninetka/the-exploiter"):
-        save_checkpoint(tmp_path / name, network)
-    save_checkpoint(tmp_path / "go" / "gen-1", network)
-    assert list(shipped()) == ["an-exploiter", "gen-2", "gen-9", "gen-10", "the-exploiter"]
-    assert best_shipped() == find_checkpoint("gen-10") == tmp_path / "ninetka" / "gen-10.safetensors"
-    assert best_shipped("go") == find_checkpoint("go/gen-1") == tmp_path / "go" / "gen-1.safetensors"
+    for name in ("gen-9", "gen-2", "an-exploiter", "the-exploiter"):
+        save_checkpoint(others / "ninetka" / name, network)
+    save_checkpoint(shipped / "ninetka" / "gen-10", network)
+    save_checkpoint(shipped / "go" / "gen-1", network)
+    assert list(known_networks()) == ["an-exploiter", "gen-2", "gen-9", "gen-10", "the-exploiter"]
     known = "an-exploiter, gen-2, gen-9, gen-10, the-exploiter, go/gen-1"
-    with pytest.raises(ValueError, match=rf"gen-1\.json: .*the shipped ones are {known}"):
+    with pytest.raises(ValueError, match=rf"gen-1\.json: .*the known ones are {known}$"):
         find_checkpoint("gen-1")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "gen-4",
-        "gen-4.safetensors",
-        "grand",
-        "ninetka/gen-4",
-        "agents/checkpoints/grand",
-        "agents/checkpoints/grand.json",
-        "agents/checkpoints/grand.safetensors",
-        "agents/ninetka_agents/checkpoints/ninetka/gen-4",
-        "/somewhere/else/agents/checkpoints/grand",
-    ],
-)
-def test_every_name_of_a_shipped_network_finds_it(name, tmp_path, monkeypatch):
+def test_the_best_network_is_the_shipped_one(folders, network):
+    shipped, others = folders
+    save_checkpoint(others / "ninetka" / "gen-10", network)
+    with pytest.raises(ValueError, match="no trained network is shipped for ninetka"):
+        best_shipped()
+    save_checkpoint(shipped / "ninetka" / "gen-9", network)
+    save_checkpoint(others / "ninetka" / "gen-9", network)
+    assert best_shipped() == find_checkpoint("gen-9") == shipped / "ninetka" / "gen-9.safetensors"
+
+
+def test_a_package_away_from_its_repository_says_where_the_other_networks_are(folders, network):
+    shipped, others = folders
+    shutil.rmtree(others)
+    for name in ("ninetka/gen-7", "go/gen-6"):
+        save_checkpoint(shipped / name, network)
+    assert list(known_networks()) == ["gen-7"]
+    with pytest.raises(
+        ValueError,
+        match=r"gen-1\.json: cannot be read: No such file or directory; gen-7, go/gen-6 come with the package, "
+        r"the others are in the repository's folder networks/: give the path of one$",
+    ):
+        find_checkpoint("gen-1")
+
+
+@pytest.mark.parametrize("name", ["gen-4", "gen-4.safetensors", "gen-4.json", "ninetka/gen-4"])
+def test_every_name_of_a_network_finds_it(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert find_checkpoint(name) == module.FOLDER / "ninetka" / "gen-4.safetensors"
+    assert find_checkpoint(name) == module.NETWORKS / "ninetka" / "gen-4.safetensors"
 
 
-def test_former_names_follow_the_order_of_making():
-    configs = [
-        json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["config"] for path in shipped().values()
-    ]
+def test_networks_begin_with_earlier_ones():
+    known = known_networks()
+    configs = [json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["config"] for path in known.values()]
     begun_from = [config["start_from"] for config in configs if config]  # gen-7 is a mean
     before = [find_checkpoint(name).stem for name in begun_from[1:]]
     # of gen-2 to gen-6, maxn-exploiter and placements
     assert before == ["gen-1", "gen-2", "gen-3", "gen-4", "gen-5", "gen-6", "gen-7"]
 
 
-def test_a_path_that_exists_comes_before_a_shipped_network(tmp_path, network, monkeypatch):
+def test_a_path_that_exists_comes_before_a_known_network(tmp_path, network, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "grand").mkdir()  # an empty folder is no checkpoint
-    assert find_checkpoint("grand").stem == "gen-4"
-    save_checkpoint(tmp_path / "grand" / "mine", network)
-    assert find_checkpoint("grand").stem == "mine"
-    for missing in ("runs/grand", "gen-99", "checkpoints/grand"):
-        with pytest.raises(
-            ValueError, match=r"cannot be read: No such file or directory; the shipped ones are gen-1, "
-        ):
+    (tmp_path / "gen-4").mkdir()  # an empty folder is no checkpoint
+    assert find_checkpoint("gen-4") == module.NETWORKS / "ninetka" / "gen-4.safetensors"
+    save_checkpoint(tmp_path / "gen-4" / "mine", network)
+    assert find_checkpoint("gen-4").stem == "mine"
+    for missing in ("runs/gen-4", "gen-99", "checkpoints/gen-4"):
+        with pytest.raises(ValueError, match=r"cannot be read: No such file or directory; the known ones are gen-1, "):
             find_checkpoint(missing)
 
 

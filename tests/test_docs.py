@@ -170,7 +170,9 @@ def test_commands_without_make_are_those_of_the_makefile(target: str) -> None:
 def test_files_and_modules_in_the_text_exist() -> None:
     for page, span in spans():
         told = span.replace("NAME", "ninetka")
-        if re.fullmatch(r"(ninetka_env|ninetka_web|agents|train|configs|benchmarks|tests|docs)/[\w./-]*(?<!-v0)", told):
+        if re.fullmatch(
+            r"(ninetka_env|ninetka_web|agents|train|configs|networks|benchmarks|tests|docs)/[\w./-]*(?<!-v0)", told
+        ):
             assert (ROOT / told).exists(), (page, span)
         if re.fullmatch(r"ninetka_(env|agents|train|web)(\.\w+)+", told):
             assert exists(told), (page, span)

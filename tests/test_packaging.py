@@ -100,12 +100,18 @@ def test_the_wheel_holds_every_source_file(names):
 def test_the_wheel_holds_what_is_no_source(names):
     assert {f"ninetka_train/configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")} <= names
     assert "ninetka_train/configs/quick.yaml" in names
-    checkpoints = relative_files(SOURCES[1], "checkpoints/*/*.*")
-    assert checkpoints <= names
-    for suffix in ("json", "log.jsonl", "md", "safetensors"):
-        assert f"ninetka_agents/checkpoints/ninetka/gen-4.{suffix}" in checkpoints
     static = relative_files(ROOT / "ninetka_web", "static/*.*")
     assert {"ninetka_web/static/index.html", "ninetka_web/static/main.js"} <= static <= names
+
+
+def test_the_wheel_holds_the_networks_that_net_plays_and_no_other(names):
+    folder, weights = "ninetka_agents/checkpoints", ["go/gen-6", "kropki/gen-2", "ninetka/gen-7"]
+    held = {name for name in names if name.startswith(folder)}
+    assert held == relative_files(SOURCES[1], "checkpoints/*/*.*")
+    assert {name.split(".")[0] for name in held} == {f"{folder}/{name}" for name in weights}
+    assert sorted(name for name in names if name.endswith(".safetensors")) == [
+        f"{folder}/{name}.safetensors" for name in weights
+    ]
 
 
 def test_every_pinned_version_runs_on_the_oldest_python():
@@ -201,24 +207,25 @@ def test_a_run_in_an_empty_folder(place, tmp_path):
 
 @pytest.mark.exhaustive
 def test_shipped_configurations_are_found_by_every_name(place, tmp_path):
-    names = ["quick", "quick.yaml", "configs/quick.yaml", "grand", "configs/grand.yaml", "gen-4"]
+    names = ["quick", "quick.yaml", "configs/quick.yaml", "gen-6", "configs/gen-6.yaml", "gen-2-kropki"]
     code = (
         "from ninetka_train.learning.config import load_config, shipped_configs\n"
         f"print(*(load_config(name).name for name in {names}))\n"
         "print(*{path.parent for path in shipped_configs().values()})"
     )
     found, folder = output(place.run("python", "-c", code, cwd=tmp_path)).splitlines()
-    assert found == "quick quick quick gen-4 gen-4 gen-4"
+    assert found == "quick quick quick gen-6 gen-6 gen-2-kropki"
     assert Path(folder) == place.site / "ninetka_train" / "configs"
 
 
 @pytest.mark.exhaustive
 def test_an_unknown_configuration_starts_nothing(place, tmp_path):
-    done = place.run("ninetka", "train", "--config", "quik", cwd=tmp_path)
-    assert done.returncode == 2
-    shipped = "gen-1, gen-1-go, gen-1-kropki, gen-2, gen-2-go, gen-2-kropki, gen-3, gen-3-go, gen-4, gen-4-go, gen-5, "
-    shipped += "gen-5-go, gen-6, gen-6-go, maxn-exploiter, placements, ppo, quick"
-    assert f"the shipped configurations are {shipped}" in done.stderr
+    for name in ("quik", "gen-1"):
+        done = place.run("ninetka", "train", "--config", name, cwd=tmp_path)
+        assert done.returncode == 2
+        shipped = "gen-2-kropki, gen-6, gen-6-go, ppo, quick, quick-go, quick-kropki"
+        elsewhere = "those of other networks are in the repository's folder networks/"
+        assert f"the shipped configurations are {shipped}, {elsewhere}" in done.stderr
     assert not any(tmp_path.iterdir())
 
 
@@ -227,27 +234,44 @@ def test_configurations_of_the_checkout(tmp_path, monkeypatch):
     assert {path.parent for path in config.shipped_configs().values()} == {ROOT / "configs"}
     monkeypatch.chdir(tmp_path)
     assert config.find_config("configs/quick.yaml") == config.find_config("quick") == ROOT / "configs" / "quick.yaml"
-    assert config.load_config("master").start_from == "gen-2"
+    for name in ("gen-3", "gen-3.yaml", ROOT / "networks" / "ninetka" / "gen-3.yaml"):
+        assert config.load_config(name).start_from == "gen-2"
+    assert config.find_config("gen-1-go") == ROOT / "networks" / "go" / "gen-1-go.yaml"
     (tmp_path / "quick").mkdir()  # a folder of that name is in nobody's way
     assert config.load_config("quick").name == "quick"
     (tmp_path / "quick.yaml").write_text("name: mine", encoding="utf-8")  # what exists comes first
     assert config.load_config("quick.yaml").name == "mine"
-    for wrong in ("quik", "other/quick.yaml", "configs/quik.yaml", tmp_path / "ppo.yaml"):
-        with pytest.raises(ValueError, match=r"cannot be read: .*shipped configurations are gen-1, .*quick"):
+    for wrong in ("quik", "other/quick.yaml", "configs/quik.yaml", "configs/gen-3.yaml", tmp_path / "ppo.yaml"):
+        with pytest.raises(ValueError, match=r"cannot be read: .*shipped configurations are gen-2-kropki, .*quick"):
             config.load_config(wrong)
 
 
 def test_shipped_networks_are_found_by_every_name(place, tmp_path):
-    names = ["gen-4", "grand", "ninetka/gen-4", "agents/checkpoints/grand.safetensors"]
     code = (
         "from ninetka_agents import make_agent\n"
         "from ninetka_agents.checkpoint import best_shipped, find_checkpoint\n"
-        f"print(best_shipped(), *{{*map(find_checkpoint, {names})}}, sep='\\n')\n"
-        "make_agent('net'), make_agent('net:grand')"
+        "print(best_shipped(), *{*map(find_checkpoint, ['gen-7', 'ninetka/gen-7'])}, sep='\\n')\n"
+        "make_agent('net'), make_agent('net:gen-7'), make_agent('net', 'go'), make_agent('net:gen-2', 'kropki')"
     )
     found = output(place.run("python", "-c", code, cwd=tmp_path)).splitlines()
-    folder = place.site / "ninetka_agents" / "checkpoints" / "ninetka"
-    assert [Path(one) for one in found] == [folder / "gen-7.safetensors", folder / "gen-4.safetensors"]
+    assert [Path(one) for one in found] == 2 * [place.site / "ninetka_agents/checkpoints/ninetka/gen-7.safetensors"]
+
+
+def test_other_networks_are_found_in_a_clone_or_by_path(place, tmp_path):
+    done = place.run("ninetka", "evaluate", "net:gen-1", "random", "--games", "2", cwd=tmp_path)
+    assert done.returncode == 2
+    known = "gen-7, go/gen-6, kropki/gen-2 come with the package"
+    assert f"{known}, the others are in the repository's folder networks/: give the path of one" in done.stderr
+    path = ROOT / "networks" / "ninetka" / "gen-1"
+    code = f"from ninetka_agents import make_agent; make_agent('net:{path.as_posix()}')"
+    output(place.run("python", "-c", code, cwd=tmp_path))
+    checkpoint = pytest.importorskip("ninetka_agents.checkpoint")
+    assert checkpoint.find_checkpoint("gen-1") == path.with_suffix(".safetensors")
+
+
+def test_the_pool_away_from_the_repository_has_the_shipped_network(place, tmp_path):
+    code = "from ninetka_train.judging.pool import usual_pool; print(*(usual_pool('go')[-2:]))"
+    assert output(place.run("python", "-c", code, cwd=tmp_path)) == "net:gen-6 net:simulations=64"
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,10 @@ from ninetka_env.core.registry import DEFAULT, get_definition
 
 FORMAT = 2
 """Raised when features or layers change so that older weights no longer mean the same."""
-FOLDER = Path(__file__).parent / "checkpoints"
-"""Where the shipped networks are: in a folder per game, numbered in the order in which they were made."""
-FORMER_NAMES = {"all": "gen-1", "strong": "gen-2", "master": "gen-3", "grand": "gen-4"}
-"""What the networks, and the configurations that made them, were called before they were numbered; still understood."""
+SHIPPED = Path(__file__).parent / "checkpoints"
+"""Where the shipped networks are: one in a folder per game."""
+NETWORKS = Path(__file__).parents[2] / "networks"
+"""Where a clone of the repository has all other networks, with their configurations; an installed package has none."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ def load_checkpoint(
     """Read a checkpoint back.
 
     Args:
-        path: of a checkpoint, or the name of a shipped one; see `find_checkpoint`.
+        path: of a checkpoint, or the name of a known network; see `find_checkpoint`.
         device: where the network is to be.
-        game: whose shipped networks need no game named before them; a checkpoint itself tells what it plays.
+        game: whose networks need no game named before them; a checkpoint itself tells what it plays.
 
     Returns:
         The `Network` of its game on `device`, in evaluation mode; what was noted; the further tensors, on the CPU.
@@ -166,19 +166,18 @@ def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[
 
 
 def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
-    """Return the tensors' file that a path, or the name of a shipped network, stands for.
+    """Return the tensors' file that a path, or the name of a known network, stands for.
 
     What exists comes first: a file, with or without one of the two suffixes, or a folder, which stands for the one in
-    it whose name comes last, so the newest of a run. Else it is a shipped network, by its name (`gen-4`, or with its
-    game, `ninetka/gen-4`), by its path in the repository, or by what either was before (`grand`,
-    `agents/checkpoints/grand`).
+    it whose name comes last, so the newest of a run. Else it is one of `known_networks`, by its name (`gen-4`) or with
+    its game (`ninetka/gen-4`).
 
     Args:
         path: the path or name.
         game: the game whose networks need no game named before them.
 
     Raises:
-        ValueError: if it is none of these, naming the shipped networks.
+        ValueError: if it is none of these, naming the known networks.
     """
     try:
         kept = sorted(Path(path).glob("*.safetensors"), key=_in_order)
@@ -188,38 +187,39 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
     except (OSError, ValueError) as error:  # a name that is too long, a null character, a folder that nobody may read
         why = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"checkpoint {shown(path)}: cannot be read: {why}") from None
-    *folders, name = target.with_suffix("").parts
-    games = [folder.name for folder in sorted(FOLDER.glob("*")) if folder.is_dir()]
-    owner = folders.pop() if folders and folders[-1] in games else DEFAULT if folders else game
-    if not folders or folders[-2:] in (["agents", "checkpoints"], ["ninetka_agents", "checkpoints"]):
-        found = shipped(owner).get(FORMER_NAMES.get(name, name) if owner == DEFAULT else name)
-        if found:
-            return found
+    games = sorted((folder.name for folder in SHIPPED.glob("*")), key=lambda owner: (owner != game, owner))
+    known = {f"{owner}/{name}": file for owner in games for name, file in known_networks(owner).items()}
+    name = target.with_suffix("").as_posix()
+    if found := known.get(f"{game}/{name}") or known.get(name):
+        return found
     if Path(path).is_dir():
         raise ValueError(f"checkpoint {shown(path)}: there is none in this folder yet")
-    games.sort(key=lambda other: other != game)  # its own come first
-    known = [name if other == game else f"{other}/{name}" for other in games for name in shipped(other)]
+    names = ", ".join(one.removeprefix(f"{game}/") for one in known) or "none"
+    what = (
+        f"the known ones are {names}"
+        if NETWORKS.is_dir()
+        else f"{names} come with the package, the others are in the repository's folder networks/: give the path of one"
+    )
     raise ValueError(
-        f"checkpoint {shown(target.with_suffix('.json'))}: cannot be read: No such file or directory; "
-        f"the shipped ones are {', '.join(known) or 'none'}"
+        f"checkpoint {shown(target.with_suffix('.json'))}: cannot be read: No such file or directory; {what}"
     )
 
 
-def shipped(game: str = DEFAULT) -> dict[str, Path]:
-    """Return the shipped networks of a game by name, generations from the oldest on."""
-    return {path.stem: path for path in sorted((FOLDER / game).glob("*.safetensors"), key=_in_order)}
+def known_networks(game: str = DEFAULT) -> dict[str, Path]:
+    """Return the networks of a game by name, generations from the oldest on: in a clone all, else the shipped one."""
+    paths = [path for folder in (NETWORKS, SHIPPED) for path in (folder / game).glob("*.safetensors")]
+    return {path.stem: path for path in sorted(paths, key=_in_order)}
 
 
 def best_shipped(game: str = DEFAULT) -> Path:
-    """Return the best shipped network of a game: the newest generation, `gen-N`. Those of other names are for one use.
+    """Return the network of a game that comes with the package: its best one, which `net` plays.
 
     Raises:
         ValueError: if there is none.
     """
-    found = [path for name, path in shipped(game).items() if name.startswith("gen-")]
-    if not found:
-        raise ValueError(f"no trained network is shipped for {game}: give the path of one, such as 'net:runs/quick'")
-    return found[-1]
+    for path in (SHIPPED / game).glob("*.safetensors"):
+        return path
+    raise ValueError(f"no trained network is shipped for {game}: give the path of one, such as 'net:runs/quick'")
 
 
 def _in_order(path: Path) -> list[str | int]:

@@ -134,7 +134,7 @@ def load_net(
     """Make the agent of a checkpoint, on the GPU if there is one, else on the CPU: the options of the agent `net`.
 
     Args:
-        path: of a checkpoint; empty for the best shipped one.
+        path: of a checkpoint; empty for the shipped one.
         temperature: 0 plays the most probable action; else actions are drawn by p ** (1 / temperature).
             With a search, it scales the Gumbel noise at the root.
         threads: at most this many CPU threads; 0 for `default_threads`. It is torch's for the whole process:

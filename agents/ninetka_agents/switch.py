@@ -102,8 +102,9 @@ class _Player:
 
     def _start(self, agent: Agent) -> None:
         self._players[agent] = player = agent.start(self._first.copy())
-        for action in self._actions if player else ():
-            player.observe(action)
+        if player is not None:
+            for action in self._actions:
+                player.observe(action)
 
     def observe(self, action: int) -> None:
         """Show all of them an action."""

@@ -27,7 +27,7 @@ def run(*arguments):
 # The pool
 
 
-def test_the_usual_pool_has_yardsticks_and_every_shipped_network():
+def test_the_usual_pool_has_yardsticks_and_every_known_network():
     pytest.importorskip("torch")
     pool = usual_pool("ninetka")
     assert {"random", "maxn", "mcts:simulations=2000", "net:gen-1", "net:gen-4", "net:simulations=64"} <= set(pool)

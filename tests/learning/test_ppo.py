@@ -29,7 +29,8 @@ from ninetka_train.learning.ppo import (
 )
 from ninetka_train.learning.rollout import next_endings, own_decision_targets, roll_seats, sample
 
-CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+ROOT = Path(__file__).parents[2]
+CONFIGS = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("networks/*/*.yaml")])
 
 
 def small(**changes: object) -> TrainConfig:

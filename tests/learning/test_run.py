@@ -40,7 +40,7 @@ def train(folder, *settings, config=ROOT / "configs" / "quick.yaml", options=("-
 
 CONFIGS = [
     path
-    for path in sorted((ROOT / "configs").glob("*.yaml"))
+    for path in sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("networks/*/*.yaml")])
     if re.search(r"^game:\s+(?:- )?(\w+)|\Z", path.read_text(encoding="utf-8"), re.M)[1]
     in (None, *games_with_networks())
 ]

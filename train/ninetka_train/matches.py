@@ -172,7 +172,7 @@ def _check_nothing_played(context: typer.Context) -> None:
 def rate(
     agents: Annotated[
         list[str] | None,
-        typer.Argument(metavar="AGENT...", help="The pool; by default benchmark opponents and every shipped network."),
+        typer.Argument(metavar="AGENT...", help="The pool; by default benchmark opponents and every known network."),
     ] = None,
     game: Spec = "ninetka",
     players: Players = None,

@@ -1,4 +1,4 @@
-"""Ratings of everybody who plays a game, in one pool: yardsticks, and every shipped network."""
+"""Ratings of everybody who plays a game, in one pool: yardsticks, and every known network."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SEARCH = "net:simulations=64"
 
 
 def usual_pool(game: str) -> list[str]:
-    """Return the specs of those who play a game: yardsticks, then every shipped network, and the best with search."""
+    """Return the specs of those who play a game: yardsticks, then every known network, and the best with search."""
     parts = parts_of(game)
     specs = [*LEVELS, *parts.opponents, parts.yardstick]
     if parts.network and importlib.util.find_spec("torch"):
-        from ninetka_agents.checkpoint import shipped
+        from ninetka_agents.checkpoint import known_networks
 
-        networks = [f"net:{name}" for name in shipped(game)]
+        networks = [f"net:{name}" for name in known_networks(game)]
         specs += [*networks, SEARCH] if networks else []
     return list(dict.fromkeys(specs))
 

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from ninetka_agents.checkpoint import FORMER_NAMES
+from ninetka_agents.checkpoint import NETWORKS
 from ninetka_agents.parts import games_with_networks, network_of
 from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_env.core.files import shown
@@ -361,27 +361,29 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def find_config(path: Path | str) -> Path:
-    """Return the file that a path, or the name of a shipped configuration, stands for.
+    """Return the file that a path, or the name of a known configuration, stands for.
 
-    A file that exists comes first. Else `quick` and `configs/quick.yaml` both name the shipped one, wherever one is; so
-    do former names.
+    A file that exists comes first. Else `quick` and `configs/quick.yaml` both name the shipped one, wherever one is. In
+    a clone of the repository, `gen-1` names `networks/ninetka/gen-1.yaml`.
 
     Raises:
         ValueError: if it is neither, naming the shipped ones.
     """
     path, known = Path(path), shipped_configs()
+    others = {other.stem: other for other in NETWORKS.glob("*/*.yaml")}
     try:
         if path.exists() and not path.is_dir():
             return path
     except OSError as error:
         raise ValueError(f"{shown(path)}: cannot be read: {error.strerror}") from None
     name = path.name.removesuffix(".yaml")
-    name = FORMER_NAMES.get(name, name)
-    if name in known and path.parent in (Path(), Path("configs")):
-        return known[name]
+    places = {Path(): others | known, Path("configs"): known}
+    if found := places.get(path.parent, {}).get(name):
+        return found
     what = "it is a folder" if path.exists() else "No such file or directory"
     raise ValueError(
-        f"{shown(path)}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}"
+        f"{shown(path)}: cannot be read: {what}; the shipped configurations are {', '.join(known) or 'none'}, "
+        "those of other networks are in the repository's folder networks/"
     )
 
 
