@@ -19,7 +19,7 @@ import ninetka_agents
 from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
 from ninetka_train.ending import UsageError
-from ninetka_train.judging import arena
+from ninetka_train.judging import arena, lockstep
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -125,7 +125,7 @@ def test_tournament():
     ],
 )
 def test_bad_input_ends_in_one_line(arguments, message, monkeypatch):
-    monkeypatch.setattr("ninetka_train.judging.arena.play_games", lambda *_, **__: pytest.fail("played a game"))
+    monkeypatch.setattr(arena.Match, "play", lambda *_, **__: pytest.fail("played a game"))
     result = run("evaluate", *arguments)
     check_error(result, message)
     assert len(result.stderr) < 700
@@ -139,7 +139,7 @@ def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
         def act(self, games, rng):
             return np.zeros(len(games), np.int64)
 
-    monkeypatch.setattr(ninetka_agents, "make_agent", lambda spec, game: Zero())
+    monkeypatch.setattr(arena, "make_agent", lambda spec, game: Zero())
     check_error(run("evaluate", "zero"), "error: game 1: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
 
 
@@ -154,7 +154,7 @@ def test_games_are_saved_while_the_match_goes_on(tmp_path, monkeypatch):
             return make_agent("random").act(games, rng)
 
     tiring, make_agent = Tiring(), ninetka_agents.make_agent
-    monkeypatch.setattr(ninetka_agents, "make_agent", lambda spec, game: tiring)
+    monkeypatch.setattr(arena, "make_agent", lambda spec, game: tiring)
     assert run("evaluate", "tiring", "--games", 6, "--batch", 2, "--save-games", tmp_path / "games").exit_code != 0
     assert len(list(read_records(tmp_path / "games"))) == 2
 
@@ -199,7 +199,7 @@ def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
         agent.name = spec
         return agent
 
-    monkeypatch.setattr(ninetka_agents, "make_agent", oddly_named)
+    monkeypatch.setattr(arena, "make_agent", oddly_named)
     monkeypatch.setattr("ninetka_train.judging.report.print_report", lambda _: None)
     odd = "net:\udcff\n\x1b"
     files = tmp_path / "a\udcff\n", tmp_path / "b\udcff\n"
@@ -277,7 +277,7 @@ def test_ctrl_c_ends_every_command_in_a_line(command, monkeypatch, tmp_path, gam
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ninetka_train.judging.arena.play_games", stopped)
+    monkeypatch.setattr(arena.Match, "play", stopped)
     monkeypatch.setattr("ninetka_env.api.record_files.replay_text", stopped)
     monkeypatch.setattr("ninetka_train.ninetka.study.study", stopped)
     monkeypatch.setattr("benchmarks.run.measure", stopped)
@@ -286,14 +286,14 @@ def test_ctrl_c_ends_every_command_in_a_line(command, monkeypatch, tmp_path, gam
 
 
 def test_ctrl_c_ends_a_match_with_the_figures_of_the_batches_that_are_over(monkeypatch, tmp_path):
-    play_batch, file = arena._Arena.play_batch, tmp_path / "games.txt"
+    play_batch, file = lockstep.Lockstep.play_batch, tmp_path / "games.txt"
 
     def stopped_in_the_third(self, games, progress):
         if games.start == 8:
             raise KeyboardInterrupt
         play_batch(self, games, progress)
 
-    monkeypatch.setattr(arena._Arena, "play_batch", stopped_in_the_third)
+    monkeypatch.setattr(lockstep.Lockstep, "play_batch", stopped_in_the_third)
     asked = ("evaluate", "random", "maxn:depth=1", "--seed", 5, "--batch", 4)
     result = run(*asked, "--games", 20, "--save-games", file, "--json", tmp_path / "stopped.json")
     assert result.exit_code == 130

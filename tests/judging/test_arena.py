@@ -25,7 +25,7 @@ from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import GAME, Phase
 from ninetka_train.judging import evaluate as ev
 from ninetka_train.judging import ratings
-from ninetka_train.judging.arena import AgentError, make_settings, play_games
+from ninetka_train.judging.arena import AgentError, make_match, play_games
 from ninetka_train.judging.intervals import clustered_interval, wilson
 from ninetka_train.judging.report import as_dict, headings, json_text, print_report
 from ninetka_train.judging.results import NO_ACTION, MoveTimes, Results, Settings, unique_names
@@ -188,8 +188,8 @@ def test_progress_rises_to_the_number_of_games():
 
 def test_fewer_games_are_played_at_once_where_something_is_kept_for_each():
     kept = make_agent("mcts:simulations=2,rave,reuse")
-    assert (make_settings([RANDOM]).batch, make_settings([RANDOM, kept]).batch) == (256, 16)
-    assert make_settings([RANDOM, kept], batch=300).batch == 300
+    assert (make_match([RANDOM]).settings.batch, make_match([RANDOM, kept]).settings.batch) == (256, 16)
+    assert make_match([RANDOM, kept], batch=300).settings.batch == 300
 
 
 def test_games_are_handed_out_as_soon_as_their_batch_has_ended():
@@ -381,9 +381,9 @@ def test_wrong_settings_are_named(wrong, message):
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_compiled_for_one_signature_only():
     play_games([RANDOM], 2, 2)
-    from ninetka_train.judging import arena
+    from ninetka_train.judging import lockstep
 
-    for kernel in (arena.play_all, arena.write_endings, arena.write_stages):
+    for kernel in (lockstep.play_all, lockstep.write_endings, lockstep.write_stages):
         assert len(kernel.signatures) == len({types[0].dtype for types in kernel.signatures})  # one for each game
 
 

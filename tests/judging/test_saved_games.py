@@ -25,8 +25,8 @@ from ninetka_env.core.outcome import UNFINISHED
 from ninetka_train import playing
 from ninetka_train.cli import app
 from ninetka_train.ending import Stopped
-from ninetka_train.judging import arena, evaluate
-from ninetka_train.judging.arena import AgentError, SoFar, make_settings, play_games
+from ninetka_train.judging import arena, evaluate, lockstep
+from ninetka_train.judging.arena import AgentError, SoFar, make_match, play_games
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.report import games_csv, headings
 from ninetka_train.judging.results import NO_ACTION
@@ -104,7 +104,7 @@ def test_a_match_stopped_again_and_again_is_the_unbroken_one(specs, options, tmp
     longest = unbroken.actions.shape[1]  # a batch takes an agent up to this many calls, and a few before it
     while True:
         agents = [Stopping(rng.randrange(longest // 4, 3 * longest // 2), name) for name in names]
-        settings = make_settings(agents, **options)
+        settings = make_match(agents, **options).settings
         earlier = earlier_games(file, settings)
         try:
             results = play_games(agents, **options, earlier=earlier, finished=SavedGames(file, earlier))
@@ -120,7 +120,7 @@ def test_batches_that_are_over_are_not_played_again(tmp_path):
     file, options = tmp_path / "games.txt", {"num_games": 12, "batch": 4, "seed": 1}
     play_games(["random", "random"], **options, finished=SavedGames(file))
     agents = [Stopping(1, name) for name in ("random", "random")]  # of a match it would stop
-    earlier = earlier_games(file, make_settings(agents, **options))
+    earlier = earlier_games(file, make_match(agents, **options).settings)
     assert sorted(earlier) == list(range(12))
     results = play_games(agents, **options, earlier=earlier)
     assert list(game_records(results)) == [earlier[game] for game in range(12)]
@@ -130,7 +130,7 @@ def test_a_match_may_be_made_longer(tmp_path):
     file = tmp_path / "games.txt"
     options = {"seed": 1, "batch": 6, "game": GO}
     play_games(["random"] * 3, num_games=4, **options, finished=SavedGames(file))
-    settings = make_settings(["random"] * 3, num_games=8, **options)
+    settings = make_match(["random"] * 3, num_games=8, **options).settings
     earlier = earlier_games(file, settings)
     assert sorted(earlier) == [*range(4), *range(8, 12), *range(16, 20)]  # four games of each of three lineups
     longer = play_games(["random"] * 3, num_games=8, **options, earlier=earlier, finished=SavedGames(file, earlier))
@@ -157,7 +157,7 @@ def test_games_of_another_match_are_named(options, message, tmp_path):
     file, usual = tmp_path / "games.txt", {"agents": ["random", "random"], "num_games": 6, "seed": 1}
     play_games(**usual, finished=SavedGames(file))
     with pytest.raises(ValueError, match=message):
-        earlier_games(file, make_settings(**(usual | options)))
+        earlier_games(file, make_match(**(usual | options)).settings)
 
 
 def test_games_that_are_there_twice_or_began_otherwise_are_named(tmp_path):
@@ -179,10 +179,10 @@ def test_agents_in_another_order_are_found_out(tmp_path):
     agents = [Failing(never, name=name) for name in names]
     play_games(agents, num_games=2, finished=SavedGames(file))
     with pytest.raises(ValueError, match="game 1: it is of lineup 0, which is number 2 here: name the agents in the"):
-        earlier_games(file, make_settings(agents[::-1], num_games=2))
+        earlier_games(file, make_match(agents[::-1], num_games=2).settings)
     two = agents[:2]
     play_games(two, num_games=6, finished=SavedGames(file))
-    earlier = earlier_games(file, make_settings(two[::-1], num_games=8))
+    earlier = earlier_games(file, make_match(two[::-1], num_games=8).settings)
     play_games(two[::-1], num_games=8, earlier=earlier, finished=SavedGames(file, earlier))
     unbroken = play_games(two[::-1], num_games=8)
     assert list(read_records(file)) == list(game_records(unbroken))
@@ -462,7 +462,7 @@ def test_forfeited_games_stay_so_when_a_match_goes_on(tmp_path):
     agents = [Failing(rare), "random"]
     unbroken = play_games(agents, **options)
     write_records(file, game_records(unbroken, range(33)))
-    earlier = earlier_games(file, make_settings(agents, **options))
+    earlier = earlier_games(file, make_match(agents, **options).settings)
     results = play_games(agents, **options, earlier=earlier, finished=SavedGames(file, earlier))
     assert figures(results) == figures(unbroken)
     assert (results.failures, results.events) == (unbroken.failures, unbroken.events)
@@ -550,7 +550,7 @@ def stopped_in_batch(monkeypatch):
     """Let Ctrl-C, or another signal, stop a match in its batch of this number, counted from 0."""
 
     def prepare(number, reason=KeyboardInterrupt):
-        play_ply, begun = arena._Arena._play_ply, []
+        play_ply, begun = lockstep.Lockstep._play_ply, []
 
         def interrupted(self, active, ply):
             begun.extend([ply] if ply == 0 else [])
@@ -558,7 +558,7 @@ def stopped_in_batch(monkeypatch):
                 raise reason
             return play_ply(self, active, ply)
 
-        monkeypatch.setattr(arena._Arena, "_play_ply", interrupted)
+        monkeypatch.setattr(lockstep.Lockstep, "_play_ply", interrupted)
 
     return prepare
 
@@ -627,7 +627,7 @@ def test_bad_input_ends_in_one_line(arguments, message, monkeypatch, tmp_path):
 def test_an_agent_that_fails_late_ends_the_command_with_the_figures_so_far(monkeypatch, tmp_path):
     make = ninetka_agents.make_agent
     agents = {"failing": Failing(rare)}
-    monkeypatch.setattr(ninetka_agents, "make_agent", lambda spec, game: agents.get(spec) or make(spec, game))
+    monkeypatch.setattr(arena, "make_agent", lambda spec, game: agents.get(spec) or make(spec, game))
     asked = ["evaluate", "failing", "random", "--games", 20, "--batch", 4, "--seed", SEED]
     done = command(*asked, "--json", tmp_path / "a.json", "--save-games", tmp_path / "a.txt")
     assert done.exit_code == 1

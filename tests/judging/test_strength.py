@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from ninetka_agents import make_agent
 from ninetka_train.cli import app
-from ninetka_train.judging.arena import play_games
+from ninetka_train.judging.arena import make_match, play_games
 from ninetka_train.judging.curve import play_points, with_budget
 from ninetka_train.judging.evaluate import summarise
 from ninetka_train.judging.intervals import wilson
@@ -101,8 +101,8 @@ def test_a_curve_plays_each_budget_against_the_same_opponent(tmp_path):
         assert point["seconds"] > 0
     assert written["settings"]["seed"] == 4
     assert written["machine"]
-    agent, opponent = (make_agent(spec, GO) for spec in ("mcts:threads=1,simulations=40", "random"))
-    (fresh,) = play_points([agent], opponent, game=GO, num_games=6, seed=4)
+    match = make_match(["mcts:threads=1,simulations=40", "random"], game=GO, num_games=6, seed=4)
+    (fresh,) = play_points([match])
     assert fresh.agents[0].share == points[3]["share"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,8 @@ from ninetka_train.ending import fail, failing, stopped_by_signals
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
-    from ninetka_train.judging.arena import PlayBatches
+    from ninetka_train.judging.arena import Match, PlayBatches
+    from ninetka_train.judging.curve import Budgeted
     from ninetka_train.judging.evaluate import Evaluation
     from ninetka_train.judging.results import Settings
 
@@ -109,26 +110,15 @@ def evaluate(
     Ctrl-C and SIGTERM end the match with the figures of the games that are over; `--save-games FILE --resume` goes on
     with it, and `--from FILE...` takes the figures from saved games.
     """
-    from ninetka_train.judging import evaluate as judging
-    from ninetka_train.judging.gate import BATCH, check_gate, parse_gate
-    from ninetka_train.judging.report import games_csv, json_text
-    from ninetka_train.parts import exact_of
-
-    own = {"neutral_placement": neutral_placement, "turn_order": turn_order, "batch": batch}
-    options: dict[str, Any] = {"game": game, "seed": seed, "opening_plies": opening_plies, "forfeit": forfeit}
-    options |= {"batch": BATCH} if gate is not None or cluster else {}
-    options |= {key: value for key, value in own.items() if value is not None}
+    from ninetka_train.judging.evaluate import check_figures
+    from ninetka_train.judging.gate import BATCH, parse_gate
 
     def check(settings: Settings) -> None:
         if cluster:
             check_repeatable(settings.agents)
-        if tournament:
-            judging.check_tournament(len(settings.agents), settings.num_players)
-        if exact:
-            exact_of(settings.variant).check(settings.num_players)
-        if limits:
-            check_gate(len(settings.agents))
+        check_figures(settings, tournament=tournament, exact=exact, gate=limits)
 
+    files = {"--json": json_file, "--csv": csv_file, "--save-games": games_file}
     with failing("matches"):
         limits = parse_gate(gate, alpha, beta)
         if from_files:
@@ -136,21 +126,25 @@ def evaluate(
             paths = [Path(agent) for agent in agents or ()]
             outcome = playing.of_files(paths)
             check(outcome.results.settings)
-            playing.check_files({"--json": json_file, "--csv": csv_file}, outcome.results.settings, paths)
+            playing.check_files(files, outcome.results.settings, paths)
     if not from_files:
-        files = {"--json": json_file, "--csv": csv_file, "--save-games": games_file}
-        plan = playing.prepare(tuple(agents or ()), players, games, options, files, check, resume)
-        total = playing.announce(plan.settings, opening_plies)
-        with _played_on(cluster, plan.agents) as elsewhere:
-            outcome = playing.play(plan, total, gate=limits, elsewhere=elsewhere)
+        if batch is None and (gate is not None or cluster):
+            batch = BATCH
+        own = {"neutral_placement": neutral_placement, "turn_order": turn_order}
+        own = {key: value for key, value in own.items() if value is not None}
+        prepared = playing.prepare(
+            agents or (), files, check, resume, num_players=players, num_games=games, game=game, seed=seed,
+            batch=batch, opening_plies=opening_plies, forfeit=forfeit, **own,
+        )  # fmt: skip
+        with _played_on(cluster, prepared.match.agents) as elsewhere:
+            outcome = playing.play(prepared, gate=limits, elsewhere=elsewhere)
     with failing("figures"):
         evaluation = playing.summarised(outcome, tournament=tournament, exact=exact, gate=limits)
-    texts = [(json_file, lambda: json_text(evaluation)), (csv_file, lambda: games_csv(outcome.results))]
-    playing.report(outcome, evaluation, texts)
+    playing.report(outcome, evaluation, files)
 
 
 @contextmanager
-def _played_on(address: str | None, agents: list[Agent]) -> Iterator[PlayBatches | None]:
+def _played_on(address: str | None, agents: Sequence[Agent]) -> Iterator[PlayBatches | None]:
     """Yield what plays batches on a cluster; None without an address."""
     with failing("clusters", "cluster") if address else nullcontext(), on_cluster(address) as player:
         yield player.players_of(agents) if player else None
@@ -200,12 +194,9 @@ def rate(
     from ninetka_env.core.options import check_choice
     from ninetka_env.core.registry import load_variant
     from ninetka_train.judging.pool import ratings_page, usual_pool
-    from ninetka_train.judging.report import games_csv, json_text
 
     with failing("ratings"):
-        pool = tuple(agents or usual_pool(load_variant(game).definition.name))
-    options: dict[str, Any] = {"game": game, "seed": seed, "batch": batch, "opening_plies": opening_plies}
-    options |= {"forfeit": forfeit}
+        pool = agents or usual_pool(load_variant(game).definition.name)
 
     def check(settings: Settings) -> None:
         if len(pool) < 2:
@@ -214,18 +205,16 @@ def rate(
             check_choice("anchor", anchor, settings.agents)
 
     files = {"--json": json_file, "--csv": csv_file, "--save-games": games_file, "--table": table}
-    plan = playing.prepare(pool, players, games, options, files, check, resume)
-    outcome = playing.play(plan, playing.announce(plan.settings, opening_plies))
+    prepared = playing.prepare(
+        pool, files, check, resume, num_players=players, num_games=games, game=game, seed=seed,
+        batch=batch, opening_plies=opening_plies, forfeit=forfeit,
+    )  # fmt: skip
+    outcome = playing.play(prepared)
     if anchor not in (None, *outcome.results.settings.agents):
         typer.echo(f"note: no rotation of {anchor} is over, so the pool's mean is 0", err=True)
         anchor = None
     evaluation = playing.summarised(outcome, anchor=anchor)
-    texts = [
-        (json_file, lambda: json_text(evaluation)),
-        (csv_file, lambda: games_csv(outcome.results)),
-        (table, lambda: ratings_page(evaluation, str(table), agents or [])),
-    ]
-    playing.report(outcome, evaluation, texts)
+    playing.report(outcome, evaluation, files, lambda: ratings_page(evaluation, str(table), agents or []))
 
 
 @stopped_by_signals()
@@ -255,54 +244,48 @@ def curve(
     Ctrl-C and SIGTERM end it with the points, and the games of the last point, that are over.
     """
     from ninetka_env.core.files import check_writable, with_ending
-    from ninetka_train.judging.curve import parse_amounts, planned, play_points, with_budget
+    from ninetka_train.judging.curve import make_matches, parse_amounts, planned
     from ninetka_train.judging.players import AgentError
 
     with failing("curves"), playing.failing_match(games):
-        from ninetka_agents import make_agent
-        from ninetka_train.judging.arena import make_settings
-        from ninetka_train.judging.schedule import make_schedule
         from ninetka_train.showing.strength import draw_curve  # noqa: F401  # what is missing is reported before games
 
         for ending in (".png", ".json"):
             check_writable(with_ending(path, ending))
         texts = {"seconds": seconds, "simulations": simulations}
-        amounts = {name: parse_amounts(name, text) for name, text in texts.items()}
-        plan = planned(agents, amounts)
-        chosen = [make_agent(with_budget(*point), game) for point in plan]
-        opponent = make_agent(against, game)
-        options: dict[str, Any] = {
-            "num_players": players,
-            "num_games": games,
-            "seed": seed,
-            "batch": batch,
-            "game": game,
-        }
-        settings = make_settings([chosen[0], opponent], **options)
-        total = len(plan) * len(make_schedule(2, settings.num_players, games).seatings)
-        evaluations: list[Evaluation] = []
-        reason: BaseException | None = None
-        with playing.progress(total) as bar:
-            try:
-                for evaluation in play_points(chosen, opponent, bar.say, bar.show, **options):
-                    evaluations.append(evaluation)  # noqa: PERF402  # what comes before an exception is kept
-            except (KeyboardInterrupt, AgentError) as error:
-                reason = error
-        if reason and not evaluations:
-            raise reason
+        plan = planned(agents, {name: parse_amounts(name, text) for name, text in texts.items()})
+        matches = make_matches(
+            plan, against, num_players=players, num_games=games, game=game, seed=seed, batch=batch
+        )  # fmt: skip
+        evaluations, reason = _play_points(matches)
         _write_curve(path, plan, against, evaluations)
     typer.echo(f"wrote {with_ending(path, '.png')} and .json")
     if isinstance(reason, AgentError):
         fail(playing.first_line(reason), code=1)
     if reason:
-        fewer = ", the last one of fewer games" if evaluations[-1].games_per_lineup < total // len(plan) else ""
+        fewer = ", the last one of fewer games" if evaluations[-1].games_per_lineup < matches[0].num_games else ""
         typer.echo(f"stopped after {len(evaluations)} of {len(plan)} points{fewer}", err=True)
         raise typer.Exit(playing.status_of(reason))
 
 
-def _write_curve(
-    path: Path, plan: list[tuple[str, str, float]], against: str, evaluations: Sequence[Evaluation]
-) -> None:
+def _play_points(matches: Sequence[Match]) -> tuple[list[Evaluation], BaseException | None]:
+    """Play the matches of a curve; return their figures, and what stopped them, if anything. There are some figures."""
+    from ninetka_train.judging.curve import play_points
+    from ninetka_train.judging.players import AgentError
+
+    evaluations: list[Evaluation] = []
+    with playing.progress(sum(match.num_games for match in matches)) as bar:
+        try:
+            for evaluation in play_points(matches, bar.say, bar.show):
+                evaluations.append(evaluation)  # noqa: PERF402  # what comes before an exception is kept
+        except (KeyboardInterrupt, AgentError) as reason:
+            if not evaluations:
+                raise
+            return evaluations, reason
+    return evaluations, None
+
+
+def _write_curve(path: Path, plan: Sequence[Budgeted], against: str, evaluations: Sequence[Evaluation]) -> None:
     """Write the picture and the figures of the points that were played, both or neither."""
     import json
 

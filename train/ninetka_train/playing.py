@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import typer
 
 from ninetka_train.ending import Stopped, explain, fail, is_out_of_memory
 
 if TYPE_CHECKING:  # heavy modules are imported inside functions, so that help comes at once
-    from ninetka_agents.agent import Agent
-    from ninetka_train.judging.arena import PlayBatches, SoFar
+    from ninetka_train.judging.arena import Match, PlayBatches, SoFar
     from ninetka_train.judging.evaluate import Evaluation
     from ninetka_train.judging.gate import Gate
     from ninetka_train.judging.results import Results, Settings
+    from ninetka_train.judging.saved_games import SavedGames
 
 LEAST_SECONDS, MOST_SECONDS = 1, 60
 """Between two lines of progress, where there is no terminal: one is printed at every tenth of the games, unless that is
 too often or too rarely."""
 
 
-@dataclass
-class Plan:
+class Prepared(NamedTuple):
     """A match that has been checked and can be played."""
 
-    agents: list[Agent]
-    settings: Settings
-    options: dict[str, Any]
-    """For `ninetka_train.judging.arena.play_games`."""
-    saved: Any = None
-    """`ninetka_train.judging.saved_games.SavedGames`, if the games are to be saved."""
+    match: Match
+    saved: SavedGames | None
+    """Where the games are saved, if they are."""
 
 
 @dataclass
@@ -50,48 +46,44 @@ class Outcome:
 
 
 def prepare(
-    specs: tuple[str, ...],
-    players: int | None,
-    games: int,
-    options: dict[str, Any],
-    files: dict[str, Path | None],
-    check: Callable[[Settings], None] = lambda settings: None,
-    resume: bool = False,
-) -> Plan:
-    """Check everything that can be wrong before a game is played, and make the agents.
+    specs: Sequence[str],
+    files: Mapping[str, Path | None],
+    check: Callable[[Settings], None],
+    resume: bool,
+    **options: Any,
+) -> Prepared:
+    """Check everything that can be wrong before a game is played, make the agents, and print notes.
 
     Args:
         specs: of the agents.
-        players: seats at the table; None for the game's default.
-        games: per lineup.
-        options: of `ninetka_train.judging.arena.play_games`.
         files: that will be written, by the option that names them.
         check: raises `ValueError` if the settings do not suit the command.
         resume: go on with the games that `--save-games` names.
+        options: of `ninetka_train.judging.arena.make_match`.
     """
-    from ninetka_agents import make_agent
-    from ninetka_train.judging.arena import make_settings
+    from ninetka_train.judging.arena import make_match
     from ninetka_train.judging.saved_games import SavedGames, earlier_games
 
-    try:
-        settings = make_settings(specs, players, games, **options)
+    target = files.get("--save-games")
+
+    def check_all(settings: Settings) -> None:
         check(settings)
-        target = files.get("--save-games")
         if resume and target is None:
             raise ValueError("--resume goes on with the games that --save-games names: give both")
         check_files(files, settings)
-        agents = [make_agent(spec, options["game"]) for spec in specs]
-        settings = make_settings(agents, players, games, **options)
-        earlier = earlier_games(target, settings) if resume and target else {}
+
+    try:
+        match = make_match(specs, check=check_all, **options)
+        earlier = earlier_games(target, match.settings) if resume and target else {}
     except (ValueError, OSError, ImportError, RuntimeError, MemoryError, OverflowError) as error:
         fail(error)
     if earlier:
         typer.echo(f"note: {len(earlier)} games of {target} are not played again", err=True)
-    options = {**options, "num_players": players, "num_games": games, "earlier": earlier}
-    return Plan(agents, settings, options, SavedGames(target, earlier) if target else None)
+    _announce(match.settings, options["opening_plies"])
+    return Prepared(match, SavedGames(target, earlier) if target else None)
 
 
-def check_files(files: dict[str, Path | None], settings: Settings, inputs: Sequence[Path] = ()) -> None:
+def check_files(files: Mapping[str, Path | None], settings: Settings, inputs: Sequence[Path] = ()) -> None:
     """Raise `OSError` or `ValueError` if the files that options name cannot be written, or are read."""
     from ninetka_env.api.record_files import check_form
     from ninetka_env.core.files import check_writable
@@ -107,39 +99,38 @@ def check_files(files: dict[str, Path | None], settings: Settings, inputs: Seque
         check_form(target, settings.variant)
 
 
-def announce(settings: Settings, opening_plies: int | None) -> int:
-    """Return how many games will be played; print what the user did not ask for: openings, and games rounded up."""
-    from ninetka_train.judging.schedule import make_schedule
-
+def _announce(settings: Settings, opening_plies: int | None) -> None:
+    """Print what the user did not ask for: openings, and games rounded up."""
     if opening_plies is None and settings.opening_plies:
         typer.echo(
             f"note: networks open alike, so each rotation begins with {settings.opening_plies} random plies "
             "(--opening-plies 0 for none)",
             err=True,
         )
-    schedule = make_schedule(len(settings.agents), settings.num_players, settings.num_games)
+    schedule = settings.make_schedule()
     games = schedule.games_per_lineup
     if games != settings.num_games:
         whole = f"{games // schedule.rotation} rotations of {schedule.rotation} seatings"
         typer.echo(f"note: {settings.num_games} games per lineup are rounded up to {games}, {whole}", err=True)
-    return len(schedule.seatings)
 
 
-def play(plan: Plan, games: int, *, gate: Gate | None = None, elsewhere: PlayBatches | None = None) -> Outcome:
-    """Play a match of this many games in all; if it is stopped, or an agent fails, return the games that are over."""
-    from ninetka_train.judging.arena import SoFar, play_games
+def play(prepared: Prepared, *, gate: Gate | None = None, elsewhere: PlayBatches | None = None) -> Outcome:
+    """Play a match; if it is stopped, or an agent fails, return the games that are over."""
+    from ninetka_train.judging.arena import SoFar
     from ninetka_train.judging.gate import stops
     from ninetka_train.judging.players import AgentError
 
-    so_far = SoFar(stops(gate, plan.saved) if gate else plan.saved)
-    with failing_match(plan.settings.num_games), progress(games) as bar:
+    match, saved = prepared
+    games, earlier = match.num_games, saved.earlier if saved else None
+    so_far = SoFar(stops(gate, saved) if gate else saved)
+    with failing_match(match.settings.num_games), progress(games) as bar:
         try:
-            results = play_games(plan.agents, **plan.options, progress=bar.show, finished=so_far, elsewhere=elsewhere)
+            results = match.play(progress=bar.show, finished=so_far, elsewhere=elsewhere, earlier=earlier)
             outcome = Outcome(results)
         except (KeyboardInterrupt, AgentError) as reason:
             outcome = _interrupted(reason, so_far, games)
-    if plan.saved and plan.saved.failure:
-        outcome.problems.append(plan.saved.failure)
+    if saved and saved.failure:
+        outcome.problems.append(saved.failure)
     return outcome
 
 
@@ -267,21 +258,28 @@ def summarised(outcome: Outcome, *, exact: bool = False, **options: Any) -> Eval
         return summarise(outcome.results, **options)
 
 
-def report(outcome: Outcome, evaluation: Evaluation, files: Sequence[tuple[Path | None, Callable[[], str]]]) -> None:
+def report(
+    outcome: Outcome,
+    evaluation: Evaluation,
+    files: Mapping[str, Path | None],
+    table: Callable[[], str] = str,
+) -> None:
     """Write files and print the tables; end in an error, as a stopped match does, or in a gate's verdict, if any.
 
     Args:
         outcome: of the match.
         evaluation: its figures.
-        files: where to write, None for nowhere, and what returns the text.
+        files: where to write, by the option that names them; None for nowhere.
+        table: returns the text for `--table`.
     """
     from ninetka_env.core.files import replace_file
-    from ninetka_train.judging.report import print_report
+    from ninetka_train.judging.report import games_csv, json_text, print_report
 
+    texts = {"--json": lambda: json_text(evaluation), "--csv": lambda: games_csv(outcome.results), "--table": table}
     problems = list(outcome.problems)
-    for path, text in files:
+    for option, text in texts.items():
         try:
-            if path:
+            if path := files.get(option):
                 replace_file(path, [text().encode(errors="backslashreplace")])  # names of files may be no UTF-8
         except OSError as error:
             problems.append(error)

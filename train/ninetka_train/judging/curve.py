@@ -5,20 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from ninetka_agents import Agent
+from ninetka_agents.agent import Agent
 from ninetka_env.core.options import check_choice, shortened
 from ninetka_train import package_version
-from ninetka_train.judging.arena import Progress, SoFar, play_games
+from ninetka_train.judging.arena import Match, SoFar, make_match
 from ninetka_train.judging.evaluate import Evaluation, summarise
 from ninetka_train.judging.intervals import Interval
+from ninetka_train.judging.lockstep import Progress
 from ninetka_train.judging.players import AgentError
 from ninetka_train.judging.results import Settings
 from ninetka_train.machine import machine
 
 BUDGETS = ("seconds", "simulations")
 """What agents may have much or little of; options of their specs."""
+
+
+class Budgeted(NamedTuple):
+    """A point to be played."""
+
+    agent: str
+    """Its spec without the budget."""
+    budget: str
+    """Of `BUDGETS`."""
+    amount: float
 
 
 @dataclass(frozen=True)
@@ -73,8 +84,8 @@ def parse_amounts(budget: str, text: str) -> list[float]:
     return amounts
 
 
-def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> list[tuple[str, str, float]]:
-    """Return (agent, budget, amount) of every point.
+def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> list[Budgeted]:
+    """Return every point that is to be played.
 
     Raises:
         ValueError: if there is nothing to play, or an agent's spec has a budget already.
@@ -85,40 +96,60 @@ def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> li
                 raise ValueError(f"agent {shortened(spec)}: the curve gives it its {budget}, so its spec must not")
     for budget in amounts:
         check_choice("budget", budget, BUDGETS)
-    points = [(spec, budget, float(value)) for budget, values in amounts.items() for spec in agents for value in values]
+    points = [
+        Budgeted(spec, budget, float(value))
+        for budget, values in amounts.items()
+        for spec in agents
+        for value in values
+    ]
     if not points:
         raise ValueError("no points: expected at least one agent, and --seconds or --simulations")
     return points
 
 
+def make_matches(plan: Sequence[Budgeted], against: str, **options: Any) -> list[Match]:
+    """Make the match of each point, of its agent and an opponent in all other seats.
+
+    Args:
+        plan: the points.
+        against: the opponent's spec; it is made once.
+        options: of `ninetka_train.judging.arena.make_match`.
+
+    Raises:
+        ValueError: naming what is wrong.
+    """
+    matches: list[Match] = []
+    opponent: Agent | str = against
+    for point in plan:
+        matches.append(make_match([with_budget(*point), opponent], **options))
+        opponent = matches[-1].agents[1]
+    return matches
+
+
 def play_points(
-    agents: Sequence[Agent],
-    opponent: Agent,
+    matches: Sequence[Match],
     announce: Callable[[str], None] = lambda what: None,
     progress: Progress = lambda done: None,
-    **options: Any,
 ) -> Iterator[Evaluation]:
     """Play a match for each point of a curve and yield its figures.
 
     If it is stopped, or an agent fails, that is raised again after the figures of the games that are over.
 
     Args:
-        agents: the agent of each point.
-        opponent: in all other seats.
+        matches: of each point's agent and the opponent, which holds all other seats.
         announce: called with the agent that plays next, and with what went wrong with players.
         progress: called with how many games of the curve are over.
-        options: of `ninetka_train.judging.arena.play_games`, such as `game`, `num_games` and `seed`.
-
-    Raises:
-        ValueError: naming what is wrong.
     """
     played = 0
-    for agent in agents:
-        announce(agent.name)
-        so_far, begun = SoFar(), played
-        options |= {"progress": lambda done, begun=begun: progress(begun + done), "finished": so_far}
+    for match in matches:
+        announce(match.agents[0].name)
+        so_far = SoFar()
+
+        def show(done: float, begun: int = played) -> None:
+            progress(begun + done)
+
         try:
-            results = play_games([agent, opponent], **options)
+            results = match.play(progress=show, finished=so_far)
         except (KeyboardInterrupt, AgentError):
             if (part := so_far.whole_groups()) is not None:
                 yield summarise(part)
@@ -130,18 +161,18 @@ def play_points(
         yield evaluation
 
 
-def make_curve(plan: Sequence[tuple[str, str, float]], against: str, evaluations: Sequence[Evaluation]) -> Curve:
+def make_curve(plan: Sequence[Budgeted], against: str, evaluations: Sequence[Evaluation]) -> Curve:
     """Return the curve of the points that were played, one or more: the first ones of a plan."""
-    points = [_point(evaluation, *point) for point, evaluation in zip(plan, evaluations, strict=False)]
+    points = [_point(evaluation, point) for point, evaluation in zip(plan, evaluations, strict=False)]
     times = [time for evaluation in evaluations for time in evaluation.agents[1].times]
     seconds = sum(time.mean_ms * time.moves for time in times) / max(1, sum(time.moves for time in times)) / 1000
     return Curve(evaluations[0].settings, against, seconds, points)
 
 
-def _point(evaluation: Evaluation, spec: str, budget: str, amount: float) -> Point:
+def _point(evaluation: Evaluation, point: Budgeted) -> Point:
     agent = evaluation.agents[0]
     counts = (agent.games, evaluation.distinct_games, agent.wins, agent.draws)
-    return Point(spec, budget, amount, agent.seconds or 0.0, *counts, agent.share, agent.interval)
+    return Point(*point, agent.seconds or 0.0, *counts, agent.share, agent.interval)
 
 
 def curve_dict(curve: Curve) -> dict[str, Any]:

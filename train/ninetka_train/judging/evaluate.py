@@ -1,6 +1,6 @@
 """From games to figures: win shares with intervals, seats, thinking time, ratings, and the two-player tournament.
 
-    evaluation = evaluate([make_agent("net"), make_agent("maxn")], num_players=3, num_games=300)
+    evaluation = evaluate(["net", "maxn"], num_players=3, num_games=300)
     evaluation.agents[0].share, evaluation.agents[0].interval
 
 All functions here are pure: the same results give the same figures.
@@ -18,16 +18,14 @@ import numpy.typing as npt
 from ninetka_agents.agent import AgentLike
 from ninetka_env.core.options import check_choice
 from ninetka_env.core.outcome import DRAWN
-from ninetka_train.judging.arena import make_settings, play_games
+from ninetka_env.core.registry import DEFAULT, Variant
+from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.gate import BATCH, Gate, GateFigures, check_gate, judge, stops
 from ninetka_train.judging.intervals import Interval, wilson
 from ninetka_train.judging.ratings import elo_ratings
 from ninetka_train.judging.results import Results, Settings
 from ninetka_train.judging.schedule import Lineup
 from ninetka_train.parts import ExactFigures, exact_of
-
-CALLS = ("progress", "finished", "elsewhere", "earlier")
-"""Arguments of `play_games` that are no settings."""
 
 
 @dataclass(frozen=True)
@@ -148,25 +146,37 @@ def evaluate(
     num_players: int | None = None,
     num_games: int = 100,
     *,
+    game: str | Variant = DEFAULT,
+    seed: int = 0,
     tournament: bool = False,
     exact: bool = False,
     gate: Gate | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Play and sum up: `summarise(play_games(agents, num_players, num_games, **options))`.
+    """Play and sum up: `summarise(play_games(agents, num_players, num_games, game=game, seed=seed, **options))`.
 
     With a gate the match ends as soon as there is a verdict, or `finished` says so.
     """
-    settings = make_settings(agents, num_players, num_games, **{k: v for k, v in options.items() if k not in CALLS})
+
+    def check(settings: Settings) -> None:
+        check_figures(settings, tournament=tournament, exact=exact, gate=gate)
+
+    if gate:
+        options = {"batch": BATCH} | options | {"finished": stops(gate, options.get("finished"))}
+    results = play_games(agents, num_players, num_games, game=game, seed=seed, check=check, **options)
+    return summarise(results, tournament=tournament, exact=exact, gate=gate)
+
+
+def check_figures(
+    settings: Settings, *, tournament: bool = False, exact: bool = False, gate: Gate | None = None
+) -> None:
+    """Raise `ValueError` if a match with these settings cannot have figures that `summarise` is asked for."""
     if tournament:
-        check_tournament(len(agents), settings.num_players)
+        check_tournament(len(settings.agents), settings.num_players)
     if exact:
         exact_of(settings.variant).check(settings.num_players)
     if gate:
-        check_gate(len(agents))
-        options = {"batch": BATCH} | options | {"finished": stops(gate, options.get("finished"))}
-    results = play_games(agents, num_players, num_games, **options)
-    return summarise(results, tournament=tournament, exact=exact, gate=gate)
+        check_gate(len(settings.agents))
 
 
 def summarise(

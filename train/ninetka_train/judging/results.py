@@ -13,7 +13,7 @@ from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import DRAWN, UNFINISHED
 from ninetka_env.core.registry import Variant, load_variant
 from ninetka_env.core.verbs import Records
-from ninetka_train.judging.schedule import Schedule
+from ninetka_train.judging.schedule import Schedule, make_schedule
 
 NO_ACTION = -1
 """Fills the places after the end of a game in `Results.actions`."""
@@ -64,6 +64,10 @@ class Settings:
     def variant(self) -> Variant:
         """The game with its options."""
         return load_variant(self.game)
+
+    def make_schedule(self) -> Schedule:
+        """Plan the games of a match with these settings."""
+        return make_schedule(len(self.agents), self.num_players, self.num_games)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.text import quote
 from ninetka_train.judging.results import FAILURE, NO_ACTION, MoveTimes, Results, Settings, line_of
-from ninetka_train.judging.schedule import Schedule, make_schedule
+from ninetka_train.judging.schedule import Schedule
 
 GROUP, SEED, OPENING, LINEUP = "group", "seed", "opening_plies", "lineup"
 """Tags of saved games: the rotation group, counted from 0 in each lineup; the match's seed; how many plies were drawn
@@ -66,13 +66,14 @@ class SavedGames:
         """Write into a new file, or add to one that holds these games, by their place in the schedule."""
         self.path = path
         self.failure: Exception | None = None
-        self._earlier = dict(earlier or {})
-        self._saved = set(self._earlier)
-        in_order = list(self._earlier) == sorted(self._earlier)
+        self.earlier = dict(earlier or {})
+        """The games that the file held before."""
+        self._saved = set(self.earlier)
+        in_order = list(self.earlier) == sorted(self.earlier)
         self._last: float = max(self._saved, default=-1) if in_order else math.inf
 
     def __call__(self, results: Results, games: range) -> None:
-        """Write those of the games that are over and not in the file; see `arena.Finished`."""
+        """Write those of the games that are over and not in the file; see `ninetka_train.judging.arena.Finished`."""
         new = [game for game in games if results.winners[game] != UNFINISHED and game not in self._saved]
         if self.failure or not new:
             return
@@ -97,9 +98,9 @@ class SavedGames:
 
     def _all(self, results: Results, games: Sequence[int]) -> Iterator[GameRecord]:
         """Yield games in this order: those that were read as they stood in the file."""
-        played = game_records(results, [game for game in games if game not in self._earlier])
+        played = game_records(results, [game for game in games if game not in self.earlier])
         for game in games:
-            yield self._earlier[game] if game in self._earlier else next(played)
+            yield self.earlier[game] if game in self.earlier else next(played)
 
 
 def earlier_games(path: Path, settings: Settings) -> dict[int, GameRecord]:
@@ -111,7 +112,7 @@ def earlier_games(path: Path, settings: Settings) -> dict[int, GameRecord]:
     """
     if not path.exists():
         return {}
-    schedule = make_schedule(len(settings.agents), settings.num_players, settings.num_games)
+    schedule = settings.make_schedule()
     groups = schedule.group_in_lineup
     places = {
         (int(groups[game]), tuple(seating)): game for game, seating in enumerate(schedule.seatings.tolist())

@@ -19,8 +19,8 @@ from ninetka_env.core.jit import jit, popcount
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, play
-from ninetka_train.judging.arena import NOBODY
 from ninetka_train.judging.intervals import clustered_interval
+from ninetka_train.judging.lockstep import NOBODY
 from ninetka_train.judging.results import NO_ACTION, Results
 from ninetka_train.parts import ExactFigures
 

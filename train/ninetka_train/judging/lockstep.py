@@ -1,0 +1,311 @@
+"""Games played in lockstep: one ply of each at a time, every agent asked about all positions in which it is to move."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ninetka_agents.agent import Actions, Agent, Forfeit, GameRandom, Player
+from ninetka_env.core.batch import Endings, begin, codes_of, make_endings, play_all, write_endings, write_stages
+from ninetka_env.core.chance import Streams
+from ninetka_env.core.game import Event, Game
+from ninetka_env.core.options import check_actions
+from ninetka_env.core.outcome import UNFINISHED
+from ninetka_env.core.record import GameRecord
+from ninetka_env.core.registry import Variant
+from ninetka_env.core.text import one_line
+from ninetka_env.core.verbs import Records
+from ninetka_train.judging.openings import draw_openings
+from ninetka_train.judging.players import AgentError, AnswerError, check_own, failure_text, sit_down, warm_up
+from ninetka_train.judging.results import FAILURE, MOST_LETTERS, NO_ACTION, MoveTimes, Part, Results, Settings
+from ninetka_train.judging.schedule import Schedule
+
+NOBODY = -1
+"""Moves where the opening is drawn."""
+
+Progress = Callable[[float], None]
+"""Called as games go on, with the number of games played so far; games under way count in part."""
+
+
+def play_part(agents: Sequence[Agent], settings: Settings, games: range) -> Part:
+    """Play some of the games of a match with these settings, by agents that have been warmed up."""
+    lockstep = Lockstep(agents, settings)
+    lockstep.play_batch(games, lambda done: None)
+    return lockstep.results.part(games)
+
+
+class Lockstep:
+    """The games of a schedule, all at their start; `play_batch` plays some of them to the end."""
+
+    def __init__(self, agents: Sequence[Agent], settings: Settings) -> None:
+        """Set up all games of a match with these settings."""
+        schedule = settings.make_schedule()
+        assert settings.seed is not None
+        streams = _group_streams(schedule, settings.seed)
+        starts = _start_groups(settings.variant, streams)
+        self.agents = agents
+        self.openings = draw_openings(settings.variant, starts, streams, settings.opening_plies)[schedule.group_of]
+        self.games = starts[schedule.group_of]
+        self.streams = streams[schedule.group_of]
+        self._variant = settings.variant
+        self._players: dict[tuple[int, int], Player] = {}
+        self._is_warm = False
+        count, definition = len(self.games), self._variant.definition
+        self._endings: Endings = make_endings(self._variant.dtype, count, settings.num_players)
+        kind = np.int64 if np.issubdtype(definition.score_dtype, np.integer) else np.float64
+        scores = np.zeros((count, settings.num_players), kind)
+        actions = np.full((count, self._variant.sizes.most_plies), NO_ACTION, np.int16)
+        times = MoveTimes.new(len(agents), len(definition.stages))
+        winners = np.full(count, UNFINISHED, np.int64)
+        self.results = Results(settings, schedule, winners, scores, starts, actions, times)
+
+    def warm_up(self) -> None:
+        """Let every agent act before the first batch."""
+        if not self._is_warm:
+            warm_up(self.agents, self._variant, self.results.starts[:1])
+        self._is_warm = True
+
+    def check(self, earlier: Mapping[int, GameRecord]) -> None:
+        """Raise `ValueError` if a game that was played earlier does not begin as it does here."""
+        for index, record in earlier.items():
+            start = self.results.starts[self.results.schedule.group_of[index]]
+            drawn = self.openings[index][self.openings[index] >= 0]
+            if record.start().records[0] != start or list(record.actions[: len(drawn)]) != drawn.tolist():
+                raise ValueError(f"game {index + 1} was played from another start than this match gives it")
+
+    def take(self, games: range, earlier: Mapping[int, GameRecord]) -> None:
+        """Take in those of the games that were played earlier."""
+        results = self.results
+        for index in games:
+            if record := earlier.get(index):
+                results.winners[index] = UNFINISHED
+                results.scores[index], results.actions[index] = record.scores, NO_ACTION
+                results.actions[index, : len(record.actions)] = record.actions
+                results.events.pop(index, None)
+                results.failures.pop(index, None)
+                if record.event:
+                    results.events[index] = record.event
+                if record.event and (failure := record.tags.get(FAILURE)):
+                    results.failures[index] = results.failure_of(index, failure)
+                results.winners[index] = record.winner
+
+    def play_batch(self, games: range, progress: Progress) -> None:
+        """Play some of the games to the end; if that is interrupted, those that are over count."""
+        batch = np.arange(games.start, games.stop)
+        going_on = np.ones(len(batch), np.bool_)
+        try:
+            with self._sitting_down(batch):
+                self._play_on(batch, going_on, progress)
+        finally:
+            self._conclude(batch[~going_on])
+
+    def _play_on(self, batch: npt.NDArray[np.int64], going_on: npt.NDArray[np.bool_], progress: Progress) -> None:
+        """Play one ply of each game at a time; clear `going_on` where a game is over."""
+        going_on[:], most = self._is_on(batch), self.results.actions.shape[1]
+        for ply in range(most):
+            if not going_on.any():
+                return
+            going_on[going_on] = self._play_ply(batch[going_on], ply)
+            under_way = int(going_on.sum())
+            progress(float(batch[0] + len(batch) - under_way + under_way * (ply + 1) / most))
+
+    def _conclude(self, games: npt.NDArray[np.int64]) -> None:
+        """Write down how these games, which are over, ended."""
+        results = self.results
+        write_endings(self.games, games, self._endings)
+        winners = self._endings.winners[games].copy()
+        for place, index in enumerate(games.tolist()):
+            if index in results.events:
+                winners[place] = self._ended(index).winner()
+        results.scores[games] = self._endings.scores[games]
+        results.winners[games] = winners  # last: a game with a winner is over, even if this is interrupted
+
+    def _is_on(self, games: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which of the games no event has ended."""
+        return np.array([index not in self.results.events for index in games.tolist()], np.bool_)
+
+    def _ended(self, index: int) -> Game:
+        """Return the position of a game that an event has ended."""
+        game: Game = self._variant.game_class(self.games[index : index + 1].copy())
+        event = self.results.events[index]
+        game.forfeit(event.seat, event.kind)
+        return game
+
+    def _play_ply(self, active: npt.NDArray[np.int64], ply: int) -> npt.NDArray[np.bool_]:
+        """Play one ply in each game of `active`; return which of them go on."""
+        movers = self.results.schedule.seatings[active, self.games["to_move"][active]]
+        if ply < self.openings.shape[1]:
+            drawn = self.openings[active, ply]
+            movers[drawn >= 0] = NOBODY
+        going_on = np.ones(len(active), np.bool_)
+        for agent in np.unique(movers):
+            theirs = movers == agent
+            games = active[theirs]
+            actions = drawn[theirs].astype(np.int64) if agent == NOBODY else self._move(int(agent), games)
+            self.results.actions[games, ply], going_on[theirs] = self._play(int(agent), games, actions)
+        return going_on & self._is_on(active)
+
+    def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> Actions:
+        """Ask an agent for its actions in the games `chosen`; `NO_ACTION` where its game ends instead."""
+        positions, streams = self.games[chosen], self.streams[chosen]
+        start = time.perf_counter()
+        actions = self._ask(agent, chosen, streams)
+        self._count_time(agent, positions, time.perf_counter() - start)
+        self.streams[chosen] = streams
+        return actions
+
+    def _play(
+        self, agent: int, chosen: npt.NDArray[np.int64], actions: Actions
+    ) -> tuple[Actions, npt.NDArray[np.bool_]]:
+        """Check and play an agent's actions; return those that were played, and which games go on."""
+        going_on, played = np.zeros(len(chosen), np.bool_), np.full(len(chosen), NO_ACTION, np.int64)
+        while True:
+            there = np.flatnonzero(self._is_on(chosen))
+            over = np.zeros(len(there), np.bool_)
+            illegal = play_all(self.games, chosen[there], actions[there], over)
+            if illegal < 0:
+                break
+            index, action = chosen[there[illegal]], int(actions[there[illegal]])
+            game: Game = self._variant.game_class(self.games[index : index + 1])
+            self._fail(agent, int(index), AnswerError(f"{game.describe_illegal(action)}\n{game}"))
+        played[there], going_on[there] = actions[there], ~over
+        if self._players:
+            for place, ended in zip(there.tolist(), over.tolist(), strict=True):
+                self._show(int(chosen[place]), int(actions[place]), ended)
+        return played, going_on
+
+    def _ask(self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams) -> Actions:
+        """Ask an agent, or its players in these games if they have a memory; the streams move on."""
+        if (agent, int(chosen[0])) in self._players:
+            return self._ask_players(agent, chosen, streams)
+        before = streams.copy()
+        try:
+            return self._answers(agent, chosen, streams)
+        except BaseException as error:
+            check_own(error)
+            if len(chosen) == 1:
+                self._fail(agent, int(chosen[0]), error)
+                return np.full(1, NO_ACTION, np.int64)
+            streams[:] = before
+            return self._ask_one_by_one(agent, chosen, streams, error)
+
+    def _answers(self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams) -> Actions:
+        answer = self.agents[agent].act(self.games[chosen], GameRandom(streams))
+        try:
+            return check_actions(answer, len(chosen))
+        except (TypeError, ValueError) as error:
+            raise AnswerError(str(error)) from error
+
+    def _ask_one_by_one(
+        self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams, together: BaseException
+    ) -> Actions:
+        """Ask an agent that has failed in some of several games about each of them alone, to find out in which."""
+        actions = np.full(len(chosen), NO_ACTION, np.int64)
+        for place, index in enumerate(chosen.tolist()):
+            alone = slice(place, place + 1)
+            try:
+                actions[alone] = self._answers(agent, chosen[alone], streams[alone])
+            except BaseException as error:
+                self._fail(agent, index, error)
+        if self.results.settings.forfeit:
+            return actions
+        games = f"games {chosen[0] + 1} to {chosen[-1] + 1}, asked at once but not alone"
+        name = self.results.settings.agents[agent]
+        raise AgentError(f"{games}: agent {name!r}: {failure_text(together)}") from together
+
+    def _ask_players(self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams) -> Actions:
+        actions = np.full(len(chosen), NO_ACTION, np.int64)
+        for place, index in enumerate(chosen.tolist()):
+            try:
+                answer = self._players[agent, index].act(GameRandom(streams[place : place + 1]))
+                actions[place] = check_actions([answer], 1)[0]
+            except BaseException as error:
+                self._fail(agent, index, error)
+        return actions
+
+    def _show(self, index: int, action: int, ended: bool) -> None:
+        """Show the players in a game an action; one that gives up or fails at the last action has not lost it."""
+        for agent in range(len(self.agents)):
+            if (agent, index) in self._players:
+                try:
+                    self._players[agent, index].observe(action)
+                except BaseException as error:
+                    check_own(error)
+                    if not (ended and (isinstance(error, Forfeit) or self.results.settings.forfeit)):
+                        self._fail(agent, index, error)
+
+    def _fail(self, agent: int, index: int, error: BaseException) -> None:
+        """End a game to the loss of an agent that failed in it, or the match if such games are not forfeited."""
+        check_own(error)
+        if isinstance(error, Forfeit):
+            self._forfeit(index, agent, error)
+        elif self.results.settings.forfeit:
+            sentence = failure_text(error).partition("\n")[0] if isinstance(error, AnswerError) else failure_text(error)
+            self._forfeit(index, agent, Forfeit("left", sentence))
+        else:
+            name = self.results.settings.agents[agent]
+            raise AgentError(f"game {index + 1}: agent {name!r}: {failure_text(error)}") from error
+
+    def _close(self, agent: int, index: int, player: Player) -> None:
+        """Close a player; one that fails then has not lost its game, which is over."""
+        try:
+            player.close()
+        except BaseException as error:
+            check_own(error)
+            if not (isinstance(error, Forfeit) or self.results.settings.forfeit):
+                self._fail(agent, index, error)
+
+    def _forfeit(self, index: int, agent: int, event: Forfeit) -> None:
+        """End a game to the loss of an agent, in the seat to move if that is its own; unless it has ended so before."""
+        results, to_move = self.results, int(self.games["to_move"][index])
+        if index in results.events:
+            return
+        seats = np.flatnonzero(results.schedule.seatings[index] == agent)
+        results.events[index] = Event(event.kind, to_move if to_move in seats else int(seats[0]))
+        if failure := one_line(str(event), MOST_LETTERS):
+            results.failures[index] = results.failure_of(index, failure)
+
+    def _count_time(self, agent: int, positions: Records, seconds: float) -> None:
+        stages = np.zeros(len(positions), np.int8)
+        write_stages(positions, stages)
+        for stage, moves in enumerate(np.bincount(stages)):
+            if moves:
+                self.results.times.add(agent, stage, seconds * moves / len(positions), int(moves))
+
+    @contextlib.contextmanager
+    def _sitting_down(self, batch: npt.NDArray[np.int64]) -> Iterator[None]:
+        """Have agents that remember games start one in each where they hold a seat, and close it afterwards."""
+        with contextlib.ExitStack() as stack:
+            for agent, one in enumerate(self.agents):
+                for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)].tolist():
+                    try:
+                        player = sit_down(one, self._variant.game_class(self.games[index : index + 1]))
+                    except BaseException as error:
+                        self._fail(agent, index, error)
+                        continue
+                    if player is None:
+                        break
+                    stack.callback(self._close, agent, index, player)
+                    self._players[agent, index] = player
+            try:
+                yield
+            finally:
+                self._players.clear()
+
+
+def _group_streams(schedule: Schedule, seed: int) -> Streams:
+    """Draw one stream per rotation group; those of a lineup do not depend on how many games are played."""
+    groups = schedule.groups_by_lineup.tolist()
+    sequences = [np.random.SeedSequence(seed, spawn_key=(lineup,)) for lineup in range(len(groups))]
+    return np.concatenate([one.generate_state(count, np.uint64) for one, count in zip(sequences, groups, strict=True)])
+
+
+def _start_groups(variant: Variant, streams: Streams) -> Records:
+    """Set up one start per rotation group; what is drawn at the start moves the group's stream on."""
+    starts = np.zeros(len(streams), variant.dtype)
+    begin(starts, np.arange(len(starts)), codes_of(variant, len(starts)), streams)
+    return starts
