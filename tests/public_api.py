@@ -48,9 +48,6 @@ from ninetka_train.ninetka.analyze import Analysis, analysis_dict
 SNAPSHOT = Path(__file__).with_suffix(".json")
 IDS = {"ninetka": "ninetka_env/Ninetka-v0", "go": "ninetka_env/Go-v0", "kropki": "ninetka_env/Kropki-v0"}
 
-NOT_PUBLIC = ("--neutral-placement", "--turn-order")
-"""Options of `ninetka evaluate` that repeat options of `--game`."""
-
 # The public members of public classes, separated by spaces
 GAME = (
     "action_index action_name board copy event forfeit from_board from_text is_over legal_actions legal_mask new "
@@ -314,7 +311,7 @@ def _command(command: Any) -> list[str]:
         if one.param_type_name == "argument":
             arguments.append(f"{'arguments' if one.nargs < 0 else 'argument'} {len(arguments) + 1}{default}")
         else:
-            options += [spelling + default for spelling in one.opts if spelling not in NOT_PUBLIC]
+            options += [spelling + default for spelling in one.opts]
     return [*arguments, "*", *sorted(options)]
 
 

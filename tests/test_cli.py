@@ -42,8 +42,8 @@ def check_error(result, message, code=2):
 def test_evaluate_prints_tables_and_writes_files(tmp_path):
     json_file, games_file = tmp_path / "result.json", tmp_path / "games.txt"
     result = run(
-        "evaluate", "random", "random", "--players", 3, "--games", 5, "--seed", 4, "--neutral-placement", "random",
-        "--turn-order", "continue", "--batch", 2, "--json", json_file, "--save-games", games_file,
+        "evaluate", "random", "random", "--players", 3, "--games", 5, "--seed", 4, "--batch", 2, "--json", json_file,
+        "--save-games", games_file, "--game", "ninetka:neutral_placement=random,turn_order=continue",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "6 games (asked for: 5)" in result.stdout
@@ -73,7 +73,23 @@ def test_the_game_is_named_with_its_options(tmp_path):
     game = "ninetka:num_players=3,turn_order=continue"
     assert settings("--game", game) == (game, 3)
     assert settings("--game", game, "--players", 4) == ("ninetka:num_players=4,turn_order=continue", 4)
-    assert settings("--game", game, "--turn-order", "restart", "--players", 2) == ("ninetka", 2)
+    assert settings("--game", "ninetka:num_players=3,turn_order=restart", "--players", 2) == ("ninetka", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "game"),
+    [
+        (["--neutral-placement", "random"], "ninetka:neutral_placement=random"),
+        (["--turn-order=continue", "--seed", "3"], "ninetka:turn_order=continue"),
+        (["--game", "ninetka:num_players=3", "--turn-order", "x"], "ninetka:num_players=3,turn_order=x"),
+        (["--neutral-placement"], "ninetka:neutral_placement=VALUE"),
+    ],
+)
+def test_options_that_are_part_of_the_game_now_say_what_to_write(arguments, game):
+    result = run("evaluate", "random", *arguments)
+    assert result.exit_code == 2
+    option = next(one for one in arguments if one.startswith(("--neutral", "--turn"))).partition("=")[0]
+    assert result.stderr == f"error: {option} is now part of --game: write --game {game}\n"
 
 
 def test_tournament():
@@ -98,8 +114,8 @@ def test_tournament():
         (["random", "--games", -3], "num_games=-3: expected an integer of at least 1"),
         (["random", "--batch", 0], "batch=0: expected an integer of at least 1"),
         (["random", "--seed", -1], "seed=-1: expected an integer of at least 0"),
-        (["random", "--turn-order", "x"], "turn_order='x': expected one of 'restart', 'continue'"),
-        (["random", "--neutral-placement", "x"], "neutral_placement='x': expected one of 'players', 'random'"),
+        (["random", "--game", "ninetka:turn_order=x"], "turn_order='x': expected one of 'restart', 'continue'"),
+        (["random", "--game", "ninetka:neutral_placement=x"], "neutral_placement='x': expected one of 'players', "),
         (["random", "--tournament"], "tournament with 1 agent"),
         (["random", "random", "--players", 3, "--tournament"], "tournament with num_players=3"),
         pytest.param(["random", "--json", "/none/x"], "/none/x: cannot write: No such file", marks=posix),

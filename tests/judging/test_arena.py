@@ -717,7 +717,7 @@ def test_games_replayed_move_by_move_are_counted_once_and_warned_of():
     count, text = told([Lowest("a"), Lowest("b")])
     assert count == 2
     assert "2 of them distinct" in text
-    assert "--neutral-placement random" in text
+    assert "(--opening-plies 4, --game ninetka:neutral_placement=random)" in text
     count, text = told([Lowest("a"), Lowest("b")], neutral_placement="random")
     assert count == 20
     assert "warning" not in text

@@ -121,7 +121,7 @@ def test_a_game_without_pictures_is_not_drawn(tmp_path):
     [
         (["evaluate", "maxn", "--game", GAME], "agent 'maxn' plays ninetka, not tictactoe: known are mcts, random"),
         (["evaluate", "random", "--game", GAME, "--players", 3], "num_players=3: Tic-tac-toe has 2 players"),
-        (["evaluate", "random", "--game", GAME, "--turn-order", "restart"], "tictactoe: unknown option 'turn_order'"),
+        (["evaluate", "random", "--game", f"{GAME}:turn_order=restart"], "tictactoe: unknown option 'turn_order'"),
         (["evaluate", "random", "--game", GAME, "--exact"], "exact: perfect play is not known in Tic-tac-toe"),
         of_network(["train", "--set", f"game={GAME}"], "it has no networks, unlike go, kropki, ninetka"),
     ],

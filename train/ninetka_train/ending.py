@@ -57,8 +57,29 @@ def _end_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+MOVED = {"evaluate": {"--neutral-placement": "neutral_placement", "--turn-order": "turn_order"}}
+"""By command, options that are options of the game now, with their names there."""
+
+
+def _check_moved(arguments: list[str]) -> None:
+    """End the command if it is given an option that has moved into `--game`, and say what to write instead."""
+    following = zip(arguments, [*arguments[1:], "VALUE"], strict=True)
+    parts = [(*one.partition("="), value) for one, value in following]
+    given = {name: own if equals else value for name, equals, own, value in parts}
+    for option, name in MOVED.get(next(iter(arguments), ""), {}).items():
+        if option in given:
+            game = given.get("--game", "ninetka")
+            written = f"{game}{',' if ':' in game else ':'}{name}={given[option]}"
+            fail(f"{option} is now part of --game: write --game {written}")
+
+
 class Commands(TyperGroup):
     """All commands, whatever they do."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments before the command's name, and look for options that have moved after it."""
+        _check_moved(args)
+        return super().parse_args(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the arguments before the command's name."""

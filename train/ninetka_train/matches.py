@@ -76,12 +76,6 @@ def evaluate(
     exact: Annotated[
         bool, typer.Option("--exact", help="Two players: also count the wins given away, by perfect play.")
     ] = False,
-    neutral_placement: Annotated[
-        str | None, typer.Option(help="9tka: who places neutral stones, players or random.")
-    ] = None,
-    turn_order: Annotated[
-        str | None, typer.Option(help="9tka: who opens a phase, restart (seat 0) or continue.")
-    ] = None,
     batch: Annotated[
         int | None,
         integer_option(
@@ -130,11 +124,9 @@ def evaluate(
     if not from_files:
         if batch is None and (gate is not None or cluster):
             batch = BATCH
-        own = {"neutral_placement": neutral_placement, "turn_order": turn_order}
-        own = {key: value for key, value in own.items() if value is not None}
         prepared = playing.prepare(
             agents or (), files, check, resume, num_players=players, num_games=games, game=game, seed=seed,
-            batch=batch, opening_plies=opening_plies, forfeit=forfeit, **own,
+            batch=batch, opening_plies=opening_plies, forfeit=forfeit,
         )  # fmt: skip
         with _played_on(cluster, prepared.match.agents) as elsewhere:
             outcome = playing.play(prepared, gate=limits, elsewhere=elsewhere)

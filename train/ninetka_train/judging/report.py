@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -14,11 +15,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ninetka_env.core.options import Choice
+from ninetka_env.core.registry import Variant
 from ninetka_train import package_version
 from ninetka_train.judging.evaluate import AgentFigures, Evaluation
 from ninetka_train.judging.intervals import Interval
 from ninetka_train.judging.openings import USUAL_PLIES
-from ninetka_train.judging.results import NO_ACTION, Results, Settings, line_of
+from ninetka_train.judging.results import NO_ACTION, Results, line_of
 from ninetka_train.machine import machine
 from ninetka_train.parts import ExactFigures
 
@@ -80,7 +83,8 @@ def headings(evaluation: Evaluation) -> list[str]:
     played = sum(lineup.games for lineup in evaluation.lineups)
     repeated = played - evaluation.distinct_games
     if repeated:
-        hint = ", --neutral-placement random" if _can_vary(settings) else ""
+        drawn = _with_drawn_starts(variant)
+        hint = f", --game {drawn.spec}" if drawn else ""
         few = evaluation.distinct_games < ENOUGH_DISTINCT * played
         lines.append(
             f"{'warning' if few else 'note'}: {repeated} games repeat others move by move, so they say less than the "
@@ -101,9 +105,17 @@ def gate_line(evaluation: Evaluation) -> str:
     )
 
 
-def _can_vary(settings: Settings) -> bool:
-    """Tell whether chance could draw the starts, but does not."""
-    return settings.variant.options.get("neutral_placement") == "players"
+def _with_drawn_starts(variant: Variant) -> Variant | None:
+    """Return the game with one option changed so that chance draws the starts; None if it does so or never can."""
+    if variant.sizes.drawn:
+        return None
+    choices = [option for option in variant.definition.options if isinstance(option, Choice)]
+    for name, value in [(option.name, value) for option in choices for value in option.values]:
+        with contextlib.suppress(ValueError):  # the options may not go together
+            other = variant.replaced(**{name: value})
+            if other.sizes.drawn:
+                return other
+    return None
 
 
 def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
