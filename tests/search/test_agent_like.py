@@ -13,9 +13,9 @@ from ninetka_agents.agent import Player, as_agent, check_plays
 from ninetka_agents.one_seat import one_seat
 from ninetka_env.core.game import Game
 from ninetka_env.core.registry import load_variant
-from ninetka_train.judging.arena import BATCH, REMEMBERED_BATCH, make_settings, play_games
+from ninetka_train.judging.arena import BATCH, REMEMBERED_BATCH, make_match, play_games
 from ninetka_train.judging.evaluate import evaluate
-from ninetka_train.judging.openings import USUAL_PLIES, usual_opening_plies
+from ninetka_train.judging.openings import USUAL_PLIES
 
 RANDOM = make_agent("random")
 
@@ -110,14 +110,15 @@ def test_a_wrapped_object_keeps_what_else_it_has_of_an_agent():
     check_plays(odd, "go")
     with pytest.raises(ValueError, match="agent 'plain' was made for go, not kropki"):
         check_plays(odd, "kropki")
-    assert usual_opening_plies([odd, odd], load_variant("ninetka")) == USUAL_PLIES
-    assert usual_opening_plies([odd, "random"], load_variant("ninetka")) == 0
+    odd.game = "ninetka"
+    assert make_match([odd, odd]).settings.opening_plies == USUAL_PLIES
+    assert make_match([odd, "random"]).settings.opening_plies == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_kinds_of_agents_play_matches(kind):
     agent, keeps = kind(), issubclass(kind, PlainWithMemory)
-    assert make_settings([agent, "random"]).batch == (REMEMBERED_BATCH if keeps else BATCH)
+    assert make_match([agent, "random"]).settings.batch == (REMEMBERED_BATCH if keeps else BATCH)
     results = play_games([agent, RANDOM], 2, 4, seed=3)
     expected = play_games([RANDOM, RANDOM], 2, 4, seed=3)
     assert (results.actions == expected.actions).all()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_agents.agent import AgentLike, as_agent
+from ninetka_agents.agent import Agent
 from ninetka_env.core.chance import Streams, draw_each
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records
@@ -17,13 +17,13 @@ USUAL_PLIES = 4
 """Plies of an opening where there is need for one."""
 
 
-def usual_opening_plies(agents: Sequence[AgentLike | str], variant: Variant) -> int:
+def usual_opening_plies(agents: Sequence[Agent], variant: Variant) -> int:
     """Return how many plies are drawn at random unless told: `USUAL_PLIES` if there is a lineup of networks alone.
 
     Networks open alike in every game: those that play their most probable action, with or without search. It is 0 where
     chance draws the start anyway.
     """
-    alike = sum(as_agent(agent).opens_alike for agent in agents if not isinstance(agent, str))
+    alike = sum(agent.opens_alike for agent in agents)
     is_needed = alike >= min(len(agents), variant.num_players) and not variant.sizes.drawn
     return USUAL_PLIES if is_needed else 0
 
