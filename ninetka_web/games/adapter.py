@@ -95,7 +95,7 @@ class Adapter:
         return [player.name for player in self.agents() if player.name in ("mcts", "net", SOLVER)]
 
     def may_settle(self, game: Game) -> bool:
-        """Tell whether people have something to agree on before a finished game is counted."""
+        """Return whether people have something to agree on before a finished game is counted."""
         return False
 
     def settle(self, game: Game) -> Json:
@@ -108,7 +108,7 @@ class Adapter:
 
 
 def has_torch() -> bool:
-    """Tell whether networks can think here."""
+    """Return whether networks can think here."""
     return importlib.util.find_spec("torch") is not None
 
 
@@ -164,7 +164,7 @@ def kind_of(variant: Variant) -> str:
 
 
 def usual_kinds() -> Iterable[str]:
-    """Return the kinds that the games of the form have unless told otherwise."""
+    """Return the kinds that the games of the form have by default."""
     return [kind_of(load_variant(name)) for name in games_at_tables()]
 
 

@@ -184,7 +184,7 @@ class Go(Adapter):
         Game.from_board(game.board, ko=game.ko).hand_turn(1)
 
     def may_settle(self, game: AnyGame) -> bool:
-        """Tell whether the game has ended by two passes."""
+        """Return whether the game has ended by two passes."""
         return game.event is None and as_go(game).passes >= 2
 
     def settle(self, game: AnyGame) -> Json:

@@ -146,7 +146,7 @@ class KropkiStudy(Study):
     solves = True
 
     def solvable(self, game: AnyGame) -> bool:
-        """Tell whether little is left to choose, on a board that is not large."""
+        """Return whether little is left to choose, on a board that is not large."""
         game = as_kropki(game)
         return int(open_choices(game.records)[0]) <= SOLVED_FREE and game.width * game.height <= SOLVED_NODES
 
@@ -189,7 +189,7 @@ class Kropki(Adapter):
 
 
 def _winner(lead: int) -> int:
-    """Return who wins with so many points more for Black."""
+    """Return who wins if Black has this many points more."""
     return DRAWN if lead == 0 else int(lead < 0)
 
 

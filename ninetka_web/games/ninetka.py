@@ -205,7 +205,7 @@ class NinetkaStudy(Study):
                 "note": "The paper's program, MaxN, counts sections, stones in them, and blocked ones."}  # fmt: skip
 
     def solvable(self, game: AnyGame) -> bool:
-        """Tell whether it is a movement phase of two."""
+        """Return whether it is a movement phase of two."""
         return is_solvable(as_9tka(game))
 
     def solve(self, game: AnyGame, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:

@@ -61,7 +61,7 @@ class Choices:
     """Whether it stands under "More"."""
 
     def allows(self, name: str, value: Any) -> bool:
-        """Tell whether an option may have a value, as far as this row knows it."""
+        """Return whether an option may have a value, as far as this row knows it."""
         return any(sets.get(name) == value for sets, _ in self.values)
 
     @property
@@ -86,7 +86,7 @@ class Number:
     hidden: bool = True
 
     def allows(self, name: str, value: Any) -> bool:
-        """Tell whether the option may have a value."""
+        """Return whether the option may have a value."""
         return type(value) in (int, float) and self.least <= value <= self.most
 
     @property

@@ -10,7 +10,7 @@ from ninetka_env.core.outcome import UNFINISHED
 from ninetka_web.games.offer import Json
 
 Stopped = Callable[[], bool]
-"""Tells those who think for long whether nobody waits for them any more."""
+"""Returns whether nobody waits any more for what is being thought about."""
 
 
 def never() -> bool:
@@ -46,9 +46,9 @@ class Study:
         return {}
 
     def solvable(self, game: Game) -> bool:
-        """Tell whether perfect play may be known in moments."""
+        """Return whether perfect play may be known in moments."""
         return False
 
     def solve(self, game: Game, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
-        """Return what is found out in so many seconds about a position that is `solvable`, and about its moves."""
+        """Return what is found out in that many seconds about a position that is `solvable`, and about its moves."""
         raise NotImplementedError

@@ -32,7 +32,7 @@ class Guest:
         self.patient = 0
         """How many of its messages wait for something to be compiled or read."""
         self.is_early = False
-        """Whether something that it has said waits until the tables of before are found again."""
+        """Whether something that it has said waits until the stored tables are restored."""
         self.gone = False
         self.knows = (-1, 0)
         """Which history of its table it has been shown, and how many moves of it."""

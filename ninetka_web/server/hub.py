@@ -45,7 +45,7 @@ class Hub:
         self._patient: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Find the tables of before again, once there are rules to play them by, and answer what was said so far."""
+        """Restore the stored tables, once their rules are compiled, and answer what was said so far."""
         for job in self._needed:
             await self._warm_up.wait(job)
         await self.live.restore()
@@ -81,7 +81,7 @@ class Hub:
         self._answer(guest, message, functools.partial(self._handlers.handle, guest, message))
 
     def _answer(self, guest: Guest, message: AnyMessage, act: Callable[[], None]) -> None:
-        """Do something for a guest, and tell whether it was done; whatever fails, the line stays open."""
+        """Do something for a guest, and report whether it was done; whatever fails, the line stays open."""
         try:
             act()
             guest.tell(type="done", id=message.id)

@@ -26,7 +26,7 @@ AT_ONCE = (Hello, Join, Leave, Discard, Rest, Say)
 
 
 def brings_text(message: AnyMessage) -> bool:
-    """Tell whether a message has to be read on a thread."""
+    """Return whether a message has to be read on a thread."""
     return isinstance(message, Upload) or (isinstance(message, Create) and message.position is not None)
 
 

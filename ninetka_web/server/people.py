@@ -37,7 +37,7 @@ class People:
         return tuple(self._guests.get(table, ()))
 
     def see(self, table: str) -> bool:
-        """Tell whether anybody looks at a table."""
+        """Return whether anybody looks at a table."""
         return table in self._guests
 
     def show(self, table: str) -> None:
@@ -80,7 +80,7 @@ class People:
         return {person for person, seconds in self.away(table).items() if seconds <= 0}
 
     def is_alone(self, guest: Guest, table: Table) -> bool:
-        """Tell whether nobody else plays at a table or, where agents play alone, watches what others have begun."""
+        """Return whether nobody else plays at a table or, where agents play alone, watches what others have begun."""
         if table.people:
             return table.people == {guest.person}
         own = table.maker == digest(guest.owner)

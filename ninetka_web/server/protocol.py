@@ -66,7 +66,7 @@ class Message(BaseModel):
 
 
 class Hello(Message):
-    """Comes first; `token` is what an earlier `welcome` gave, so that the person keeps the seats of before."""
+    """Comes first; `token` is what an earlier `welcome` gave, so that the person keeps its seats."""
 
     type: Literal["hello"]
     token: Token | None = None
@@ -218,7 +218,7 @@ class Pace(Message):
 
 
 class Analyse(Message):
-    """Look at the position after `ply` actions and at the win shares of all up to now, until told otherwise."""
+    """Look at the position after `ply` actions and at the win shares of all up to now, until it is stopped."""
 
     type: Literal["analyse"]
     ply: Ply

@@ -59,7 +59,7 @@ def network_of(address: str) -> str:
 
 
 def is_played(table: Table) -> bool:
-    """Tell whether people are in the middle of a game there."""
+    """Return whether people are in the middle of a game there."""
     return not table.is_over and not table.shown and any(seat.holder for seat in table.seats)
 
 

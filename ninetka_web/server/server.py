@@ -191,7 +191,7 @@ def own_names(host: str) -> set[str]:
 
 
 def is_own_host(headers: Headers, names: Iterable[str]) -> bool:
-    """Tell whether a request names this server: by an address, which nobody can redirect, or one of its names."""
+    """Return whether a request names this server: by an address, which nobody can redirect, or one of its names."""
     try:
         name = (urlsplit(f"//{headers.get('host', '')}").hostname or "").rstrip(".")
     except ValueError:
@@ -200,7 +200,7 @@ def is_own_host(headers: Headers, names: Iterable[str]) -> bool:
 
 
 def is_own_page(headers: Headers) -> bool:
-    """Tell whether a WebSocket is asked for by a page of this server; browsers always say whose page asks."""
+    """Return whether a WebSocket is asked for by a page of this server; browsers always say whose page asks."""
     try:
         origin = urlsplit(headers.get("origin", ""))
     except ValueError:
@@ -217,7 +217,7 @@ def _is_address(name: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only programs on the same computer can reach an address."""
+    """Return whether only programs on the same computer can reach an address."""
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
@@ -266,7 +266,7 @@ def _refuse_taken_ports(listener: socket.socket) -> None:
 
 
 def _allow_files(number: int) -> None:
-    """Let this process have so many open files, sockets among them, if the system has a limit that can be raised."""
+    """Let this process have that many open files, sockets among them, if the system has a limit that can be raised."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -40,7 +40,7 @@ CREATE TABLE games (
 
 
 def default_path() -> Path:
-    """Return where the file lies unless told: in the folder that the system gives programs for their data."""
+    """Return where the file lies by default: in the folder that the system gives programs for their data."""
     if os.name == "nt":
         root = Path(os.environ.get("LOCALAPPDATA", Path.home()))
     else:
@@ -123,7 +123,7 @@ class Store:
 
 
 def may_keep(table: Table) -> bool:
-    """Tell whether a game counts for the statistics: played from the start, with agents, by people who all agree."""
+    """Return whether a game counts for the statistics: played from the start, with agents, by people who all agree."""
     people = [seat for seat in table.seats if not seat.agent]
     played = not (table.shown or table.setup.position or table.called_off) and len(people) < len(table.seats)
     return played and bool(people) and all(seat.keep for seat in people)

@@ -29,7 +29,7 @@ class Wishes:
     """Kind and person of each time that somebody asked in this game and it was not granted."""
 
     def ask(self, kind: str, person: str, others: set[str], ply: int = -1) -> bool:
-        """Ask the others, and tell whether it is granted at once: there are none, or they wish the same."""
+        """Ask the others, and return whether it is granted at once: there are none, or they wish the same."""
         if (self.kind, self.ply) == (kind, ply) and person in self.asked:
             return self.answer(person, True)
         if self.kind:
@@ -44,7 +44,7 @@ class Wishes:
         return False
 
     def answer(self, person: str, accept: bool) -> bool:
-        """Agree or disagree; tell whether everybody has agreed now."""
+        """Agree or disagree; return whether everybody has agreed now."""
         if person not in self.asked:
             raise RefusedError("nobody has asked you for anything")
         self.asked.remove(person)

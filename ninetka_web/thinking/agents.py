@@ -70,7 +70,7 @@ class Agents:
             task.cancel()
 
     def is_compiling(self, table: Table) -> bool:
-        """Tell whether what a table waits for has to be compiled first."""
+        """Return whether what a table waits for has to be compiled first."""
         job = _job_of(table)
         return job is not None and any(map(self._warm_up.is_compiling, (_rules_of(table), job)))
 

@@ -179,7 +179,7 @@ def _network(game: str) -> Any:
 
 
 def solve(game: Game, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
-    """Return what is known of any position under perfect play after so many seconds."""
+    """Return what is known of any position under perfect play after that many seconds."""
     study = adapter_of(game.name).study
     if game.is_over:
         return Exact(game.winner(), {})

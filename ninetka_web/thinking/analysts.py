@@ -19,7 +19,7 @@ from ninetka_web.thinking.players import Players
 from ninetka_web.thinking.warm import WarmUp, analysis_job
 
 MAX_ANALYSES = 8
-"""How many analyses may think at once; so many more may look for perfect play, which comes first and is quick."""
+"""How many analyses may think at once; as many more may look for perfect play, which comes first and is quick."""
 MAX_REMEMBERED = 50_000
 """Positions whose chances are remembered."""
 BAND_CHUNK = 8

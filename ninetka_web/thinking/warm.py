@@ -176,7 +176,7 @@ def _mark(job: Job) -> Path | None:
 
 
 def is_kept(job: Job) -> bool:
-    """Tell whether a job's code is on the disk."""
+    """Return whether a job's code is on the disk."""
     mark = _mark(job)
     return mark is not None and mark.exists()
 
@@ -208,12 +208,12 @@ class WarmUp:
         self._waiting.append(job)
 
     def is_ready(self, job: Job) -> bool:
-        """Tell whether a job is done; who has all rules needs none of the first board."""
+        """Return whether a job is done; who has all rules needs none of the first board."""
         doing = (job, Job(job.kind, RULES)) if job.what == FIRST else (job,)
         return any(one in self._ready and self._ready[one].is_set() for one in doing)
 
     def is_compiling(self, job: Job) -> bool:
-        """Tell whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
+        """Return whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
         return not self.is_ready(job) and (job in self._missing if job in self._ready else not is_kept(job))
 
     async def wait(self, job: Job, who: str = "") -> None:
