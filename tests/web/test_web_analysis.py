@@ -254,7 +254,7 @@ def heard(position: AnyGame, games: list[AnyGame] | None = None, engine: str = "
 
     async def ask() -> list[dict[str, Any]]:
         guest, players = Guest(), Players()
-        asked = Question(guest, engine, position.name, 0, None, position)
+        asked = Question(guest.tell, engine, position.name, 0, None, position)
         thinking = Analysts(players, NoWait())  # type: ignore[arg-type]
         work: Coroutine[Any, Any, None] = thinking.hint(asked) if games is None else thinking.explain(asked, games)
         await asyncio.wait_for(work, 60)

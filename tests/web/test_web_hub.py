@@ -334,5 +334,5 @@ def test_a_band_is_told_though_others_empty_what_is_remembered() -> None:
     variant = load_variant("go:size=5")
     record = GameRecord(variant, tuple(range(10)), (), 0)
     games = list(record.replay())
-    asyncio.run(analysts._tell_band(Question(guest, "mcts", "go:size=5", 0, None, games[0]), games))
+    asyncio.run(analysts._tell_band(Question(guest.tell, "mcts", "go:size=5", 0, None, games[0]), games))
     assert len(json.loads(guest._waiting[-1])["shares"]) == 11
