@@ -101,7 +101,7 @@ class _Player:
         return int(agent.act(self._game.records, rng)[0]) if player is None else player.act(rng)
 
     def _start(self, agent: Agent) -> None:
-        self._players[agent] = player = agent.start(self._first.copy())
+        player = self._players[agent] = agent.start(self._first.copy())
         if player is not None:
             for action in self._actions:
                 player.observe(action)
