@@ -144,7 +144,7 @@ NUMBA_INTERNALS = {
         "numba.core.cgutils",
         "numba.core.registry.CPUDispatcher",
     },
-    "ninetka_env.core.lanes": {
+    "ninetka_agents.ninetka.solver.lanes": {
         "llvmlite.ir",
         "numba.core.cgutils",
         "numba.core.typing.templates.ConcreteTemplate",

@@ -1,4 +1,4 @@
-"""Compilation by numba: `jit`, read-only tables, and some bit operations; `lanes` and `threads` compile on their own.
+"""Compilation by numba: `jit`, read-only tables, bit operations; `threads` and the solver's `lanes` compile otherwise.
 
 Two rules follow from numba's ways: compiled functions never call themselves (recursive ones crash when loaded from the
 cache), and module globals are constants (they freeze when compiled). What is compiled is kept on disk; see

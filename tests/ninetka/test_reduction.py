@@ -9,6 +9,7 @@ from ninetka.positions import Options, position_after, random_action
 from scale import Scaled
 
 from ninetka_agents.ninetka.solver.bitboard import DIRECTION, SLOT_BOARD
+from ninetka_agents.ninetka.solver.lanes import LANES, lane, load, store
 from ninetka_agents.ninetka.solver.proof import _hash
 from ninetka_agents.ninetka.solver.reduction import _above, _most_gain, _sections_at, _sum_of_fields, reduce
 from ninetka_agents.ninetka.solver.states import (
@@ -27,7 +28,6 @@ from ninetka_agents.ninetka.solver.states import (
     write_owned,
 )
 from ninetka_env.core.jit import jit
-from ninetka_env.core.lanes import LANES, lane, load, store
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_SECTIONS, SECTION, SLOT_SQUARE, SQUARE_SLOT

@@ -2,7 +2,7 @@
 
 A bit board is a pair of int64; the square (row, column) of the inner board, both 0..8, stands in bit 9 * row + column:
 `lo` holds rows 0 to 5 (54 bits), `hi` rows 6 to 8 (27 bits). So no section is divided between the words. The functions
-look at four boards at once, see `ninetka_env.core.lanes`.
+look at four boards at once, see `ninetka_agents.ninetka.solver.lanes`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_agents.ninetka.solver.lanes import Lanes
 from ninetka_env.core.jit import frozen, jit, popcount
-from ninetka_env.core.lanes import Lanes
 from ninetka_env.games.ninetka.geometry import ADJACENT_SLOTS, NUM_SLOTS, SECTION, SIZE, SLOT_END, SLOT_LINE
 
 RIGHT, LEFT, DOWN, UP = 0, 2, 4, 6

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ninetka_agents.ninetka.solver.lanes import LANES, lane
 from ninetka_agents.ninetka.solver.reduction import FIRST_WINS, UNDECIDED, UNIT, estimate_lead, reduce
 from ninetka_agents.ninetka.solver.states import (
     DECIDED,
@@ -37,7 +38,6 @@ from ninetka_agents.ninetka.solver.states import (
     write_owned,
 )
 from ninetka_env.core.jit import frozen, jit, lowest, prefetch
-from ninetka_env.core.lanes import LANES, lane
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Record
 from ninetka_env.games.ninetka.geometry import NUM_SLOTS

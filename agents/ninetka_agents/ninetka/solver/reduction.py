@@ -34,7 +34,8 @@ with the sure stones alone, a section at -1 or 0 for the seat takes one stone fo
 that is further behind at least three for two steps or two for one; so the number of its other stones bounds the steps
 that it takes in all, those of one stone first. Where that is not enough, or more than enough, the game is decided.
 
-Nearly all of the solver's time is spent here, so four states are reduced at once, see `ninetka_env.core.lanes`.
+Nearly all of the solver's time is spent here, so four states are reduced at once, see
+`ninetka_agents.ninetka.solver.lanes`.
 """
 
 from __future__ import annotations
@@ -69,6 +70,18 @@ from ninetka_agents.ninetka.solver.bitboard import (
     whole_columns,
     whole_rows,
 )
+from ninetka_agents.ninetka.solver.lanes import (
+    LANES,
+    Lanes,
+    above_zero,
+    any_set,
+    count_ones,
+    lane,
+    load,
+    pick,
+    smaller,
+    store,
+)
 from ninetka_agents.ninetka.solver.states import (
     DECIDED,
     LEADS,
@@ -84,7 +97,6 @@ from ninetka_agents.ninetka.solver.states import (
     States,
 )
 from ninetka_env.core.jit import frozen, jit, lowest, popcount
-from ninetka_env.core.lanes import LANES, Lanes, above_zero, any_set, count_ones, lane, load, pick, smaller, store
 from ninetka_env.games.ninetka.geometry import NUM_SECTIONS
 
 UNDECIDED = 0

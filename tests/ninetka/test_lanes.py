@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from ninetka_agents.ninetka.solver.lanes import LANES, above_zero, any_set, count_ones, lane, load, pick, smaller, store
 from ninetka_env.core.jit import frozen, jit
-from ninetka_env.core.lanes import LANES, above_zero, any_set, count_ones, lane, load, pick, smaller, store
 
 Words = npt.NDArray[np.int64]
 TABLE = frozen(np.random.default_rng(0).integers(-(1 << 40), 1 << 40, 512), np.int64)
