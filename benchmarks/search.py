@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.measure import Row, has, one_core, rates, write_rows
 from benchmarks.plain_maxn import plain_search
+from ninetka_agents.agent import RandomAgent
 from ninetka_agents.ninetka.maxn import MaxNAgent
 from ninetka_agents.ninetka.maxn import search as maxn_search
-from ninetka_agents.random_agent import RandomAgent
 from ninetka_agents.search.uct import search as mcts_search
 from ninetka_env.core.chance import Streams, make_streams
 from ninetka_env.core.jit import jit

@@ -14,11 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.measure import Row, rates, write_rows
 from benchmarks.networks import positions as random_positions
+from ninetka_agents.agent import RandomAgent
 from ninetka_agents.checkpoint import best_shipped, load_checkpoint
 from ninetka_agents.net_agent import NetAgent, has_bf16, network_evaluate
 from ninetka_agents.ninetka.features import make_features
 from ninetka_agents.ninetka.network import Network, as_inputs
-from ninetka_agents.random_agent import RandomAgent
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.game import Game

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, has, on_one_core, rates, write_rows
-from ninetka_agents.random_agent import RandomAgent
+from ninetka_agents.agent import RandomAgent
 from ninetka_env import ninetka_v0
 from ninetka_env.api.vector import GameVectorEnv
 

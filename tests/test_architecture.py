@@ -56,7 +56,6 @@ AGENT_TORCH_MODULES = {
     "ninetka_agents.export",
     "ninetka_agents.go.network",
     "ninetka_agents.kropki.network",
-    "ninetka_agents.layers",
     "ninetka_agents.net_agent",
     "ninetka_agents.ninetka.network",
     "ninetka_agents.outputs",
@@ -311,7 +310,7 @@ def loaded_modules(name: str) -> frozenset[str]:
 
 
 def loaded_imports(name: str, *packages: str) -> set[str]:
-    """Return what importing a module loads from the packages: `{"torch in ninetka_agents.layers", ..}`."""
+    """Return what importing a module loads from the packages: `{"torch in ninetka_agents.outputs", ..}`."""
     loaded = {module: inside(imports_of(module).at_load, *packages) for module in loaded_modules(name)}
     return {f"{imported} in {module}" for module, names in loaded.items() for imported in names}
 

@@ -1,4 +1,4 @@
-"""What an agent is, and how one is made from a line of text."""
+"""What an agent is, how one is made from a line of text, and the simplest one, which plays at random."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ninetka_agents.parts import GENERIC, agents_of, games_with, load, parts_of
 from ninetka_env.core.batch import as_records, first_without_turn
 from ninetka_env.core.chance import Streams, draw_each, draw_many
 from ninetka_env.core.game import Game
+from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_count, shortened
 from ninetka_env.core.registry import DEFAULT, definition_of, load_variant
 from ninetka_env.core.text import did_you_mean
 from ninetka_env.core.threads import most_threads
-from ninetka_env.core.verbs import Records
+from ninetka_env.core.verbs import Records, random_action
 
 Actions = npt.NDArray[np.int64]
 MAX_SPEC = 2000
@@ -64,6 +65,25 @@ class Agent(ABC):
             The player to ask instead of `act` in this game; None if the agent keeps no memory of games.
         """
         return None
+
+
+class RandomAgent(Agent):
+    """Plays a uniformly random legal action, of any game."""
+
+    name = "random"
+
+    def act(self, games: Records, rng: np.random.Generator) -> Actions:
+        """Choose actions; see `Agent.act`."""
+        games = as_positions(games)
+        actions = np.empty(len(games), np.int64)
+        _act_at_random(games, game_streams(games, rng), actions)
+        return actions
+
+
+@jit(counted=False)
+def _act_at_random(games: Records, streams: Streams, actions: Actions) -> None:
+    for index in range(len(games)):
+        actions[index] = random_action(games[index], streams, index)
 
 
 class AgentLike(Protocol):

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ninetka_agents.board_features import Array, Inputs, Ints, move_entries, symmetries, turn, turn_nodes
-from ninetka_agents.layers import expected_counts, pools
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, pools
 from ninetka_env.core.verbs import Records
 
 SEATS = 2

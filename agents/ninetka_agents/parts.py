@@ -19,7 +19,7 @@ from ninetka_env.core.registry import definition_of, get_definition
 
 GENERIC: Mapping[str, str] = MappingProxyType(
     {
-        "random": "ninetka_agents.random_agent:RandomAgent",
+        "random": "ninetka_agents.agent:RandomAgent",
         "mcts": "ninetka_agents.search.mcts:MctsAgent",
     }
 )

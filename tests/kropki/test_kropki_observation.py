@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kropki.reference import ReferenceGame
 
-from ninetka_agents.random_agent import RandomAgent
+from ninetka_agents.agent import RandomAgent
 from ninetka_env import kropki_v0
 from ninetka_env.core.jit import jit
 from ninetka_env.core.registry import get_definition, load_variant

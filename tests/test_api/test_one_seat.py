@@ -15,9 +15,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from ninetka.positions import observe
 
-from ninetka_agents.agent import make_agent
+from ninetka_agents.agent import RandomAgent, make_agent
 from ninetka_agents.one_seat import one_seat, one_seat_vector
-from ninetka_agents.random_agent import RandomAgent
 from ninetka_env.api.one_seat import OneSeatEnv, OneSeatVectorEnv
 from ninetka_env.games.go.game import Game as GoGame
 from ninetka_env.games.ninetka.game import Game

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from toy.tictactoe import DEFINITION, Game
 
-from ninetka_agents.agent import make_agent
+from ninetka_agents.agent import RandomAgent, make_agent
 from ninetka_agents.conformance import uniform
 from ninetka_agents.one_seat import one_seat, one_seat_vector
-from ninetka_agents.random_agent import RandomAgent
 from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.uct import search

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ninetka_agents.layers import expected_counts, pools
 from ninetka_agents.ninetka.features import (
     CROSSED_SECTIONS,
     GLOBAL_FEATURES,
@@ -33,7 +32,7 @@ from ninetka_agents.ninetka.features import (
     make_features,
     scales,
 )
-from ninetka_agents.outputs import MASKED, Outputs, as_tensors
+from ninetka_agents.outputs import MASKED, Outputs, as_tensors, expected_counts, pools
 from ninetka_env.core.options import shortened
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.geometry import (
