@@ -52,7 +52,7 @@ class Parts:
     teacher: str = "mcts"
     """The strongest search with playouts, as an agent's spec: networks learn from its games first."""
     prover: str = ""
-    """Module with the game's own functions of `ninetka_agents.search.prover`; empty for none."""
+    """Module with the game's own functions of `ninetka_agents.search.knowledge`; empty for none."""
     knowledge: str = ""
     """Module with the game's own functions of `ninetka_agents.search.knowledge`; empty for none."""
     guided_stages: tuple[int, ...] = ()

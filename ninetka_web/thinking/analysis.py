@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import game_streams
-from ninetka_agents.search.candidates import find_candidates
 from ninetka_agents.search.mcts import MctsAgent, Tree
-from ninetka_agents.search.tree import empty_result
+from ninetka_agents.search.tree import empty_result, find_candidates
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of

@@ -12,8 +12,8 @@ from ninetka.positions import ALL_OPTIONS, Options, board_of, position_after, ra
 
 from ninetka_agents import make_agent
 from ninetka_agents.agent import game_streams
-from ninetka_agents.search.candidates import find_candidates
 from ninetka_agents.search.mcts import MctsAgent
+from ninetka_agents.search.tree import find_candidates
 from ninetka_agents.search.uct import search
 from ninetka_env import ninetka_v0
 from ninetka_env.core.outcome import UNFINISHED

@@ -21,8 +21,8 @@ from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, ga
 from ninetka_agents.search import tree
 from ninetka_agents.search.choices import draw_choice, is_empty, next_choice
 from ninetka_agents.search.evaluation import Evaluate, checked
+from ninetka_agents.search.knowledge import Prover, clear_prover, make_prover
 from ninetka_agents.search.mcts import CHUNK, next_chunk
-from ninetka_agents.search.prover import Prover, clear_prover, make_prover
 from ninetka_agents.search.selection import MOST_SCALE, gumbel_noise
 from ninetka_agents.search.uct import EXPLORATION, best_child
 from ninetka_env.core.chance import Streams

@@ -28,7 +28,6 @@ import numpy.typing as npt
 from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
 from ninetka_agents.search import tree, uct
 from ninetka_agents.search.choices import count_choices, is_empty, next_choice
-from ninetka_agents.search.completed import Doubles, Scales, mixed_value, score_choices, softmax
 from ninetka_agents.search.evaluation import Evaluate as Evaluate
 from ninetka_agents.search.evaluation import checked
 from ninetka_agents.search.gumbel_tree import (
@@ -41,13 +40,18 @@ from ninetka_agents.search.gumbel_tree import (
     reset_node,
     visits_of,
 )
-from ninetka_agents.search.prover import Prover, clear_prover, make_prover, proven_winner
+from ninetka_agents.search.knowledge import Prover, clear_prover, make_prover, proven_winner
 from ninetka_agents.search.selection import (
     MOST_SCALE,
+    Doubles,
+    Scales,
     gumbel_noise,
     halving_schedule,
     interior_choice,
+    mixed_value,
     root_choice,
+    score_choices,
+    softmax,
 )
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit

@@ -21,7 +21,6 @@ import numpy as np
 
 from ninetka_agents.search import tree
 from ninetka_agents.search.choices import count_choices
-from ninetka_agents.search.completed import Scales, score_choices
 from ninetka_agents.search.evaluation import Evaluate
 from ninetka_agents.search.gumbel import (
     GumbelSearch,
@@ -34,8 +33,8 @@ from ninetka_agents.search.gumbel import (
     select,
 )
 from ninetka_agents.search.gumbel_tree import Floats, back_up, expand, mean, node_dtype
-from ninetka_agents.search.prover import make_prover
-from ninetka_agents.search.selection import halving_by_clock, root_choice
+from ninetka_agents.search.knowledge import make_prover
+from ninetka_agents.search.selection import Scales, halving_by_clock, root_choice, score_choices
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.options import check_scale

@@ -14,10 +14,9 @@ import numpy as np
 
 from ninetka_agents.agent import Actions, Agent, as_positions, check_threads, game_streams
 from ninetka_agents.search import uct
-from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
 from ninetka_agents.search.rave_tree import Rules
-from ninetka_agents.search.tree import MOST_SIMULATIONS, TreeResult, empty_result
+from ninetka_agents.search.tree import MOST_SIMULATIONS, Child, TreeResult, empty_result
 from ninetka_agents.search.uct import UctTree
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game

@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from ninetka_agents.agent import game_streams
-from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.knowledge import Memory, heavy_playout, make_memory
 from ninetka_agents.search.rave_tree import (
     EXPAND_VISITS,
@@ -30,7 +29,7 @@ from ninetka_agents.search.rave_tree import (
     make_tree,
     most_visited,
 )
-from ninetka_agents.search.tree import MOST_SIMULATIONS, TreeResult
+from ninetka_agents.search.tree import MOST_SIMULATIONS, Child, TreeResult
 from ninetka_agents.search.uct import SearchResult
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.game import Game
@@ -149,7 +148,7 @@ class RaveTree:
         _report(self._games, self.nodes, self.desk, result, index)
 
     def children(self, node: int) -> list[Child]:
-        """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""
+        """Return the actions of a node that were tried; see `ninetka_agents.search.tree`."""
         first, count = int(self.nodes[node].first), int(self.nodes[node].count)
         tried = [(child, self.nodes[child]) for child in range(first, first + count) if self.nodes[child].visits]
         return [Child(child, int(one.action), int(one.visits), float(one.wins / one.visits)) for child, one in tried]

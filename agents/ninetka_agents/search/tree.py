@@ -1,4 +1,4 @@
-"""The tree of a search with playouts, for any game: storage, the roots, what is counted and what is proven.
+"""The tree of a search with playouts, for any game: storage, the roots, what is counted, proven and shown.
 
 Games are not kept in it: each simulation plays down from the root again. Every node has one value per seat and belongs
 to the seat that moves there; nothing is ever negated, so a seat that moves twice in a row needs no special care.
@@ -7,14 +7,14 @@ to the seat that moves there; nothing is ever negated, so a seat that moves twic
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import Actions
 from ninetka_agents.search.choices import is_empty, next_choice, remove_choice, words_for
-from ninetka_agents.search.prover import Prover, proven_winner
+from ninetka_agents.search.knowledge import Prover, proven_winner
 from ninetka_env.core.chance import Streams
 from ninetka_env.core.jit import jit
 from ninetka_env.core.outcome import UNFINISHED
@@ -34,6 +34,8 @@ from ninetka_env.core.verbs import (
 
 MOST_SIMULATIONS = 1 << 24
 """Of a tree: its nodes count wins by float32, exactly up to here."""
+LONGEST_LINE = 12
+"""Actions of a candidate's line."""
 MOST_FAILURES = 16
 """Failed proofs after which a search stops to try, beyond 4 for each that succeeded: early slides are out of reach."""
 
@@ -234,3 +236,55 @@ def write_result(game: Record, nodes: Records, result: TreeResult, index: int) -
     write_visits(game, nodes, result.visits[index])
     for seat in range(len(nodes[0].wins)):
         result.values[index, seat] = nodes[0].wins[seat] / np.float32(nodes[0].visits)
+
+
+# What a search under way thinks of the actions at its root
+
+
+class Child(NamedTuple):
+    """An action of a node that was tried."""
+
+    node: int
+    """Where in the tree it leads."""
+    action: int
+    visits: int
+    share: float
+    """Of the simulations through it, those that the seat which plays it won, draws shared."""
+
+
+class Watched(Protocol):
+    """A tree that tells what it holds."""
+
+    def children(self, node: int) -> list[Child]:
+        """Return the actions of a node that were tried; the root is node 0."""
+        ...
+
+    def best(self) -> int:
+        """Return the action to play."""
+        ...
+
+
+class Candidate(NamedTuple):
+    """What a search found out about an action."""
+
+    action: int
+    visits: int
+    share: float
+    """As of `Child`."""
+    line: list[int]
+    """The action, and what was visited most after it."""
+
+
+def find_candidates(tree: Watched) -> list[Candidate]:
+    """Return the actions that were tried: the one to play first, then the most visited ones."""
+    best = tree.best()
+    found = [Candidate(one.action, one.visits, one.share, _line(tree, one)) for one in tree.children(0)]
+    return sorted(found, key=lambda one: (one.action != best, -one.visits, one.action))
+
+
+def _line(tree: Watched, child: Child) -> list[int]:
+    line = [child.action]
+    while len(line) < LONGEST_LINE and (children := tree.children(child.node)):
+        child = max(children, key=lambda one: (one.visits, -one.action))
+        line.append(child.action)
+    return line

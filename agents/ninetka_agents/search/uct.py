@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ninetka_agents.agent import game_streams
-from ninetka_agents.search.candidates import Child
 from ninetka_agents.search.choices import draw_choice, is_empty
-from ninetka_agents.search.prover import Prover, clear_prover, make_prover
+from ninetka_agents.search.knowledge import Prover, clear_prover, make_prover
 from ninetka_agents.search.tree import (
     MOST_SIMULATIONS,
+    Child,
     TreeResult,
     copy_root,
     init_root,
@@ -289,7 +289,7 @@ class UctTree:
         _report(self._games, self._nodes, result, index)
 
     def children(self, node: int) -> list[Child]:
-        """Return the actions of a node that were tried; see `ninetka_agents.search.candidates`."""
+        """Return the actions of a node that were tried; see `ninetka_agents.search.tree`."""
         _go_to(self._games, self._nodes, self._scratch, node)
         found, child = [], int(self._nodes[node].child)
         while child:

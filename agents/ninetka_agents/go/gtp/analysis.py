@@ -18,7 +18,7 @@ from ninetka_agents.go.gtp.protocol import COLOURS, GtpError, read_colour, read_
 from ninetka_agents.go.gtp.register import Words, command
 from ninetka_agents.go.gtp.session import Session
 from ninetka_agents.go.status import owner_shares
-from ninetka_agents.search.candidates import Candidate, find_candidates
+from ninetka_agents.search.tree import Candidate, find_candidates
 from ninetka_env.games.go.game import Game
 
 MOST_SHOWN = 400

@@ -15,10 +15,9 @@ import numpy as np
 
 from ninetka_agents.agent import Forfeit, Player, game_streams, make_agent
 from ninetka_agents.go.gtp.protocol import GtpError
-from ninetka_agents.search.candidates import find_candidates
 from ninetka_agents.search.mcts import CHUNK, Tree, TreeSearch
 from ninetka_agents.search.rave import RaveTree
-from ninetka_agents.search.tree import MOST_SIMULATIONS
+from ninetka_agents.search.tree import MOST_SIMULATIONS, find_candidates
 from ninetka_env.games.go.game import Game
 
 ENDLESS = 1e6
