@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ninetka_agents.agent import Actions, Agent, as_positions, game_streams
 from ninetka_agents.search.evaluation import Evaluate, checked
-from ninetka_agents.search.mcts import CHUNK, TreePlayer
+from ninetka_agents.search.mcts import CHUNK, MoveBudget, TreePlayer
 from ninetka_agents.search.rave import EQUIVALENCE, RaveTree
 from ninetka_agents.search.rave_tree import Desk, Rules, Tree, copy_root, is_asked, most_visited
 from ninetka_agents.search.selection import MOST_SCALE, gumbel_noise
@@ -197,13 +197,15 @@ class GuidedRaveSearch(Agent):
         return result
 
     @property
-    def budget(self) -> tuple[int | None, float | None]:
-        """Simulations of RAVE per move and seconds per move: one of them is None."""
-        return (None, self._seconds) if self._seconds else (self._simulations * self._playouts, None)
+    def budget(self) -> MoveBudget:
+        """What a move may cost, in simulations of RAVE or in seconds."""
+        if self._seconds:
+            return MoveBudget(None, self._seconds)
+        return MoveBudget(self._simulations * self._playouts, None)
 
     def make_tree(self, games: Records, most: int | None = None) -> GuidedRaveTree:
         """Make room for a search in games like these: of so many simulations, None for what the search takes."""
-        most = most or self.budget[0] or MOST_SIMULATIONS
+        most = most or self.budget.simulations or MOST_SIMULATIONS
         return GuidedRaveTree(games, most, self._rules, self._evaluate, self._playouts)
 
     def think(self, tree: GuidedRaveTree, streams: Streams, index: int) -> None:

@@ -75,9 +75,6 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Wanted: TypeAlias = npt.NDArray[np.int32]
 """By the number of actions considered at the root, the last entry for all others: a column of `halving_schedule`."""
 
-Rollouts: TypeAlias = tuple[int, float]
-"""Playouts per position and their share of its value."""
-
 Desk: TypeAlias = tuple[Records, Records, Prover]
 """What playouts from a leaf are made with: nodes of a tree, a game, no prover to speak of."""
 
@@ -135,6 +132,14 @@ class SearchResult(NamedTuple):
     """(N, A) int64: simulations per action; each row sums to the number of simulations."""
     prior: Floats
     """(N, A) float32: the network's own policy."""
+
+
+class Rollouts(NamedTuple):
+    """The playouts from each position that the network evaluates."""
+
+    playouts: int
+    share: float
+    """What they count in its value."""
 
 
 class Trees(NamedTuple):
@@ -201,7 +206,8 @@ class GumbelSearch(Agent):
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
         """Search positions together and fill the result in."""
-        scales = min(float(self.options.visit_offset), MOST_SCALE), min(float(self.options.value_scale), MOST_SCALE)
+        offset, scale = float(self.options.visit_offset), float(self.options.value_scale)
+        scales = Scales(min(offset, MOST_SCALE), min(scale, MOST_SCALE))
         trees = self._make_trees(games, streams)
         _init_roots(games, trees)
         if self.options.gumbel_scale or self.options.playouts:
@@ -234,7 +240,7 @@ class GumbelSearch(Agent):
         _number_undecided(trees)
         leaves, limits = trees.leaves[trees.rows >= 0], limits_of(trees.leaves.dtype)
         nothing = np.empty((0, limits.actions), np.float32), np.empty((0, limits.players), np.float32)
-        rollouts = (self.options.playouts, self.options.playout_share if self.options.playouts else 0.0)
+        rollouts = Rollouts(self.options.playouts, self.options.playout_share if self.options.playouts else 0.0)
         like = np.empty(0, tree.node_dtype(leaves.dtype))
         found = self.evaluate(leaves) if len(leaves) else nothing
         self._share(_expand_all, trees, *found, rollouts, like)
@@ -330,7 +336,7 @@ def _expand_all(
     control: Control, trees: Trees, logits: Floats, values: Floats, rollouts: Rollouts, like: Records
 ) -> None:
     """Expand and back up the leaves of the games that this thread claims; `like` has the type of playouts' nodes."""
-    desk = np.zeros(rollouts[0] + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
+    desk = np.zeros(rollouts.playouts + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
     while True:
         first, stop = claim(control, 0, len(trees.roots), CHUNK)
         if first == stop:
@@ -340,8 +346,8 @@ def _expand_all(
             if row >= 0:
                 node, game = trees.nodes[index, leaf], trees.leaves[index]
                 expand(game, node, logits[row], values[row])
-                if rollouts[0]:
-                    play_out(game, node, trees.streams, index, rollouts[1], desk)
+                if rollouts.playouts:
+                    play_out(game, node, trees.streams, index, rollouts.share, desk)
             back_up(trees.nodes[index], leaf)
 
 

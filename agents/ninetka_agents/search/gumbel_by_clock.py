@@ -126,7 +126,7 @@ class GumbelByClock(GumbelSearch):
         return self._time_left() > 0
 
     def _expand(self, trees: Trees, waiting: _Waiting, first: int, stop: int, answer: tuple[Floats, Floats]) -> None:
-        rollouts = (self.options.playouts, self.options.playout_share)
+        rollouts = Rollouts(self.options.playouts, self.options.playout_share)
         like = np.empty(0, tree.node_dtype(trees.roots.dtype))
         _expand_waiting(trees, waiting, first, stop, *answer, rollouts, like)
 
@@ -167,15 +167,15 @@ def _expand_waiting(
 ) -> None:
     """Expand waiting leaves that the network has judged, and replace their values by its own and those of playouts."""
     nodes = trees.nodes[0]
-    desk = np.zeros(rollouts[0] + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
+    desk = np.zeros(rollouts.playouts + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
     for row in range(first, stop):
         game, at = waiting.leaves[row], waiting.at[row]
         node = nodes[at]
         seemed = node.values.copy()
         write_choices(game, node.legal)
         expand(game, node, logits[row], values[row])
-        if rollouts[0]:
-            play_out(game, node, trees.streams, 0, rollouts[1], desk)
+        if rollouts.playouts:
+            play_out(game, node, trees.streams, 0, rollouts.share, desk)
         _correct(nodes, at, node.values - seemed)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -57,13 +57,20 @@ class Tree(Protocol):
         ...
 
 
+class MoveBudget(NamedTuple):
+    """What a search for a move may cost; one of both is None."""
+
+    simulations: int | None
+    seconds: float | None
+
+
 @runtime_checkable
 class TreeSearch(Protocol):
     """An agent whose tree for a move can be grown bit by bit, so that others may watch it or end it."""
 
     @property
-    def budget(self) -> tuple[int | None, float | None]:
-        """Simulations per move and seconds per move: one of them is None."""
+    def budget(self) -> MoveBudget:
+        """What a move may cost."""
         ...
 
     def make_tree(self, games: Records, most: int | None = None) -> Tree:
@@ -164,13 +171,13 @@ class MctsAgent(Agent):
         return tree.best()
 
     @property
-    def budget(self) -> tuple[int | None, float | None]:
-        """Simulations per move and seconds per move: one of them is None."""
-        return (None, self._seconds) if self._seconds else (self._simulations, None)
+    def budget(self) -> MoveBudget:
+        """What a move may cost."""
+        return MoveBudget(None, self._seconds) if self._seconds else MoveBudget(self._simulations, None)
 
     def make_tree(self, games: Records, most: int | None = None) -> Tree:
         """Make room for a search in games like these: of so many simulations, None for what the agent takes."""
-        most = most or self.budget[0] or MOST_SIMULATIONS
+        most = most or self.budget.simulations or MOST_SIMULATIONS
         if self._plain:
             return UctTree(games, most, self._exploration, self._exact)
         return RaveTree(games, most, self.rules)

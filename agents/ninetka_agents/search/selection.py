@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,18 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.verbs import Records, Words
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
-Scales: TypeAlias = tuple[float, float]
-"""c_visit and c_scale of equation 8."""
 
 MOST_SCALE = 1e100
 """What a scale of noise or values is limited to, so that no product with it overflows; nothing outweighs it anyway."""
+
+
+class Scales(NamedTuple):
+    """The constants of equation 8."""
+
+    visit_offset: float
+    """c_visit."""
+    value_scale: float
+    """c_scale."""
 
 
 def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]:
@@ -113,7 +120,7 @@ def score_choices(tree: Records, index: int, scales: Scales, scores: Doubles) ->
         scores[choice] = mean(tree, child, mover) if child else mixed
         most = max(most, visits_of(tree, index, choice))
         choice = next_choice(legal, choice)
-    scale = (scales[0] + most) * scales[1]
+    scale = (scales.visit_offset + most) * scales.value_scale
     choice = next_choice(legal, -1)
     while choice >= 0:
         scores[choice] = tree[index].logits[choice] + scale * scores[choice]
