@@ -8,65 +8,69 @@ History:
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from ninetka_env.api.aec import GameAEC, Observation, wrapped
 from ninetka_env.api.vector import GameVectorEnv
-from ninetka_env.games.kropki.definition import KROPKI
+from ninetka_env.core.options import takes_options
+from ninetka_env.games.kropki.definition import KROPKI, OPTIONS, KropkiOptions
 from ninetka_env.games.kropki.game import Game
 
 __all__ = ["Game", "env", "raw_env", "vector_env"]
 
 
+@takes_options(OPTIONS)
 def env(
     width: int = 10,
     height: int = 10,
-    territory: str = "declared",
-    start: str = "empty",
+    *,
     reward: str = "win",
     render_mode: str | None = None,
+    **options: Unpack[KropkiOptions],
 ) -> OrderEnforcingWrapper[str, Observation, int]:
-    """Make the environment with PettingZoo's usual wrappers; the options are those of `raw_env`.
+    """Make the environment with PettingZoo's usual wrappers; the parameters are those of `raw_env`.
 
     An illegal action ends the game with reward -1 for whoever played it, an action out of bounds fails an assertion,
     and methods called in the wrong order are reported.
     """
-    return wrapped(raw_env(width, height, territory, start, reward, render_mode))
+    return wrapped(raw_env(width, height, reward=reward, render_mode=render_mode, **options))
 
 
+@takes_options(OPTIONS)
 def raw_env(
     width: int = 10,
     height: int = 10,
-    territory: str = "declared",
-    start: str = "empty",
+    *,
     reward: str = "win",
     render_mode: str | None = None,
+    **options: Unpack[KropkiOptions],
 ) -> GameAEC:
     """Make the bare PettingZoo environment; see `ninetka_env.api.aec.GameAEC`.
 
     Args:
         width: columns of the board, 3..39.
         height: rows of the board, 3..32.
-        territory: `"declared"` (players draw their regions after placing a point) or `"immediate"`.
-        start: `"empty"`, or `"cross"` of four points in the middle.
         reward: `"win"`: +1 and -1, 0 each if drawn; `"score"`: the difference of the captured points over the nodes.
         render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
+        **options: see `ninetka_env.games.kropki.definition.KropkiOptions`.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.
     """
-    variant = KROPKI.variant(width=width, height=height, territory=territory, start=start)
-    return GameAEC(variant, reward, render_mode)
+    return GameAEC(KROPKI.variant(width=width, height=height, **options), reward, render_mode)
 
 
+@takes_options(OPTIONS)
 def vector_env(
     num_envs: int,
     width: int = 10,
     height: int = 10,
-    territory: str = "declared",
-    start: str = "empty",
+    *,
     reward: str = "win",
     num_threads: int | None = None,
+    **options: Unpack[KropkiOptions],
 ) -> GameVectorEnv:
     """Make N games that are stepped at once, for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
 
@@ -74,13 +78,11 @@ def vector_env(
         num_envs: N, the number of games, at least 1.
         width: columns of the board, 3..39.
         height: rows of the board, 3..32.
-        territory: `"declared"` (players draw their regions after placing a point) or `"immediate"`.
-        start: `"empty"`, or `"cross"` of four points in the middle.
         reward: `"win"`: +1 and -1, 0 each if drawn; `"score"`: the difference of the captured points over the nodes.
         num_threads: at most this many threads step the games; None for one per core.
+        **options: see `ninetka_env.games.kropki.definition.KropkiOptions`.
 
     Raises:
         ValueError: naming the option that is wrong and the values it may have.
     """
-    variant = KROPKI.variant(width=width, height=height, territory=territory, start=start)
-    return GameVectorEnv(num_envs, variant, reward, num_threads)
+    return GameVectorEnv(num_envs, KROPKI.variant(width=width, height=height, **options), reward, num_threads)

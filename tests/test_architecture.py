@@ -35,10 +35,11 @@ MODULE_ORDER = [
     {"geometry", "scratch"},
     {"regions", "repetition"},
     {"rules"},
-    {"start", "scoring", "choices", "observation", "text", "position"},
+    {"scoring", "choices", "observation", "text", "position"},
+    {"definition"},
     {"game"},
     {"replay"},
-    {"definition", "describe", "diagram", "picture", "render", "sgf"},
+    {"describe", "diagram", "picture", "render", "sgf"},
 ]
 """The modules in `ninetka_env.games.<game>`: none imports one of a later set. Not every game has all of them."""
 GYMNASIUM_MODULES = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import inspect
 import io
 import os
 import pickle
@@ -11,6 +13,7 @@ import sys
 import warnings
 from functools import partial
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import gymnasium
 import numba
@@ -22,6 +25,7 @@ from ninetka.positions import ALL_OPTIONS
 from pettingzoo.test import api_test
 
 from ninetka_agents import make_agent
+from ninetka_env import go_v0, kropki_v0, ninetka_v0
 from ninetka_env.api.aec import GameAEC
 from ninetka_env.api.one_seat import OneSeatEnv
 from ninetka_env.api.record_files import read_records, replay_text
@@ -185,6 +189,34 @@ def test_an_environments_id_is_the_same_in_both_registries():
         assert named(pettingzoo.aec_registry) == named(gymnasium.registry)
         made = [make("ninetka_env/Ninetka-v0") for make in (gymnasium.make, partial(pettingzoo.make, "aec"))]
         assert [type(env.unwrapped) for env in made] == [OneSeatEnv, GameAEC]
+
+
+@pytest.mark.parametrize("name", ["ninetka", "go", "kropki"])
+def test_functions_take_the_options_of_their_game(name):
+    definition, public = get_definition(name), importlib.import_module(f"ninetka_env.{name}_v0")
+    expected = {one.name: one.default for one in definition.options}
+    for function, before in ((public.env, 0), (public.raw_env, 0), (public.vector_env, 1), (public.Game.new, 0)):
+        shown = list(inspect.signature(function).parameters.values())[before : before + len(expected)]
+        assert {one.name: one.default for one in shown} == expected
+        assert all(one.name in function.__doc__ for one in shown)
+        written = inspect.signature(inspect.unwrap(getattr(function, "__func__", function))).parameters
+        typed = get_args(get_type_hints(function)["options"])[0].__annotations__
+        assert expected.keys() == typed.keys() | (expected.keys() & written.keys())
+        assert all(written[key].default == expected[key] for key in expected.keys() & written.keys())
+        with pytest.raises(TypeError, match=rf"{function.__name__}\(\) got an unexpected keyword argument 'colour'"):
+            function(colour="red")
+
+
+def test_options_may_be_given_by_position():
+    assert go_v0.vector_env(1, 6.5, "positional").variant.options["ko"] == "positional"
+    assert kropki_v0.raw_env(12, 11, "immediate").observation_space("player_0")["observation"].shape == (14, 11, 12)
+    assert Game.new(3).num_players == 3
+    with pytest.raises(TypeError, match="at most 2 positional arguments, 3 were given"):
+        Game.new(3, "random")
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'num_players'"):
+        Game.new(3, num_players=2)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'num_envs'"):
+        ninetka_v0.vector_env(num_players=3)
 
 
 # Games made known

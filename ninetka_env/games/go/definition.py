@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -88,6 +88,28 @@ OPTIONS = (
     Choice("planes", "standard", "what observations show: see `ninetka_env.games.go.observation`", PLANE_SETS),
 )  # fmt: skip
 """The options of the game; compiled code knows each as an int."""
+
+
+class GoOptions(TypedDict, total=False):
+    """The options of Go, for type checkers; `OPTIONS` has their defaults and checks them."""
+
+    komi: float
+    """Points added to White's score, a multiple of 0.5, at most as many as the board has points; 7."""
+    ko: str
+    """`"simple"` (the default): the board of one move ago may not be restored; `"positional"`: no earlier board;
+    `"situational"`: no earlier board with the same player to move."""
+    scoring: str
+    """`"area"` (the default), `"document"` (stones, territory and captured stones) or `"territory"`."""
+    handicap: int
+    """Black stones at the start, 0 (the default) or 2 to 5, on 9 x 9 only; White then moves first."""
+    max_plies: int | None
+    """The game ends after this many plies, 1..1024; None (the default) for twice the number of points."""
+    size: int
+    """The board has size x size points, 2..19; 9."""
+    allow_resign: bool
+    """Whether resigning is an action, the one after the pass; False."""
+    planes: str
+    """`"standard"` (the default) or `"alphazero"`; see `ninetka_env.games.go.observation`."""
 
 
 def _sizes(options: Values) -> Sizes:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import check_count, shortened
+from ninetka_env.core.options import check_count, shortened, takes_options
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.stated import counted_result
 from ninetka_env.core.verbs import Records
+from ninetka_env.games.go.definition import OPTIONS, GoOptions
 from ninetka_env.games.go.geometry import action_index, action_name, wide
 from ninetka_env.games.go.position import check_board, hand_turn, read_records, set_up
 from ninetka_env.games.go.repetition import has_superko, repeats
@@ -47,39 +48,17 @@ class Game(game.Game):
     name = "go"
 
     @classmethod
-    def new(
-        cls,
-        *,
-        komi: float = 7.0,
-        ko: str = "simple",
-        scoring: str = "area",
-        handicap: int = 0,
-        max_plies: int | None = None,
-        size: int = 9,
-        allow_resign: bool = False,
-        planes: str = "standard",
-    ) -> Self:
+    @takes_options(OPTIONS, by_name=True)
+    def new(cls, **options: Unpack[GoOptions]) -> Self:
         """Start a game.
 
         Args:
-            komi: points added to White's score, a multiple of 0.5, at most as many as the board has points.
-            ko: `"simple"`: the board of one move ago may not be restored; `"positional"`: no earlier board;
-                `"situational"`: no earlier board with the same player to move.
-            scoring: `"area"`, `"document"` or `"territory"`; see `ninetka_env.games.go.scoring`.
-            handicap: 0, 2, 3, 4 or 5 black stones on the board, with White to move; on 9 x 9 only.
-            max_plies: the game ends after so many plies, 1..1024; None for twice the number of points.
-            size: 2..19, of the board.
-            allow_resign: whether the action `size * size + 1` resigns.
-            planes: `"standard"` or `"alphazero"`; see `ninetka_env.games.go.observation`.
+            **options: see `ninetka_env.games.go.definition.GoOptions`.
 
         Raises:
             ValueError: naming the option that is wrong and the values it may have.
         """
-        variant = cls.definition().variant(
-            komi=komi, ko=ko, scoring=scoring, handicap=handicap, max_plies=max_plies, size=size,
-            allow_resign=allow_resign, planes=planes,
-        )  # fmt: skip
-        return cls.start(variant)
+        return cls.start(cls.definition().variant(**options))
 
     @classmethod
     def from_board(cls, board: npt.ArrayLike, to_move: int = 0, **options: Any) -> Self:

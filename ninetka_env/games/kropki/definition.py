@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import numpy as np
 
 from ninetka_env.core.options import Choice, Whole
@@ -19,6 +21,16 @@ OPTIONS = (
     Choice("start", "empty", "the board begins empty, or with a cross of four points in the middle", STARTS),
 )  # fmt: skip
 """The options of the game; compiled code knows the sides as they are and the others by the places of their values."""
+
+
+class KropkiOptions(TypedDict, total=False):
+    """The options of Kropki but for the sides, for type checkers; `OPTIONS` has their defaults and checks them."""
+
+    territory: str
+    """`"declared"` (the default): the players draw regions, after they have placed a point; `"immediate"`: the rules
+    draw all at once."""
+    start: str
+    """`"empty"` (the default), or `"cross"`: two points of each seat stand in the middle."""
 
 
 def _sizes(options: Values) -> Sizes:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
-from ninetka_env.core.options import shortened
+from ninetka_env.core.options import shortened, takes_options
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.kropki import position
+from ninetka_env.games.kropki.definition import OPTIONS, KropkiOptions
 from ninetka_env.games.kropki.geometry import node_index, node_name
 from ninetka_env.games.kropki.regions import count_drawable, drawable_node, flood, unmark
 from ninetka_env.games.kropki.rules import STARTS, TERRITORIES, mover, num_nodes
@@ -38,20 +39,19 @@ class Game(game.Game):
     name = "kropki"
 
     @classmethod
-    def new(cls, width: int = 10, height: int = 10, *, territory: str = "declared", start: str = "empty") -> Self:
+    @takes_options(OPTIONS, by_name=True)
+    def new(cls, width: int = 10, height: int = 10, **options: Unpack[KropkiOptions]) -> Self:
         """Start a game.
 
         Args:
             width: columns, 3 to 39.
             height: rows, 3 to 32.
-            territory: `"declared"`: the players draw regions, after they have placed a point; `"immediate"`: the rules
-                draw all at once.
-            start: `"empty"`, or `"cross"`: two points of each seat stand in the middle.
+            **options: see `ninetka_env.games.kropki.definition.KropkiOptions`.
 
         Raises:
             ValueError: naming the option that is wrong and the values it may have.
         """
-        return cls.start(cls.definition().variant(width=width, height=height, territory=territory, start=start))
+        return cls.start(cls.definition().variant(width=width, height=height, **options))
 
     @classmethod
     def from_board(

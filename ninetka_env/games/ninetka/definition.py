@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from ninetka_env.core.options import Choice
 from ninetka_env.core.registry import Definition, Limits, Sizes, Values, register
 from ninetka_env.games.ninetka import choices, observation, rules
@@ -25,6 +27,19 @@ OPTIONS = (
     Choice("auto_pass", True, "forced passes are played by the rules, or are action 121", (False, True)),
 )  # fmt: skip
 """The options of the game; compiled code knows each by the place of its value."""
+
+
+class NinetkaOptions(TypedDict, total=False):
+    """The options of 9tka but for `num_players`, for type checkers; `OPTIONS` has their defaults and checks them."""
+
+    neutral_placement: str
+    """`"players"` (the default) place the neutral stones in turn; `"random"` draws one uniformly random legal square
+    per section and starts with the placement phase, seat 0 to move."""
+    turn_order: str
+    """`"restart"` (the default): seat 0 opens every phase; `"continue"`: turns go on from phase to phase."""
+    auto_pass: bool
+    """Play forced passes at once (the default); if False, the seat to move must pass by action 121."""
+
 
 MOST_PLIES, MOST_PASSES = 81, 36 * 3
 """9 neutral stones, 36 stones set, 36 slides; and, if the players must pass themselves, fewer passes than this: after

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from ninetka_env.core import game
 from ninetka_env.core.jit import jit
+from ninetka_env.core.options import takes_options
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka import rules
+from ninetka_env.games.ninetka.definition import OPTIONS, NinetkaOptions
 from ninetka_env.games.ninetka.geometry import (
     EDGE,
     NEUTRAL_STONE,
@@ -48,40 +50,24 @@ class Game(game.Game):
     name = "ninetka"
 
     @classmethod
-    def new(
-        cls,
-        num_players: int = 2,
-        *,
-        neutral_placement: str = "players",
-        turn_order: str = "restart",
-        auto_pass: bool = True,
-        seed: int | None = None,
-    ) -> Self:
+    @takes_options(OPTIONS, by_name=True)
+    def new(cls, num_players: int = 2, *, seed: int | None = None, **options: Unpack[NinetkaOptions]) -> Self:
         """Start a game.
 
         Args:
             num_players: 2, 3 or 4.
-            neutral_placement: `"players"` place the neutral stones in turn; `"random"` draws one uniformly random
-                legal square per section and starts with the placement phase, seat 0 to move.
-            turn_order: `"restart"`: seat 0 opens every phase; `"continue"`: turns go on from phase to phase.
-            auto_pass: play forced passes at once; if off, the seat to move must pass by action 121.
             seed: for `neutral_placement="random"`; None draws fresh entropy.
+            **options: see `ninetka_env.games.ninetka.definition.NinetkaOptions`.
 
         Raises:
             ValueError: naming the option that is wrong and the values it may have.
         """
-        return cls.start(cls._variant(num_players, neutral_placement, turn_order, auto_pass), seed)
+        return cls.start(cls.definition().variant(num_players=num_players, **options), seed)
 
     @classmethod
+    @takes_options(OPTIONS[1:], by_name=True)
     def from_board(
-        cls,
-        board: npt.ArrayLike,
-        to_move: int,
-        num_players: int,
-        *,
-        neutral_placement: str = "players",
-        turn_order: str = "restart",
-        auto_pass: bool = True,
+        cls, board: npt.ArrayLike, to_move: int, num_players: int, **options: Unpack[NinetkaOptions]
     ) -> Self:
         """Set up the position of an (11, 11) array of cell codes (0 empty, seat + 1, 5 neutral), `to_move` to act.
 
@@ -90,17 +76,11 @@ class Game(game.Game):
         Raises:
             ValueError: if no game can reach the board by what counting and blocking tell; see `position.read_board`.
         """
-        codes = cls._variant(num_players, neutral_placement, turn_order, auto_pass).codes
+        codes = cls.definition().variant(num_players=num_players, **options).codes
         game = cls(read_board(np.asarray(board), to_move, num_players, *codes[1:]))
         passed = int(_pass_over(game.records, 0))
         game.passed = tuple(seat for seat in range(num_players) if passed >> seat & 1)
         return game
-
-    @classmethod
-    def _variant(cls, num_players: int, neutral_placement: str, turn_order: str, auto_pass: bool) -> Variant:
-        return cls.definition().variant(
-            num_players=num_players, neutral_placement=neutral_placement, turn_order=turn_order, auto_pass=auto_pass
-        )
 
     @classmethod
     def from_text(cls, text: str) -> Self:
