@@ -270,7 +270,7 @@ def test_other_networks_are_found_in_a_clone_or_by_path(place, tmp_path):
 
 
 def test_the_pool_away_from_the_repository_has_the_shipped_network(place, tmp_path):
-    code = "from ninetka_train.judging.pool import usual_pool; print(*(usual_pool('go')[-2:]))"
+    code = "from ninetka_train.judging.ratings import usual_pool; print(*(usual_pool('go')[-2:]))"
     assert output(place.run("python", "-c", code, cwd=tmp_path)) == "net:gen-6 net:simulations=64"
 
 

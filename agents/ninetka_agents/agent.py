@@ -39,7 +39,7 @@ class Agent(ABC):
     """The name of the only game that it plays, see `check_plays`; empty if it plays any."""
     opens_alike: bool = False
     """Whether it begins all games from the same start in much the same way, as networks do. Matches between such agents
-    begin with random plies; see `ninetka_train.judging.openings`."""
+    begin with random plies; see `ninetka_train.judging.schedule`."""
     remembers: bool = False
     """Whether `start` returns a player, which has a memory of its game."""
 

@@ -29,7 +29,7 @@ from ninetka_train.judging.saved_games import game_records
 LONG = {
     "train": "ninetka_train.run._train",
     "study": "ninetka_train.ninetka.study.study",
-    "rate": "ninetka_train.judging.pool.usual_pool",
+    "rate": "ninetka_train.judging.ratings.usual_pool",
     "curve": "ninetka_train.judging.curve.play_points",
     "play": "ninetka_web.server.server.serve",
     "bench": "benchmarks.run.measure",

@@ -26,7 +26,7 @@ from ninetka_env.games.ninetka.rules import GAME, Phase
 from ninetka_train.judging import evaluate as ev
 from ninetka_train.judging import ratings
 from ninetka_train.judging.arena import AgentError, make_match, play_games
-from ninetka_train.judging.intervals import clustered_interval, wilson
+from ninetka_train.judging.ratings import clustered_interval, wilson
 from ninetka_train.judging.report import as_dict, headings, json_text, print_report
 from ninetka_train.judging.results import NO_ACTION, MoveTimes, Results, Settings, unique_names
 from ninetka_train.judging.saved_games import game_records

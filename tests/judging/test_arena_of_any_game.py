@@ -17,7 +17,7 @@ from ninetka_env.core.outcome import DRAWN
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import evaluate, summarise
-from ninetka_train.judging.intervals import wilson
+from ninetka_train.judging.ratings import wilson
 from ninetka_train.judging.report import headings
 from ninetka_train.judging.results import NO_ACTION
 from ninetka_train.judging.saved_games import game_records

@@ -10,10 +10,10 @@ from ninetka_agents.switch import Switch, by_stage
 from ninetka_env.core.registry import load_variant
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
-from ninetka_train.judging.openings import USUAL_PLIES, draw_openings, usual_opening_plies
 from ninetka_train.judging.report import headings
 from ninetka_train.judging.results import NO_ACTION
 from ninetka_train.judging.saved_games import game_records
+from ninetka_train.judging.schedule import USUAL_PLIES, draw_openings, usual_opening_plies
 
 GAME = "kropki:width=4,height=3"
 

@@ -12,8 +12,8 @@ from ninetka_train.cli import app
 from ninetka_train.judging.arena import make_match, play_games
 from ninetka_train.judging.curve import play_points, with_budget
 from ninetka_train.judging.evaluate import summarise
-from ninetka_train.judging.intervals import wilson
-from ninetka_train.judging.pool import ratings_page, usual_pool
+from ninetka_train.judging.ratings import usual_pool, wilson
+from ninetka_train.judging.report import ratings_page
 
 pytestmark = pytest.mark.slow
 

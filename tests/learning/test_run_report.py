@@ -19,7 +19,7 @@ from ninetka_env.api.record_files import write_records
 from ninetka_train.cli import app
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
-from ninetka_train.judging.intervals import wilson
+from ninetka_train.judging.ratings import wilson
 from ninetka_train.judging.report import as_dict
 from ninetka_train.judging.saved_games import game_records
 from ninetka_train.showing import run_data

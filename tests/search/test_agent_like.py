@@ -15,7 +15,7 @@ from ninetka_env.core.game import Game
 from ninetka_env.core.registry import load_variant
 from ninetka_train.judging.arena import BATCH, REMEMBERED_BATCH, make_match, play_games
 from ninetka_train.judging.evaluate import evaluate
-from ninetka_train.judging.openings import USUAL_PLIES
+from ninetka_train.judging.schedule import USUAL_PLIES
 
 RANDOM = make_agent("random")
 

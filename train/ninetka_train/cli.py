@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 
 from ninetka_train import matches
-from ninetka_train.arguments import integer_option
 from ninetka_train.cluster.command import Cluster, OnCluster, on_cluster, round_line
 from ninetka_train.ending import (
     Commands,
@@ -24,6 +23,7 @@ from ninetka_train.ending import (
     fail,
     fail_import,
     failing,
+    integer_option,
     is_out_of_memory,
     stopped_by_signals,
 )

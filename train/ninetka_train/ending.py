@@ -1,4 +1,7 @@
-"""How commands end: in success, or in one line that says what was wrong, and a status."""
+"""How commands end: in success, or in one line that says what was wrong, and a status.
+
+Among that is what is wrong with an argument; `integer_option` makes options whose errors are such lines.
+"""
 
 from __future__ import annotations
 
@@ -216,3 +219,17 @@ def failing(what: str, extras: str = "train") -> Iterator[None]:
         fail_import(f"{what} need", error, extras)
     except (ValueError, OSError) as error:
         fail(error)
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        from ninetka_env.core.text import quote
+
+        raise typer.BadParameter(f"{quote(text)}: expected an integer") from None
+
+
+def integer_option(*names: str, help: str) -> Any:  # typer's name
+    """Return an option that is an integer."""
+    return typer.Option(*names, help=help, parser=_integer, metavar="INTEGER")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ninetka_train import playing
-from ninetka_train.arguments import integer_option
 from ninetka_train.cluster.command import Cluster, check_repeatable, on_cluster
-from ninetka_train.ending import fail, failing, stopped_by_signals
+from ninetka_train.ending import fail, failing, integer_option, stopped_by_signals
 
 if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
     from ninetka_agents.agent import Agent
@@ -185,7 +184,8 @@ def rate(
     """
     from ninetka_env.core.options import check_choice
     from ninetka_env.core.registry import load_variant
-    from ninetka_train.judging.pool import ratings_page, usual_pool
+    from ninetka_train.judging.ratings import usual_pool
+    from ninetka_train.judging.report import ratings_page
 
     with failing("ratings"):
         pool = agents or usual_pool(load_variant(game).definition.name)
@@ -237,7 +237,7 @@ def curve(
     """
     from ninetka_env.core.files import check_writable, with_ending
     from ninetka_train.judging.curve import make_matches, parse_amounts, planned
-    from ninetka_train.judging.players import AgentError
+    from ninetka_train.judging.lockstep import AgentError
 
     with failing("curves"), playing.failing_match(games):
         from ninetka_train.showing.strength import draw_curve  # noqa: F401  # what is missing is reported before games
@@ -263,7 +263,7 @@ def curve(
 def _play_points(matches: Sequence[Match]) -> tuple[list[Evaluation], BaseException | None]:
     """Play the matches of a curve; return their figures, and what stopped them, if anything. There are some figures."""
     from ninetka_train.judging.curve import play_points
-    from ninetka_train.judging.players import AgentError
+    from ninetka_train.judging.lockstep import AgentError
 
     evaluations: list[Evaluation] = []
     with playing.progress(sum(match.num_games for match in matches)) as bar:

@@ -118,7 +118,7 @@ def play(prepared: Prepared, *, gate: Gate | None = None, elsewhere: PlayBatches
     """Play a match; if it is stopped, or an agent fails, return the games that are over."""
     from ninetka_train.judging.arena import SoFar
     from ninetka_train.judging.gate import stops
-    from ninetka_train.judging.players import AgentError
+    from ninetka_train.judging.lockstep import AgentError
 
     match, saved = prepared
     games, earlier = match.num_games, saved.earlier if saved else None
@@ -163,7 +163,7 @@ def status_of(stopped: BaseException) -> int:
 @contextmanager
 def failing_match(games: int) -> Iterator[None]:
     """End the command in a sentence if an agent fails or memory runs out."""
-    from ninetka_train.judging.players import AgentError
+    from ninetka_train.judging.lockstep import AgentError
 
     try:
         yield

@@ -12,8 +12,7 @@ from ray.util.metrics import Gauge
 from ninetka_agents.agent import Agent
 from ninetka_train.cluster.workers import Workers
 from ninetka_train.judging.arena import PlayBatches
-from ninetka_train.judging.lockstep import play_part
-from ninetka_train.judging.players import warm_up
+from ninetka_train.judging.lockstep import play_part, warm_up
 from ninetka_train.judging.results import Part, Settings
 from ninetka_train.learning.alphazero import TrainState, pace_of
 from ninetka_train.learning.config import check_config

@@ -20,11 +20,9 @@ from ninetka_agents.agent import Agent, AgentLike, as_agent, check_plays
 from ninetka_env.core.options import check_count, check_memory, shortened
 from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import DEFAULT, Variant, load_variant, with_players
-from ninetka_train.judging.lockstep import Lockstep, Progress
-from ninetka_train.judging.openings import usual_opening_plies
-from ninetka_train.judging.players import AgentError
+from ninetka_train.judging.lockstep import AgentError, Lockstep, Progress
 from ninetka_train.judging.results import Part, Results, Settings, unique_names
-from ninetka_train.judging.schedule import count_lineups
+from ninetka_train.judging.schedule import count_lineups, usual_opening_plies
 
 BATCH, REMEMBERED_BATCH = 256, 16
 """Games played at once by default; fewer where an agent keeps a tree, or runs a program, for each of them."""
@@ -156,7 +154,7 @@ def make_match(
         batch: games played in lockstep, so the most positions that an agent is asked about in one call, and the most
             players with a memory of their game that are kept at once; None for 256, or 16 if there are such players.
         opening_plies: how many plies each rotation group begins with that are drawn at random, the same for all its
-            games; None for `ninetka_train.judging.openings.usual_opening_plies`.
+            games; None for `ninetka_train.judging.schedule.usual_opening_plies`.
         check: called with the settings before agents are made, which may take a while; raises `ValueError` if they do
             not suit. They lack what depends on the agents: names that are not specs, and what is None here.
         options: `game`, `seed` and `forfeit` of `make_settings`, and those of the game.

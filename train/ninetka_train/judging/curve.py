@@ -12,9 +12,8 @@ from ninetka_env.core.options import check_choice, shortened
 from ninetka_train import package_version
 from ninetka_train.judging.arena import Match, SoFar, make_match
 from ninetka_train.judging.evaluate import Evaluation, summarise
-from ninetka_train.judging.intervals import Interval
-from ninetka_train.judging.lockstep import Progress
-from ninetka_train.judging.players import AgentError
+from ninetka_train.judging.lockstep import AgentError, Progress
+from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import Settings
 from ninetka_train.machine import machine
 

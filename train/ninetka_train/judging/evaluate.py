@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,10 @@ from ninetka_env.core.outcome import DRAWN
 from ninetka_env.core.registry import DEFAULT, Variant
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.gate import BATCH, Gate, GateFigures, check_gate, judge, stops
-from ninetka_train.judging.intervals import Interval, wilson
-from ninetka_train.judging.ratings import elo_ratings
+from ninetka_train.judging.ratings import Interval, elo_ratings, wilson
 from ninetka_train.judging.results import Results, Settings
 from ninetka_train.judging.schedule import Lineup
-from ninetka_train.parts import ExactFigures, exact_of
+from ninetka_train.parts import exact_of
 
 
 @dataclass(frozen=True)
@@ -117,6 +116,24 @@ class MatchFigures:
 
 
 @dataclass(frozen=True)
+class ExactFigures:
+    """What perfect play says of an agent's decisions."""
+
+    agent: str
+    decisions: int
+    unsolved: int
+    """Decisions whose value the solver did not find within its budget."""
+    won: int
+    """Decisions in positions that perfect play wins."""
+    blunders: int
+    """Those of them that gave the win away."""
+    share: float | None
+    """blunders / won, None if nothing was won."""
+    interval: Interval | None
+    """95 % interval of it, by `clustered_interval`: decisions of games from one start are not independent."""
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Everything that a report shows."""
 
@@ -139,6 +156,24 @@ class Evaluation:
     """What was decided about the first agent, if asked for."""
     failures: list[str]
     """What went wrong with agents, a sentence each: each cost them a game."""
+
+
+class Exact(Protocol):
+    """A module that judges decisions by perfect play."""
+
+    def check(self, num_players: int) -> None:
+        """Raise `ValueError` unless games of this number of players can be judged."""
+        ...
+
+    def figures(self, results: Results) -> list[ExactFigures]:
+        """Count what each agent did in positions that perfect play wins."""
+        ...
+
+
+def _exact_of(variant: Variant) -> Exact:
+    """Return what judges decisions in a game; `ValueError` if perfect play is not known."""
+    module: Exact = exact_of(variant)
+    return module
 
 
 def evaluate(
@@ -174,7 +209,7 @@ def check_figures(
     if tournament:
         check_tournament(len(settings.agents), settings.num_players)
     if exact:
-        exact_of(settings.variant).check(settings.num_players)
+        _exact_of(settings.variant).check(settings.num_players)
     if gate:
         check_gate(len(settings.agents))
 
@@ -214,7 +249,7 @@ def summarise(
         agents=agents,
         lineups=lineups,
         matches=matches,
-        exact=exact_of(results.settings.variant).figures(results) if exact else None,
+        exact=_exact_of(results.settings.variant).figures(results) if exact else None,
         gate=judge(results, gate) if gate else None,
         failures=list(results.failures.values()),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from ninetka_train.judging.arena import Finished
 from ninetka_train.judging.results import Results
 
 BATCH = 32
-"""Games between two looks at what they show, unless told."""
+"""Games between two looks at what they show, by default."""
 UNSEEN = 1e-3
 """Groups that are all lost, and all won, count for at least so many: none was seen, but some may come (as fishtest)."""
 BISECTIONS = 60
@@ -29,6 +30,13 @@ BISECTIONS = 60
 PASSED, FAILED, UNDECIDED = "passed", "failed", "undecided"
 
 Floats = npt.NDArray[np.float64]
+
+
+class Bounds(NamedTuple):
+    """Log-likelihood ratios at which an agent fails and passes."""
+
+    fails: float
+    passes: float
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,9 @@ class Gate:
                 raise ValueError(f"{name}={shortened(getattr(self, name))}: expected a chance above 0 and below 0.5")
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """Log-likelihood ratios at which the agent fails and passes."""
-        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
+    def bounds(self) -> Bounds:
+        """Where it is decided."""
+        return Bounds(math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha))
 
 
 @dataclass(frozen=True)
@@ -65,8 +73,7 @@ class GateFigures:
     gate: Gate
     ratio: float
     """The log-likelihood ratio: above 0 what was seen speaks for `high`."""
-    bounds: tuple[float, float]
-    """See `Gate.bounds`."""
+    bounds: Bounds
     verdict: str
     """`"passed"`, `"failed"`, or `"undecided"` if all games were played."""
     games: int
@@ -90,7 +97,7 @@ def parse_gate(text: str | None, alpha: float | None = None, beta: float | None 
 
 
 def check_gate(num_agents: int) -> None:
-    """Raise `ValueError` unless so many agents can be judged."""
+    """Raise `ValueError` unless a match of this number of agents can be judged."""
     if num_agents != 2:
         raise ValueError(f"gate: expected 2 agents, the one to be judged and its opponent, got {num_agents}")
 
@@ -112,7 +119,7 @@ def judge(results: Results, gate: Gate) -> GateFigures:
     shares = np.bincount(groups, results.shares[:, 0]) / np.bincount(groups)
     values, counts = np.unique(shares.round(9), return_counts=True)
     ratio, bounds = float(log_likelihood_ratio(values, counts, gate.low, gate.high)), gate.bounds
-    verdict = PASSED if ratio >= bounds[1] else FAILED if ratio <= bounds[0] else UNDECIDED
+    verdict = PASSED if ratio >= bounds.passes else FAILED if ratio <= bounds.fails else UNDECIDED
     most_games = math.ceil(results.settings.num_games / results.schedule.rotation) * results.schedule.rotation
     return GateFigures(gate, ratio, bounds, verdict, len(results.winners), most_games)
 

@@ -19,16 +19,45 @@ from ninetka_env.core.record import GameRecord
 from ninetka_env.core.registry import Variant
 from ninetka_env.core.text import one_line
 from ninetka_env.core.verbs import Records
-from ninetka_train.judging.openings import draw_openings
-from ninetka_train.judging.players import AgentError, AnswerError, check_own, failure_text, sit_down, warm_up
 from ninetka_train.judging.results import FAILURE, MOST_LETTERS, NO_ACTION, MoveTimes, Part, Results, Settings
-from ninetka_train.judging.schedule import Schedule
+from ninetka_train.judging.schedule import Schedule, draw_openings
 
 NOBODY = -1
 """Moves where the opening is drawn."""
 
 Progress = Callable[[float], None]
 """Called as games go on, with the number of games played so far; games under way count in part."""
+
+
+class AgentError(RuntimeError):
+    """An agent failed: it raised an exception, or answered with something other than one legal action per game."""
+
+    results: Results | None = None
+    """The rotation groups that were over, for `ninetka_train.judging.evaluate.summarise`; None if none was."""
+
+
+class AnswerError(ValueError):
+    """An agent answered with something other than one legal action per game."""
+
+
+def check_own(error: BaseException) -> None:
+    """Raise again what is no failure of an agent: stopping the program, and memory that has run out."""
+    if isinstance(error, (KeyboardInterrupt, MemoryError)):
+        raise error
+
+
+def failure_text(failure: BaseException) -> str:
+    """Return what went wrong with an agent, of a wrong answer with the position in the lines that follow."""
+    try:
+        text = str(failure)
+    except Exception:  # an exception of somebody's own may raise another one
+        text = "its text cannot be read"
+    return text if isinstance(failure, AnswerError) else f"{type(failure).__name__}: {text}"
+
+
+def sit_down(agent: Agent, game: Game) -> Player | None:
+    """Have an agent that remembers games start one; None for any other agent."""
+    return agent.start(game.copy())
 
 
 def play_part(agents: Sequence[Agent], settings: Settings, games: range) -> Part:
@@ -309,3 +338,47 @@ def _start_groups(variant: Variant, streams: Streams) -> Records:
     starts = np.zeros(len(streams), variant.dtype)
     begin(starts, np.arange(len(starts)), codes_of(variant, len(starts)), streams)
     return starts
+
+
+# Before agents play they act once, which compiles what they need
+
+
+def warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
+    """Let every agent act in every stage before a clock runs, on one game and on two: first calls compile.
+
+    An agent that remembers games does so by a player in one game.
+    """
+    for agent in agents:
+        try:
+            with contextlib.ExitStack() as stack:
+                _play_once(agent, variant.game_class(start.copy()), stack)
+        except Forfeit as event:
+            if str(event):
+                raise AgentError(f"agent {agent.name!r}: {event}") from event
+        except BaseException as error:
+            check_own(error)
+            raise AgentError(f"agent {agent.name!r}, before the first game: {failure_text(error)}") from error
+
+
+def _play_once(agent: Agent, game: Game, stack: contextlib.ExitStack) -> None:
+    """Play a game at random until the agent has acted in every stage."""
+    rng, player = np.random.default_rng(0), sit_down(agent, game)
+    if player is not None:
+        stack.callback(player.close)
+    seen: set[int] = set()
+    while not game.is_over and len(seen) < len(game.definition().stages):
+        if game.stage not in seen:
+            seen.add(game.stage)
+            _act_once(agent, player, game)
+        action = int(rng.choice(game.legal_actions()))
+        game.play(action)
+        if player is not None:
+            player.observe(action)
+
+
+def _act_once(agent: Agent, player: Player | None, game: Game) -> None:
+    if player is not None:
+        player.act(GameRandom(np.zeros(1, np.uint64)))
+        return
+    for count in (1, 2):
+        agent.act(np.repeat(game.records, count), GameRandom(np.zeros(count, np.uint64)))

@@ -1,4 +1,4 @@
-"""Ratings: the Plackett-Luce model of who comes first.
+"""Intervals of shares, and ratings by the Plackett-Luce model of who comes first.
 
 Agent a with rating r(a) wins a game with probability c(a) exp r(a) / sum over agents b of c(b) exp r(b), where c counts
 an agent's copies at the table. (Luce 1959; Hunter, "MM algorithms for generalized Bradley-Terry models", 2004.) For two
@@ -10,15 +10,18 @@ often they cover the true rating.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from ninetka_train.judging.intervals import CONFIDENCE, Interval
+from ninetka_agents.parts import parts_of
 from ninetka_train.judging.results import Results
 
+CONFIDENCE = 0.95
+"""Of intervals."""
 ELO_PER_NAT = 400 / np.log(10)
 """Elo points per unit of log-odds."""
 PRIOR = 0.05
@@ -27,9 +30,51 @@ LEAST_FREEDOM = 4
 """Degrees of freedom below which no interval is given: a lineup of g rotation groups has g - 1."""
 INDEPENDENT = 10
 """How many degrees of freedom the assumption of independent games counts for in `standard_errors`."""
+LEVELS = ("random", "mcts:simulations=200", "mcts:simulations=2000")
+"""Yardsticks of every game; each game adds its own."""
+SEARCH = "net:simulations=64"
+"""How the best network searches."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Interval = tuple[float, float]
+"""Lower and upper bound."""
+
+
+# Intervals
+
+
+def wilson(wins: float, games: float) -> Interval:
+    """Return the 95 % Wilson score interval of a share (Wilson 1927; Brown, Cai and DasGupta 2001 compare others)."""
+    share, deviations = wins / games, NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    part = deviations**2 / games
+    middle = share + part / 2
+    half = float(np.sqrt(part * (share * (1 - share) + part / 4)))
+    return max(0.0, (middle - half) / (1 + part)), min(1.0, (middle + half) / (1 + part))
+
+
+def clustered_interval(hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64]) -> Interval:
+    """Return the 95 % interval of a share of cases that come in clusters, as the decisions of one game do.
+
+    It is Wilson's of as many cases as would say as much if they were independent: fewer by the design effect (Kish,
+    "Survey Sampling", 1965), the variance of the share as a ratio of sums over clusters (Cochran, "Sampling
+    Techniques", 1977, chapter 6) over that of independent cases, at least 1. If no case or every case is a hit,
+    nothing tells how they hang together, and they count as independent. With few clusters it is somewhat too narrow.
+
+    Args:
+        hits: (N,) at least one case.
+        clusters: (N,) the cluster of each.
+    """
+    places = np.unique(clusters, return_inverse=True)[1]
+    totals, share, cases = np.bincount(places), float(hits.mean()), float(len(hits))
+    independent = share * (1 - share) / cases
+    if len(totals) > 1 and independent > 0:
+        spread = ((np.bincount(places, hits) - share * totals) ** 2).sum() * len(totals) / (len(totals) - 1)
+        cases /= max(1.0, float(spread / cases**2 / independent))
+    return wilson(share * cases, cases)
+
+
+# Ratings
 
 
 def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float | None, Interval | None]]:
@@ -144,8 +189,10 @@ def standard_errors(
         spread += independent
         robust += len(group) * np.cov(group.T) if len(group) > 1 else independent
     weights = np.asarray(contrasts, np.float64) @ np.linalg.inv(spread + 2 * PRIOR * np.eye(len(ratings)))
-    errors = [np.sqrt(np.einsum("ci,ij,cj->c", weights, part, weights).clip(0)) for part in (robust, spread)]
-    return errors[0], errors[1]
+    robust_errors, independent_errors = (
+        np.sqrt(np.einsum("ci,ij,cj->c", weights, part, weights).clip(0)) for part in (robust, spread)
+    )
+    return robust_errors, independent_errors
 
 
 def student(freedom: float) -> float:
@@ -161,3 +208,18 @@ def student(freedom: float) -> float:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     return z + sum(term / freedom**power for power, term in enumerate(terms, 1))
+
+
+# The pool of agents that are rated
+
+
+def usual_pool(game: str) -> list[str]:
+    """Return the specs of those who play a game: yardsticks, then every known network, and the best with search."""
+    parts = parts_of(game)
+    specs = [*LEVELS, *parts.opponents, parts.yardstick]
+    if parts.network and importlib.util.find_spec("torch"):
+        from ninetka_agents.checkpoint import known_networks
+
+        networks = [f"net:{name}" for name in known_networks(game)]
+        specs += [*networks, SEARCH] if networks else []
+    return list(dict.fromkeys(specs))

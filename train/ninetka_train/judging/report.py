@@ -1,4 +1,4 @@
-"""The figures of a match as tables for a terminal, as JSON, and its games as rows of CSV."""
+"""The figures of a match as tables for a terminal, as JSON, as a page of ratings; and its games as rows of CSV."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import io
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,12 +19,11 @@ from rich.text import Text
 from ninetka_env.core.options import Choice
 from ninetka_env.core.registry import Variant
 from ninetka_train import package_version
-from ninetka_train.judging.evaluate import AgentFigures, Evaluation
-from ninetka_train.judging.intervals import Interval
-from ninetka_train.judging.openings import USUAL_PLIES
+from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigures
+from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import NO_ACTION, Results, line_of
+from ninetka_train.judging.schedule import USUAL_PLIES
 from ninetka_train.machine import machine
-from ninetka_train.parts import ExactFigures
 
 PLAIN_WIDTH = 120
 """Columns when the output is no terminal."""
@@ -97,11 +97,11 @@ def gate_line(evaluation: Evaluation) -> str:
     """Say in a line what a gate decided, and by what."""
     found = evaluation.gate
     assert found is not None
-    gate, (fails, passes) = found.gate, found.bounds
+    gate, bounds = found.gate, found.bounds
     return (
         f"gate: {evaluation.agents[0].name} {found.verdict} after {found.games} of at most {found.most_games} games; "
-        f"log-likelihood ratio {found.ratio:.2f} (fails at {fails:.2f}, passes at {passes:.2f}) of winning "
-        f"{percent(gate.high)} % against {percent(gate.low)} %, alpha {gate.alpha:g}, beta {gate.beta:g}"
+        f"log-likelihood ratio {found.ratio:.2f} (fails at {bounds.fails:.2f}, passes at {bounds.passes:.2f}) of "
+        f"winning {percent(gate.high)} % against {percent(gate.low)} %, alpha {gate.alpha:g}, beta {gate.beta:g}"
     )
 
 
@@ -137,7 +137,8 @@ def share_text(share: float | None, interval: Interval | None) -> str:
     """Write a share in percent with its interval, `-` if there is none."""
     if share is None or interval is None:
         return "-"
-    return f"{percent(share)} [{percent(interval[0])}, {percent(interval[1])}]"
+    low, high = interval
+    return f"{percent(share)} [{percent(low)}, {percent(high)}]"
 
 
 def _short(value: float) -> str:
@@ -239,6 +240,52 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> lis
     """Return the lines of a table; the first column holds specs."""
     lines = [columns, ["---"] * len(columns), *([f"`{row[0]}`", *row[1:]] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) -> str:
+    """Return the ratings as a page of Markdown, the strongest first.
+
+    Args:
+        evaluation: of the pool.
+        table: path of the page, which tells the command that writes it.
+        named: the agents that were asked for, none for the usual pool.
+    """
+    settings = evaluation.settings
+    asked = {"game": settings.game, "games": settings.num_games, "seed": settings.seed}
+    asked |= {"opening-plies": settings.opening_plies, "anchor": evaluation.anchor, "table": table}
+    options = [item for key, value in asked.items() if value is not None for item in (f"--{key}", str(value))]
+    title = settings.variant.definition.title
+    rows = [
+        (
+            agent.name,
+            elo_text(agent),
+            share_text(agent.share, agent.interval),
+            str(agent.games),
+            _seconds(agent.seconds),
+        )
+        for agent in sorted(evaluation.agents, key=lambda agent: -(agent.elo or 0))
+    ]
+    zero = f"`{evaluation.anchor}` is 0" if evaluation.anchor else "the pool's mean is 0"
+    return "\n".join(
+        [
+            f"# Ratings: {title}, {settings.num_players} players",
+            "",
+            f"Round robin with rotated seats; {zero}. Intervals are 95 %: cluster-robust by rotation for ratings, "
+            "Wilson's for win rates; a draw counts as 1 / n of a win for each of n seats. A rating has no "
+            "interval where no games bound it: where agents are not linked by games that each took from the other, "
+            "directly or by way of others. Games were played in batches: s/move is a batch's time over its moves. "
+            f"Written on {machine()} by `{shlex.join(['ninetka', 'rate', *named, *options])}`.",
+            "",
+            *markdown_table(("agent", "Elo [95 %]", "wins % [95 %]", "games", "s/move"), rows),
+            "",
+            *(f"{line}  " for line in headings(evaluation)),
+            "",
+        ]
+    )
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.3g}"
 
 
 def json_text(evaluation: Evaluation) -> str:

@@ -19,10 +19,10 @@ from ninetka_env.core.jit import jit, popcount
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Records
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, play
-from ninetka_train.judging.intervals import clustered_interval
+from ninetka_train.judging.evaluate import ExactFigures
 from ninetka_train.judging.lockstep import NOBODY
+from ninetka_train.judging.ratings import clustered_interval
 from ninetka_train.judging.results import NO_ACTION, Results
-from ninetka_train.parts import ExactFigures
 
 NODES = 200_000
 """Nodes that the solver may visit per position, enough for nearly all of them."""

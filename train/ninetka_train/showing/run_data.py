@@ -13,7 +13,7 @@ from ninetka_env.api.record_files import read_records
 from ninetka_env.api.records import GameRecord
 from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT
-from ninetka_train.judging.intervals import Interval, wilson
+from ninetka_train.judging.ratings import Interval, wilson
 from ninetka_train.judging.report import percent
 from ninetka_train.learning.config import read_settings
 from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines, variant_label

@@ -59,6 +59,7 @@ def _draw(axes: Axes, curve: Curve, budget: str) -> None:
 def _line(axes: Axes, spec: str, points: Sequence[Point], colour: str) -> None:
     points = sorted(points, key=lambda point: point.amount)
     amounts, shares = [point.amount for point in points], [point.share for point in points]
-    lower = [max(0.0, point.share - point.interval[0]) for point in points]  # rounding passes by 0
-    upper = [max(0.0, point.interval[1] - point.share) for point in points]
+    bounds = [(point.share, *point.interval) for point in points]
+    lower = [max(0.0, share - low) for share, low, _ in bounds]  # rounding passes by 0
+    upper = [max(0.0, high - share) for share, _, high in bounds]
     axes.errorbar(amounts, shares, yerr=[lower, upper], fmt="o-", color=colour, markersize=4.5, capsize=2.5, label=spec)
