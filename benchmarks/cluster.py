@@ -23,9 +23,8 @@ import torch
 from ray.cluster_utils import Cluster
 
 from ninetka_env.core.threads import cores
-from ninetka_train.cluster.packing import pack, unpack
 from ninetka_train.cluster.tasks import ClusterPlayer
-from ninetka_train.cluster.workers import Workers
+from ninetka_train.cluster.workers import Workers, pack, unpack
 from ninetka_train.learning.alphazero import TrainState, learn, new_state, play_round
 from ninetka_train.learning.config import load_config
 from ninetka_train.learning.samples import Samples, join

@@ -63,7 +63,7 @@ AGENT_TORCH_MODULES = {
 }
 """The modules of `ninetka_agents` that may import torch."""
 TRAIN_TORCH_MODULES = {
-    "ninetka_train.cluster.packing",
+    "ninetka_train.cluster.workers",
     "ninetka_train.learning.alphazero",
     "ninetka_train.learning.logger",
     "ninetka_train.learning.losses",

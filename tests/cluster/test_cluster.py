@@ -24,9 +24,9 @@ import torch
 from cluster.nodes import files_of, new_player, signal_one, small, some_nodes, trained
 
 from ninetka_agents import make_agent
-from ninetka_train.cluster import head, identity
-from ninetka_train.cluster.packing import pack, unpack
+from ninetka_train.cluster import workers
 from ninetka_train.cluster.queue import ClusterError
+from ninetka_train.cluster.workers import pack, unpack
 from ninetka_train.judging.arena import play_games
 from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.run import run
@@ -84,13 +84,13 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
         assert list(player.workers.map((threads_of, ()), range(2))) == [(1, 1)] * 2
         with pytest.raises(ZeroDivisionError):
             list(player.workers.map((threads_of, ()), [0, "fails"]))
-        own = identity.identity()
-        monkeypatch.setattr(identity, "identity", lambda: own | {"source of ninetka_env": "other", "torch": "1.0"})
+        own = workers.identity()
+        monkeypatch.setattr(workers, "identity", lambda: own | {"source of ninetka_env": "other", "torch": "1.0"})
         player.workers._doubt_idle()
         with pytest.raises(ValueError, match=r"worker \d+ on .* cannot take part: it has torch .*, here 1\.0; source"):
             list(player.workers.map((threads_of, ()), [0]))
-        monkeypatch.setattr(identity, "identity", lambda: own)
-        monkeypatch.setattr(head, "PATIENCE", 1.0)
+        monkeypatch.setattr(workers, "identity", lambda: own)
+        monkeypatch.setattr(workers, "HEAD_PATIENCE", 1.0)
         nodes.lose_head()
         with pytest.raises(ClusterError, match=r"the cluster is lost: its head at .* does not answer"):
             list(player.workers.map((threads_of, ()), ["rests"] * 100))
@@ -137,8 +137,8 @@ def test_networks_are_unpacked_with_the_same_weights():
 
 
 def test_other_processors_are_worth_a_warning_and_other_versions_an_error():
-    own = identity.identity()
-    assert identity.check_same(own, own, "it") is None
-    assert "may differ by rounding" in identity.check_same(own, own | {"processor": "6502"}, "it")
+    own = workers.identity()
+    assert workers.check_same(own, own, "it") is None
+    assert "may differ by rounding" in workers.check_same(own, own | {"processor": "6502"}, "it")
     with pytest.raises(ValueError, match=r"^it cannot take part: it has numpy 0\.9, here .*: install the same"):
-        identity.check_same(own, own | {"numpy": "0.9"}, "it")
+        workers.check_same(own, own | {"numpy": "0.9"}, "it")

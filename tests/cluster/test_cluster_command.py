@@ -167,9 +167,9 @@ def listening(answer):
 )
 def test_what_listens_but_is_no_head_is_refused(answer, why, monkeypatch):
     pytest.importorskip("ray")
-    from ninetka_train.cluster import head
+    from ninetka_train.cluster import workers
 
-    monkeypatch.setattr(head, "SECONDS", 0.5)
+    monkeypatch.setattr(workers, "SECONDS", 0.5)
     with listening(answer) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         status, output = ninetka("evaluate", "random", "random", "--games", "2", "--cluster", address)
@@ -178,7 +178,7 @@ def test_what_listens_but_is_no_head_is_refused(answer, why, monkeypatch):
 
 @pytest.mark.parametrize("arguments", [("evaluate", "random", "random"), of_network(("train", "--config", "quick"))])
 def test_without_ray_the_option_names_what_to_install(arguments, monkeypatch, tmp_path):
-    for name in ("connect", "tasks", "workers", "packing"):
+    for name in ("connect", "tasks", "workers"):
         monkeypatch.delitem(sys.modules, f"ninetka_train.cluster.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.chdir(tmp_path)

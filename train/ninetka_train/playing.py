@@ -217,20 +217,26 @@ class _Bar:
         self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+class _Moment(NamedTuple):
+    seconds: float
+    done: float
+    """Games that were over."""
+
+
 class _Lines:
     def __init__(self, games: int) -> None:
         self._games = games
-        self._first: tuple[float, float] | None = None
+        self._first: _Moment | None = None
         self._tenth, self._last = 0, time.perf_counter()
 
     def show(self, done: float) -> None:
         now, tenth = time.perf_counter(), 10 * int(done) // self._games
         if self._first is None:  # of a match that goes on, some games are over at its start
-            self._first, self._tenth, self._last = (now, done), tenth, now
+            self._first, self._tenth, self._last = _Moment(now, done), tenth, now
         since = now - self._last
         if since >= (LEAST_SECONDS if tenth > self._tenth else MOST_SECONDS):
             self._tenth, self._last = tenth, now
-            elapsed, played = now - self._first[0], done - self._first[1]
+            elapsed, played = now - self._first.seconds, done - self._first.done
             rest = elapsed * (self._games - done) / played if played > 0 else 0
             left = f", about {_clock(rest)} left" if rest else ""
             self.say(f"{int(done)} of {self._games} games in {_clock(elapsed)}{left}")

@@ -15,10 +15,9 @@ from ray.exceptions import RayError
 from ninetka_env.core.options import shortened
 from ninetka_env.core.threads import cores
 from ninetka_train.cluster import LOCAL
-from ninetka_train.cluster.head import check_answers
 from ninetka_train.cluster.queue import ClusterError
 from ninetka_train.cluster.tasks import ClusterPlayer
-from ninetka_train.cluster.workers import Workers, told
+from ninetka_train.cluster.workers import Workers, check_answers, told
 from ninetka_train.ending import Stopped
 
 OBJECT_STORE = 256 * 2**20

@@ -3,29 +3,150 @@
 Ray places, starts and buries the workers' processes, and carries what they need and find. What is decided here is who
 gets which task: a worker that is lost, or takes far too long, has its task handed out again, and nodes that join late
 are given workers as soon as Ray knows them.
+
+A worker sets how many threads numba has before numba is imported, so what needs it is imported in functions.
 """
 
 from __future__ import annotations
 
+import functools
+import io
 import os
+import platform
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import ray
+from ray import cloudpickle
 from ray.exceptions import RayError, RayTaskError
 
-from ninetka_train.cluster.head import Head
 from ninetka_train.cluster.queue import MOST_LOST, PATIENCE, ClusterError, TaskQueue
+from ninetka_train.machine import processor
 
 Recipe = tuple[Callable[..., Callable[[Any], Any]], tuple[Any, ...]]
 """A function and its arguments: what it returns does the tasks. It is called once by each worker."""
 
 BEAT = 1.0
 """Seconds between two looks at which nodes there are."""
+SECONDS = 5.0
+"""How long to wait for an answer of the head."""
+HEAD_PATIENCE = 20.0
+"""Seconds without an answer after which the head is given up; Ray would end the process after a minute."""
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How an HTTP/2 client begins (RFC 9113, section 3.4): the preface, then an empty SETTINGS frame."""
+SETTINGS = 4
+"""The type of the frame that a server answers with, in the fourth byte."""
+PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train")
+LIBRARIES = ("numpy", "numba", "torch")
+"""Those whose sources, and whose versions, results may depend on."""
+
+Identity = dict[str, str]
+
+
+# Identity: what a worker must have in common with the process that hands out tasks, for the very same results
+
+
+@functools.cache
+def identity() -> Identity:
+    """Return the versions and sources that results may hang on, and the processor, whose rounding they may hang on."""
+    from ninetka_env.core.cache import source_digest  # imports numba
+
+    versions = {name: metadata.version(name).partition("+")[0] for name in LIBRARIES}
+    sources = {f"source of {package}": source_digest(package)[:12] for package in PACKAGES}
+    return {"Python": platform.python_version(), **versions, **sources, "processor": processor()}
+
+
+def check_same(own: Identity, other: Identity, where: str) -> str | None:
+    """Compare a worker's identity with one's own; return what is worth a warning, None for nothing.
+
+    Raises:
+        ValueError: naming all that differs, if its results would not be the same.
+    """
+    differing = [name for name in own if own[name] != other.get(name)]
+    serious = [f"{name} {other.get(name)}, here {own[name]}" for name in differing if name != "processor"]
+    if serious:
+        raise ValueError(f"{where} cannot take part: it has {'; '.join(serious)}: install the same everywhere")
+    if differing:
+        return f"{where} has another processor ({other['processor']}): its results may differ by rounding"
+    return None
+
+
+# What workers are sent: functions and agents as bytes, networks in them on the CPU wherever they were before
+
+
+def pack(what: Any) -> npt.NDArray[np.uint8]:
+    """Turn something into (bytes,) uint8, which Ray's object store shares among the processes of a node."""
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save(what, buffer, pickle_module=cloudpickle)
+    return np.frombuffer(buffer.getbuffer(), np.uint8)
+
+
+def unpack(blob: npt.NDArray[np.uint8]) -> Any:
+    """Return what was packed."""
+    import torch
+
+    return torch.load(io.BytesIO(blob.tobytes()), map_location="cpu", weights_only=False)
+
+
+# The head of the cluster: Ray itself would wait for an answer in silence, and then end the process
+
+
+def check_answers(address: str) -> None:
+    """Raise `OSError` if no Ray head answers at HOST:PORT within seconds; Ray itself would try for minutes.
+
+    A head is a gRPC server, and so an HTTP/2 server. One that accepts connections but hangs does not answer.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        return
+    with socket.create_connection((host.strip("[]"), int(port)), SECONDS) as connection:
+        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):  # such a head answers encrypted clients only
+            return
+        try:
+            connection.sendall(HELLO)
+            answer = connection.recv(9)
+        except TimeoutError:
+            raise TimeoutError(f"it accepts connections, but has sent no answer for {SECONDS:g} seconds") from None
+    if answer[3:4] != bytes([SETTINGS]):
+        raise ConnectionError("another program listens at this port" if answer else "it closes connections at once")
+
+
+class Head:
+    """The head of the cluster that this process is connected to."""
+
+    def __init__(self) -> None:
+        """Take it to be well."""
+        self.address = ray.get_runtime_context().gcs_address
+        self._silent_since: float | None = None
+
+    def answers(self) -> bool:
+        """Return whether it answers, so that what Ray asks it for comes back.
+
+        Raises:
+            ClusterError: if it has been silent for long.
+        """
+        try:
+            check_answers(self.address)
+        except OSError:
+            now = time.perf_counter()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since > HEAD_PATIENCE:
+                raise ClusterError(f"the cluster is lost: its head at {self.address} does not answer") from None
+            return False
+        self._silent_since = None
+        return True
+
+
+# Workers
 
 
 def told(error: RayError) -> str:
@@ -43,9 +164,7 @@ class Worker:
         self._do: Callable[[Any], Any] | None = None
 
     def introduce(self) -> tuple[dict[str, str], str]:
-        """Return what `ninetka_train.cluster.identity` tells, and who this is."""
-        from ninetka_train.cluster.identity import identity
-
+        """Return its `identity` and its name."""
         return identity(), f"worker {os.getpid()} on {socket.gethostname()}"
 
     def run(self, recipe: list[Any], task: Any) -> tuple[Any, float]:
@@ -55,8 +174,6 @@ class Worker:
             recipe: a list with the reference to a packed `Recipe`; fetched if it is another one than before.
             task: what the function that it makes is given.
         """
-        from ninetka_train.cluster.packing import unpack
-
         start = time.perf_counter()
         if self._do is None or recipe[0] != self._recipe:
             make, arguments = unpack(ray.get(recipe[0]))
@@ -113,8 +230,6 @@ class Workers:
             yield from self._map(recipe, tasks)
 
     def _map(self, recipe: Recipe, tasks: Sequence[Any]) -> Iterator[Any]:
-        from ninetka_train.cluster.packing import pack
-
         start, busy = time.perf_counter(), 0.0
         queue, shared = TaskQueue(len(tasks), self._patience), [ray.put(pack(recipe))]
         results: dict[int, Any] = {}
@@ -168,14 +283,14 @@ class Workers:
             self._idle.append(call.worker)
             if call.task is None:
                 self._greet(call.worker, *answer)
-            elif queue.done(call.task, answer[1]):
+                continue
+            result, seconds = answer
+            if queue.done(call.task, seconds):
                 self._dismiss([other for other, busy in self._calls.items() if busy.task == call.task])
-                yield call.task, *answer
+                yield call.task, result, seconds
 
     def _greet(self, worker: Any, theirs: dict[str, str], name: str) -> None:
         """Check who a worker is."""
-        from ninetka_train.cluster.identity import check_same, identity
-
         self._failed_starts, self.names[worker] = 0, name
         warning = check_same(identity(), theirs, name)
         if warning and theirs["processor"] not in self._warned:
