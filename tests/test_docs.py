@@ -15,6 +15,7 @@ Pages of `docs/trainers` need environments of their own: `make docs-trainers` ru
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
@@ -43,6 +44,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PAGES += sorted(set(ROOT.glob("docs/**/*.md")) - set(ROOT.glob("docs/trainers/*.md")))
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
 NINETKA = TEXTS["docs/games/ninetka.md"]
+DEFINITIONS = (ast.ClassDef, ast.FunctionDef)
 LONG = {
     "README.md",
     "docs/index.md",
@@ -190,6 +192,27 @@ def exists(name: str) -> bool:
                     end == len(parts) or re.search(rf"\b{parts[end]}\b", file.read_text(encoding="utf-8")) is not None
                 )
     return False
+
+
+def test_the_reading_path_is_there_and_as_long_as_it_says() -> None:
+    stops = TEXTS["docs/guides/reading-the-code.md"].partition("## Where the rest is")[0]
+    lines = 0
+    for path, names in re.findall(r"^`([\w/]+\.py)`(?:: (.+?))?(?:<br>)?$", stops, flags=re.MULTILINE):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        named = re.findall(r"`([\w.]+)`", names)
+        lines += sum(lines_of(text, name) for name in named) if named else len(text.splitlines())
+    assert stops.count("\n## ") == 10
+    stated = int(re.findall(r"about ([\d,]+) lines", stops)[0].replace(",", ""))
+    assert abs(lines - stated) <= 100
+
+
+def lines_of(text: str, name: str) -> int:
+    """Return how many lines a class, function or method of a module has."""
+    nodes: list[Any] = [ast.parse(text)]
+    for part in name.split("."):
+        nodes = [node for node in nodes[0].body if isinstance(node, DEFINITIONS) and node.name == part]
+        assert nodes, name
+    return nodes[0].end_lineno - nodes[0].lineno + 1
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:
