@@ -261,3 +261,22 @@ def test_the_same_game_in_a_batch():
         assert endings.winners.tolist() == [game.winner() for game in games]
         assert endings.scores.tolist() == [game.scores().tolist() for game in games]
         assert endings.targets.tolist() == [game.owners().ravel().tolist() for game in games]
+
+
+def test_a_position_may_have_other_options():
+    game = play_all(Game.new(ko="positional", handicap=2, max_plies=50), "E5 D3 pass")
+    other = game.with_options(komi=-1.5, scoring="document", allow_resign=True, planes="alphazero", max_plies=None)
+    assert (other.komi, other.scoring, other.allow_resign, other.planes) == (-1.5, "document", True, "alphazero")
+    assert (other.max_plies, other.ko, other.handicap, other.last_action) == (162, "positional", 2, game.last_action)
+    options = {"komi": 7.0, "scoring": "area", "allow_resign": False, "planes": "standard", "max_plies": 50}
+    assert other.with_options(**options) == game
+    assert (game.with_options(max_plies=3).is_over, game.is_over) == (True, False)
+    assert Game.new(size=2, komi=0).with_options(planes="alphazero").komi == 0
+    for options, told in (
+        ({"size": 9}, "size: expected none"),
+        ({"ko": "simple"}, "ko: expected none"),
+        ({"komi": 82}, "komi=82.0: expected a multiple of 0.5 from -81 to 81"),
+        ({"scoring": "stones"}, "scoring='stones': expected one of 'area', 'document', 'territory'"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            game.with_options(**options)

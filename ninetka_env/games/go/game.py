@@ -144,6 +144,23 @@ class Game(game.Game):
             self.event = None
             hand_turn(self.records, 0, seat)
 
+    def with_options(self, **options: Unpack[GoOptions]) -> Self:
+        """Return this position in a game with other options; it is over if its plies are at the new limit.
+
+        Args:
+            **options: all but `ko`, `size` and `handicap`, which are fixed from the start on.
+
+        Raises:
+            ValueError: naming the option that is wrong and the values it may have.
+        """
+        if fixed := {"ko", "size", "handicap"} & options.keys():
+            raise ValueError(f"{min(fixed)}: expected none, a game that has begun keeps it")
+        variant, game = self.definition().variant(**{"size": self.size, "komi": self.komi, **options}), self.copy()
+        for one, code in zip(OPTIONS, variant.codes, strict=True):
+            if one.name in options:
+                game.records[one.name] = variant.sizes.most_plies if one.name == "max_plies" else code
+        return game
+
     # The options
 
     @property

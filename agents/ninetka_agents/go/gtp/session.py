@@ -14,7 +14,6 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.games.go.game import Game
 from ninetka_env.games.go.geometry import BLACK
 from ninetka_env.games.go.repetition import MAX_PLIES
-from ninetka_env.games.go.rules import PLANE_SETS
 
 MOST_UNDONE = MAX_PLIES
 """Turns that can be taken back."""
@@ -113,12 +112,13 @@ class Session:
         """Go on from the last of the positions of a game; its turns can be taken back to those before."""
         game = games[-1]
         self._change(size=game.size, komi=game.komi, ko=game.ko, scoring=game.scoring, handicap=0)
-        limit, planes = self._variant.options["max_plies"], PLANE_SETS.index(self._variant.options["planes"])
-        for game in games:
-            game.event = None
-            record = game.records
-            record["max_plies"], record["allow_resign"], record["planes"] = limit, 0, planes
-        self._begin_with(game)
+        own = self._variant.options
+        games = [
+            one.with_options(max_plies=own["max_plies"], allow_resign=False, planes=own["planes"]) for one in games
+        ]
+        for one in games:
+            one.event = None
+        self._begin_with(games[-1])
         self._before.extend(games[:-1])
         self.clock.reset()
 
@@ -141,8 +141,7 @@ class Session:
     def _apply_komi(self) -> None:
         """Let the position have the komi that was set."""
         if self.game.komi != self._variant.options["komi"]:
-            self.game = self.game.copy()
-            self.game.records["komi"][0] = int(2 * self._variant.options["komi"])
+            self.game = self.game.with_options(komi=self._variant.options["komi"])
 
     # Turns
 
