@@ -36,7 +36,7 @@ _channel: Any = None
 
 
 def launched() -> bool:
-    """Tell whether torchrun has started this process."""
+    """Return whether torchrun has started this process."""
     return distributed.is_available() and distributed.is_torchelastic_launched()
 
 
