@@ -72,35 +72,8 @@ TRAIN_TORCH_MODULES = {
     "ninetka_train.learning.resume",
 }
 """The modules of `ninetka_train` that may import torch."""
-SERVER_MODULES = {
-    "ninetka_web.server.connections",
-    "ninetka_web.server.handlers",
-    "ninetka_web.server.hub",
-    "ninetka_web.server.live_tables",
-    "ninetka_web.server.new_tables",
-    "ninetka_web.server.people",
-    "ninetka_web.server.protocol",
-    "ninetka_web.server.quotas",
-    "ninetka_web.server.server",
-    "ninetka_web.tables.clocks",
-    "ninetka_web.tables.course",
-    "ninetka_web.tables.endings",
-    "ninetka_web.tables.journal",
-    "ninetka_web.tables.records",
-    "ninetka_web.tables.refusal",
-    "ninetka_web.tables.setup",
-    "ninetka_web.tables.store",
-    "ninetka_web.tables.table",
-    "ninetka_web.tables.tallies",
-    "ninetka_web.tables.views",
-    "ninetka_web.tables.wishes",
-    "ninetka_web.thinking.agents",
-    "ninetka_web.thinking.analysis",
-    "ninetka_web.thinking.analysts",
-    "ninetka_web.thinking.players",
-    "ninetka_web.thinking.warm",
-}
-"""The modules of `ninetka_web` that a game's adapter may not import."""
+WEB_ORDER = ["games", "tables", "thinking", "server"]
+"""The packages in `ninetka_web`: no module imports one of a later package, not even for type checking."""
 
 NUMBA_PUBLIC = {
     "__version__",
@@ -390,7 +363,7 @@ def test_the_sources_are_found() -> None:
 
 
 def test_the_modules_that_the_rules_name_exist() -> None:
-    named = GYMNASIUM_MODULES | AGENT_TORCH_MODULES | TRAIN_TORCH_MODULES | SERVER_MODULES
+    named = GYMNASIUM_MODULES | AGENT_TORCH_MODULES | TRAIN_TORCH_MODULES
     named |= {"ninetka_env.core.drawing", "ninetka_web.commands"}
     named |= {f"ninetka_train.{name}" for name in ("__main__", "cli", "matches", "run")}
     named |= {f"ninetka_train.{name}.__init__" for name in ("cluster", "judging", "learning", "showing")}
@@ -554,9 +527,12 @@ def test_the_web_app_imports_games_only_in_their_adapters() -> None:
     assert_none({name: inside(runtime_imports(name), *game_packages(GAMES)) for name in modules})
 
 
-def test_the_adapters_import_no_module_of_the_server() -> None:
-    modules = modules_in("ninetka_web.games")
-    assert_none({name: inside(runtime_imports(name), *SERVER_MODULES) for name in modules})
+def test_the_packages_of_the_web_app_import_in_order() -> None:
+    for place, package in enumerate(WEB_ORDER, 1):
+        later = [f"ninetka_web.{other}" for other in WEB_ORDER[place:]]
+        modules = modules_in(f"ninetka_web.{package}")
+        imports = {name: imports_of(name).at_run_time | imports_of(name).for_types for name in modules}
+        assert_none({name: inside(imported, *later) for name, imported in imports.items()})
 
 
 # No circles
