@@ -290,18 +290,19 @@ def test_helpers_are_started_where_they_are_worth_it():
 @compiled
 @two_threads
 def test_helpers_go_home_with_the_environment():
-    before = threading.active_count()
+    before = set(threading.enumerate())  # helpers of earlier tests, which may still end
     envs = make_started(MANY)
     play(envs, np.random.default_rng(0), 3)
     time.sleep(0.05)
     play(envs, np.random.default_rng(0), 1)
-    assert threading.active_count() > before
+    helpers = set(threading.enumerate()) - before
+    assert helpers
     del envs
     gc.collect()
     deadline = time.perf_counter() + 10
-    while threading.active_count() > before and time.perf_counter() < deadline:
+    while any(helper.is_alive() for helper in helpers) and time.perf_counter() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert not any(helper.is_alive() for helper in helpers)
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda envs: pickle.loads(pickle.dumps(envs))])

@@ -61,7 +61,7 @@ def _format_warning(message: object, *_: object, **__: object) -> str:
 def _show_version(wanted: bool) -> None:
     if wanted:
         from ninetka_env.core.registry import get_definition, known_games
-        from ninetka_train import package_version
+        from ninetka_train.machine import package_version
 
         versions = ", ".join(get_definition(name).version for name in known_games())
         typer.echo(f"ninetka {package_version()}, environments {versions}")
@@ -251,7 +251,7 @@ def gtp(
     """Play Go for a program that speaks the Go Text Protocol, such as Sabaki: an engine on stdin and stdout."""
     with failing("engines"):
         from ninetka_agents.go.gtp.engine import serve
-        from ninetka_train import package_version
+        from ninetka_train.machine import package_version
 
         serve(agent, game, package_version(), seed, log, resign, ponder)
 

@@ -1,4 +1,4 @@
-"""What a measurement was made on."""
+"""What a measurement was made with: the version of the package, and the machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from ninetka_env.core.threads import cores
+
+
+def package_version() -> str:
+    """Return the version of the installed package."""
+    from importlib import metadata  # what this loads would keep the command's start waiting
+
+    try:
+        return metadata.version("ninetka-env")
+    except metadata.PackageNotFoundError:
+        return "unknown (not installed)"
 
 
 def machine() -> str:

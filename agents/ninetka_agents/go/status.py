@@ -38,9 +38,9 @@ class Statuses(NamedTuple):
 
 def owner_shares(game: Game, seed: int, playouts: int = PLAYOUTS) -> npt.NDArray[np.float64]:
     """Return in which share of playouts from a position each seat owned each point, (2, points) float64."""
-    start, counts = game.copy(), np.zeros((2, game.size**2), np.int64)
+    counts, plies = np.zeros((2, game.size**2), np.int64), min(game.ply + 2 * game.size**2, MAX_PLIES)
+    start = game.with_options(max_plies=plies)  # the game's own limit would end them half-way
     start.hand_turn(game.to_move)
-    start.records["max_plies"] = min(game.ply + 2 * game.size**2, MAX_PLIES)  # the limit would end them half-way
     _count_owners(start.records, playouts, make_streams(seed), counts)
     return counts / playouts
 

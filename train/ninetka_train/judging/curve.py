@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 from ninetka_agents.agent import Agent
 from ninetka_env.core.options import check_choice, shortened
-from ninetka_train import package_version
 from ninetka_train.judging.arena import Match, SoFar, make_match
 from ninetka_train.judging.evaluate import Evaluation, summarise
 from ninetka_train.judging.lockstep import AgentError, Progress
 from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import Settings
-from ninetka_train.machine import machine
+from ninetka_train.machine import machine, package_version
 
 BUDGETS = ("seconds", "simulations")
 """What agents may have much or little of; options of their specs."""

@@ -18,12 +18,11 @@ from rich.text import Text
 
 from ninetka_env.core.options import Choice
 from ninetka_env.core.registry import Variant
-from ninetka_train import package_version
 from ninetka_train.judging.evaluate import AgentFigures, Evaluation, ExactFigures
 from ninetka_train.judging.ratings import Interval
 from ninetka_train.judging.results import NO_ACTION, Results, line_of
 from ninetka_train.judging.schedule import USUAL_PLIES
-from ninetka_train.machine import machine
+from ninetka_train.machine import machine, package_version
 
 PLAIN_WIDTH = 120
 """Columns when the output is no terminal."""

@@ -20,10 +20,10 @@ from ninetka_agents import make_agent
 from ninetka_agents.ninetka.solver.solver import solve_batch
 from ninetka_env.core.files import replace_files, with_ending
 from ninetka_env.core.registry import get_definition
-from ninetka_train import package_version
 from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.ratings import Interval, clustered_interval, wilson
 from ninetka_train.judging.report import markdown_table
+from ninetka_train.machine import package_version
 from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slides
 
 PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
