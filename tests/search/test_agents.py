@@ -12,7 +12,8 @@ from ninetka.positions import ALL_OPTIONS, Options, position_after, random_posit
 from scipy.stats import chisquare
 from systems import of_network, posix
 
-from ninetka_agents import make_agent, random_agent
+from ninetka_agents import agent as agents_module
+from ninetka_agents import make_agent
 from ninetka_agents.agent import GameRandom, game_streams
 from ninetka_agents.ninetka import maxn
 from ninetka_agents.ninetka.by_phase import ByPhase
@@ -269,7 +270,7 @@ def test_streams_are_as_many_as_games_and_all_different():
 
 
 KERNELS = [
-    random_agent._act,
+    agents_module._act_at_random,
     maxn._act,
     maxn._search_first,
     maxn._evaluate_first,
