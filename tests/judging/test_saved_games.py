@@ -171,6 +171,10 @@ def test_games_that_are_there_twice_or_began_otherwise_are_named(tmp_path):
     earlier = earlier_games(file, dataclasses.replace(results.settings, seed=2))
     with pytest.raises(ValueError, match="game 1 was played from another start than this match gives it"):
         play_games(**usual, seed=2, earlier=earlier)
+    options = ["--games", "2", "--opening-plies", "2", "--seed", "2", "--save-games", file, "--resume"]
+    ended = command("evaluate", "random", "random", *options)
+    assert ended.exit_code == 2
+    assert ended.stderr.splitlines()[-1] == "error: game 1 was played from another start than this match gives it"
 
 
 def test_agents_in_another_order_are_found_out(tmp_path):
