@@ -15,7 +15,8 @@ from interrupt import started_anew
 from systems import any_names, posix
 from typer.testing import CliRunner
 
-import ninetka_agents
+from ninetka_agents import make_agent
+from ninetka_agents.agent import as_agent
 from ninetka_env.api.record_files import read_records
 from ninetka_train import cli
 from ninetka_train.ending import UsageError
@@ -155,7 +156,7 @@ def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
         def act(self, games, rng):
             return np.zeros(len(games), np.int64)
 
-    monkeypatch.setattr(arena, "make_agent", lambda spec, game: Zero())
+    monkeypatch.setattr(arena, "as_agent", lambda spec, game: as_agent(Zero()))
     check_error(run("evaluate", "zero"), "error: game 1: agent 'zero': action 0 (A11) is illegal for seat 0", code=1)
 
 
@@ -169,8 +170,8 @@ def test_games_are_saved_while_the_match_goes_on(tmp_path, monkeypatch):
                 raise KeyboardInterrupt
             return make_agent("random").act(games, rng)
 
-    tiring, make_agent = Tiring(), ninetka_agents.make_agent
-    monkeypatch.setattr(arena, "make_agent", lambda spec, game: tiring)
+    tiring = as_agent(Tiring())
+    monkeypatch.setattr(arena, "as_agent", lambda spec, game: tiring)
     assert run("evaluate", "tiring", "--games", 6, "--batch", 2, "--save-games", tmp_path / "games").exit_code != 0
     assert len(list(read_records(tmp_path / "games"))) == 2
 
@@ -208,14 +209,12 @@ def test_the_figures_are_on_the_disk_before_they_are_printed(tmp_path, monkeypat
 
 @any_names
 def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
-    make_agent = ninetka_agents.make_agent
-
     def oddly_named(spec, game):
         agent = make_agent("random", game)
         agent.name = spec
         return agent
 
-    monkeypatch.setattr(arena, "make_agent", oddly_named)
+    monkeypatch.setattr(arena, "as_agent", oddly_named)
     monkeypatch.setattr("ninetka_train.judging.report.print_report", lambda _: None)
     odd = "net:\udcff\n\x1b"
     files = tmp_path / "a\udcff\n", tmp_path / "b\udcff\n"

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import ninetka_agents
 from ninetka_agents import make_agent
-from ninetka_agents.agent import Forfeit
+from ninetka_agents.agent import Forfeit, as_agent
 from ninetka_env.api.record_files import read_records, write_records
 from ninetka_env.core.game import Event
 from ninetka_env.core.outcome import UNFINISHED
@@ -629,9 +628,8 @@ def test_bad_input_ends_in_one_line(arguments, message, monkeypatch, tmp_path):
 
 
 def test_an_agent_that_fails_late_ends_the_command_with_the_figures_so_far(monkeypatch, tmp_path):
-    make = ninetka_agents.make_agent
-    agents = {"failing": Failing(rare)}
-    monkeypatch.setattr(arena, "make_agent", lambda spec, game: agents.get(spec) or make(spec, game))
+    agents = {"failing": as_agent(Failing(rare))}
+    monkeypatch.setattr(arena, "as_agent", lambda spec, game: agents.get(spec) or make_agent(spec, game))
     asked = ["evaluate", "failing", "random", "--games", 20, "--batch", 4, "--seed", SEED]
     done = command(*asked, "--json", tmp_path / "a.json", "--save-games", tmp_path / "a.txt")
     assert done.exit_code == 1

@@ -12,8 +12,9 @@ from ninetka_agents.ninetka.solver.solver import LOST, WON
 from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import Phase
 from ninetka_train.cli import app
-from ninetka_train.judging.arena import NOBODY, play_games
+from ninetka_train.judging.arena import play_games
 from ninetka_train.judging.evaluate import summarise
+from ninetka_train.judging.lockstep import NOBODY
 from ninetka_train.judging.results import NO_ACTION, Results
 from ninetka_train.ninetka.blunders import figures, find_decisions
 

@@ -468,6 +468,7 @@ def use_all_entries(games: list[Game]) -> None:
         assert game.ply == 51
         assert game.winner() in (0, 1)
         assert game.scores().sum() <= 9
+        assert abs(game.returns("score").sum()) < 1e-6
         assert game.stage == Phase.MOVEMENT
     for action in (2**31, 2**63, 2**64, -(2**70), np.uint64(2**63)):
         with pytest.raises(ValueError, match="illegal"):
