@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,17 @@ from ninetka_agents import make_agent
 from ninetka_agents.agent import game_streams
 from ninetka_agents.search.mcts import MctsAgent, Tree
 from ninetka_agents.search.tree import empty_result, find_candidates
+from ninetka_agents.switch import Switch, by_stage
 from ninetka_env.core.game import Game
 from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.registry import limits_of
-from ninetka_env.core.verbs import forced_action
+from ninetka_env.core.verbs import Records, forced_action
 from ninetka_web.games.adapter import adapter_of, final_shares, told_winner
 from ninetka_web.games.offer import SOLVER, Json
 from ninetka_web.games.study import Exact, Stopped, never
+
+if TYPE_CHECKING:  # torch may be missing
+    from ninetka_agents.net_agent import Search
 
 Shares = npt.NDArray[np.float64]
 """(n,) or (N, n) chances to win by seat; they sum to 1."""
@@ -123,21 +127,25 @@ def _by_network(game: Game, simulations: int) -> Found:
     from ninetka_agents.net_agent import SearchSettings, make_searches, network_evaluate
 
     evaluate, rng, n = network_evaluate(_network(game.name)), np.random.default_rng(0), game.num_players
-    found = (
-        make_searches(evaluate, game.name, SearchSettings(simulations)).agent_for(game.records).run(game.records, rng)
-    )
+    search = make_searches(evaluate, game.name, SearchSettings(simulations)).agent_for(game.records)
+    found = search.run(game.records, rng)
     chances, mover, after = np.zeros(found.visits.shape[1]), game.to_move, max(4, simulations // 8)
     children = {action: _after(game, action) for action in game.legal_actions().tolist()}
     alive = [action for action, child in children.items() if not child.is_over]
     if alive:
         records = np.concatenate([children[action].records for action in alive])
         playouts = None if len(alive) <= MOST_TREES else 0
-        searches = make_searches(evaluate, game.name, SearchSettings(after, playouts=playouts))
-        chances[alive] = searches.agents[0].run(records, rng).values[:, mover]
+        search = same_search(make_searches(evaluate, game.name, SearchSettings(after, playouts=playouts)), records)
+        chances[alive] = search.run(records, rng).values[:, mover]
     for action in children.keys() - set(alive):
         chances[action] = final_shares(children[action])[mover]
     trials = found.visits[0] + float(after)
     return Found(found.visits[0], chances, trials, found.values[0, :n].astype(np.float64), [])
+
+
+def same_search(searches: Switch[Search], records: Records) -> Search:
+    """Return one search for positions on one board, whatever their stages, so that their chances can be compared."""
+    return searches.agents[0] if searches.choose is by_stage else searches.agent_for(records)
 
 
 def _after(game: Game, action: int) -> Game:

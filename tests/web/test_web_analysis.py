@@ -32,7 +32,7 @@ from ninetka_web.tables.journal import text_of
 from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.views import try_line
 from ninetka_web.thinking import analysts
-from ninetka_web.thinking.analysis import analyse, solve, told_exact, warm_up, win_shares
+from ninetka_web.thinking.analysis import analyse, same_search, solve, told_exact, warm_up, win_shares
 from ninetka_web.thinking.analysts import Analysts, Question
 from ninetka_web.thinking.players import Players
 
@@ -315,3 +315,20 @@ def test_the_solver_sits_at_tables_of_two_alone() -> None:
     exact = solve(game, 5)
     action = int(make_agent(adapter_of("ninetka").offer.spec("solver")).act(game.records, np.random.default_rng(0))[0])
     assert exact.after[action] == exact.winner or exact.winner != game.to_move
+
+
+def test_positions_after_each_move_are_searched_in_one_way():
+    """By what suits their board, and in 9tka by the Gumbel search, also where slides have a search of their own."""
+    pytest.importorskip("torch")
+    from ninetka_agents.net_agent import SearchSettings, make_searches
+
+    def searched(spec: str, plies: int = 0) -> str:
+        variant = load_variant(spec)
+        game = variant.game_class.start(variant, 0)
+        for _ in range(plies):
+            game.play(int(game.legal_actions()[0]))
+        searches = make_searches(lambda records: None, game.name, SearchSettings(4))  # type: ignore[arg-type]
+        return type(same_search(searches, game.records)).__name__
+
+    assert searched("kropki:width=14,height=14") == searched("go") == "GuidedRaveSearch"
+    assert searched("kropki") == searched("ninetka") == searched("ninetka", plies=50) == "GumbelSearch"
