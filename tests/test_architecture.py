@@ -496,9 +496,14 @@ def test_only_the_cli_imports_the_web_app_and_only_its_commands() -> None:
     assert_none(violations)
 
 
-def test_only_learning_and_packing_import_torch() -> None:
+def test_only_learning_and_workers_import_torch() -> None:
     modules = set(modules_in("ninetka_train")) - TRAIN_TORCH_MODULES
     assert_none({name: inside(runtime_imports(name), "torch") for name in modules})
+
+
+def test_workers_load_without_numba() -> None:
+    """They set its number of threads first."""
+    assert_none({"ninetka_train.cluster.workers": loaded_imports("ninetka_train.cluster.workers", "numba", "torch")})
 
 
 def test_nothing_but_main_imports_the_cli() -> None:

@@ -28,7 +28,6 @@ from ray import cloudpickle
 from ray.exceptions import RayError, RayTaskError
 
 from ninetka_train.cluster.queue import MOST_LOST, PATIENCE, ClusterError, TaskQueue
-from ninetka_train.machine import processor
 
 Recipe = tuple[Callable[..., Callable[[Any], Any]], tuple[Any, ...]]
 """A function and its arguments: what it returns does the tasks. It is called once by each worker."""
@@ -56,7 +55,8 @@ Identity = dict[str, str]
 @functools.cache
 def identity() -> Identity:
     """Return the versions and sources that results may hang on, and the processor, whose rounding they may hang on."""
-    from ninetka_env.core.cache import source_digest  # imports numba
+    from ninetka_env.core.cache import source_digest  # imports numba, and so does the next
+    from ninetka_train.machine import processor
 
     versions = {name: metadata.version(name).partition("+")[0] for name in LIBRARIES}
     sources = {f"source of {package}": source_digest(package)[:12] for package in PACKAGES}
