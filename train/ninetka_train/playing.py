@@ -163,11 +163,11 @@ def status_of(stopped: BaseException) -> int:
 @contextmanager
 def failing_match(games: int) -> Iterator[None]:
     """End the command in a sentence if earlier games began otherwise, an agent fails or memory runs out."""
-    from ninetka_train.judging.lockstep import AgentError
+    from ninetka_train.judging.lockstep import AgentError, OtherStartError
 
     try:
         yield
-    except ValueError as error:
+    except OtherStartError as error:
         fail(error)
     except (AgentError, MemoryError, RuntimeError) as error:
         if is_out_of_memory(error) or (error.__cause__ and is_out_of_memory(error.__cause__)):

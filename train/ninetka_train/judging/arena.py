@@ -85,7 +85,7 @@ class Match:
                 again. A batch of which some games are missing is played whole, so that networks round as they did.
 
         Raises:
-            ValueError: if an earlier game does not begin as it does in this match.
+            OtherStartError: if an earlier game does not begin as it does in this match.
             AgentError: naming game and agent, if an agent fails: in every case before the first game, later unless
                 such games are forfeited. A player that raises `Forfeit` has lost its game, and the others are played.
         """

@@ -36,6 +36,10 @@ class AgentError(RuntimeError):
     """The rotation groups that were over, for `ninetka_train.judging.evaluate.summarise`; None if none was."""
 
 
+class OtherStartError(ValueError):
+    """A game that was played earlier does not begin as it does in this match."""
+
+
 class AnswerError(ValueError):
     """An agent answered with something other than one legal action per game."""
 
@@ -99,12 +103,12 @@ class Lockstep:
         self._is_warm = True
 
     def check(self, earlier: Mapping[int, GameRecord]) -> None:
-        """Raise `ValueError` if a game that was played earlier does not begin as it does here."""
+        """Raise `OtherStartError` if a game that was played earlier does not begin as it does here."""
         for index, record in earlier.items():
             start = self.results.starts[self.results.schedule.group_of[index]]
             drawn = self.openings[index][self.openings[index] >= 0]
             if record.start().records[0] != start or list(record.actions[: len(drawn)]) != drawn.tolist():
-                raise ValueError(f"game {index + 1} was played from another start than this match gives it")
+                raise OtherStartError(f"game {index + 1} was played from another start than this match gives it")
 
     def take(self, games: range, earlier: Mapping[int, GameRecord]) -> None:
         """Take in those of the games that were played earlier."""
