@@ -93,6 +93,15 @@ def test_options_that_are_part_of_the_game_now_say_what_to_write(arguments, game
     assert result.stderr == f"error: {option} is now part of --game: write --game {game}\n"
 
 
+def test_several_options_of_the_game_are_named_at_once_and_only_for_that_game():
+    both = ["evaluate", "random", "--turn-order", "continue", "--neutral-placement", "random"]
+    written = "ninetka:neutral_placement=random,turn_order=continue"
+    message = f"error: --neutral-placement and --turn-order are now part of --game: write --game {written}\n"
+    assert run(*both).stderr == message
+    result = run("evaluate", "random", "--game", "go", "--turn-order", "continue")
+    assert result.stderr == "error: --turn-order is of 9tka alone: leave out what --game go does not have\n"
+
+
 def test_tournament():
     result = run("evaluate", "random", "random", "--games", 4, "--tournament")
     assert result.exit_code == 0

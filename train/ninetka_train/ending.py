@@ -61,7 +61,7 @@ def _end_output() -> None:
 
 
 MOVED = {"evaluate": {"--neutral-placement": "neutral_placement", "--turn-order": "turn_order"}}
-"""By command, options that are options of the game now, with their names there."""
+"""By command, options that are options of 9tka now, with their names there."""
 
 
 def _check_moved(arguments: list[str]) -> None:
@@ -69,11 +69,14 @@ def _check_moved(arguments: list[str]) -> None:
     following = zip(arguments, [*arguments[1:], "VALUE"], strict=True)
     parts = [(*one.partition("="), value) for one, value in following]
     given = {name: own if equals else value for name, equals, own, value in parts}
-    for option, name in MOVED.get(next(iter(arguments), ""), {}).items():
-        if option in given:
-            game = given.get("--game", "ninetka")
-            written = f"{game}{',' if ':' in game else ':'}{name}={given[option]}"
-            fail(f"{option} is now part of --game: write --game {written}")
+    known = MOVED.get(next(iter(arguments), ""), {})
+    moved = {option: f"{name}={given[option]}" for option, name in known.items() if option in given}
+    if not moved:
+        return
+    what, game = f"{' and '.join(moved)} {'are' if len(moved) > 1 else 'is'}", given.get("--game", "ninetka")
+    if game.partition(":")[0] != "ninetka":
+        fail(f"{what} of 9tka alone: leave out what --game {game} does not have")
+    fail(f"{what} now part of --game: write --game {game}{',' if ':' in game else ':'}{','.join(moved.values())}")
 
 
 class Commands(TyperGroup):
