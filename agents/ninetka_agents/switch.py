@@ -47,7 +47,8 @@ class Switch(Agent, Generic[AnyAgent]):
 
         Args:
             choose: which of them to ask; see `by_stage` and `by_size`.
-            agents: one or more; the same one may be there several times.
+            agents: one or more, by the numbers that `choose` returns; the same one may be there several times. Number 0
+                says whether they open alike.
             word: what stands between their names.
         """
         self.choose, self.agents = choose, tuple(agents)

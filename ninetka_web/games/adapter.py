@@ -113,7 +113,7 @@ def has_torch() -> bool:
 
 
 def has_network(game: str) -> bool:
-    """Tell whether a network of the game is shipped; asked of its files, since who reads them needs torch."""
+    """Return whether a network of the game is shipped; asked of its files, since who reads them needs torch."""
     folder = files("ninetka_agents").joinpath("checkpoints", game)
     return folder.is_dir() and any(path.name.endswith(".safetensors") for path in folder.iterdir())
 

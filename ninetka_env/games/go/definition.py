@@ -81,7 +81,7 @@ OPTIONS = (
            SCORINGS),
     Choice("handicap", 0, "black stones that are on the board at the start, White moves first; on 9 x 9 only",
            HANDICAPS),
-    PlyLimit("max_plies", None, "the game ends after so many plies, unless told twice the number of points", 1,
+    PlyLimit("max_plies", None, "the game ends after this many plies; by default twice the number of points", 1,
              MAX_PLIES),
     Whole("size", USUAL, "the board has size x size points", SMALLEST, LARGEST),
     Choice("allow_resign", False, "whether resigning is an action, the one after the pass", (False, True)),

@@ -107,7 +107,7 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
 
 @inner
 def _give_handicap(game: Record, stones: int) -> None:
-    """Put black stones on the first so many of `HANDICAP_POINTS`, with White to move."""
+    """Put black stones on the first of `HANDICAP_POINTS`, with White to move."""
     for point in HANDICAP_POINTS[:stones]:
         put(game, wide(point), wide(BLACK))
     game.handicap = stones

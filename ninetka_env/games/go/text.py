@@ -35,7 +35,6 @@ SEATS = ("Black", "White")
 """What people call the seats, after the colours of their stones."""
 SIGNS = ".XO"
 """The sign of each cell code."""
-MOST_CAPTURED = 9999
 
 
 def draw(board: npt.NDArray[np.int8]) -> str:

@@ -233,7 +233,7 @@ def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, l
 
     Args:
         memory: see `make_memory`; row 0 of its states is reduced and undecided.
-        owned: see `ninetka_agents.ninetka.solver.reduction.write_owned`.
+        owned: see `ninetka_agents.ninetka.solver.states.write_owned`.
         table: what is known of other states; `stored` of its entries are in use. It grows up to `most` entries.
         stored: see `table`.
         most: see `table`; a power of two.

@@ -100,7 +100,7 @@ from ninetka_env.core.jit import frozen, jit, lowest, popcount
 from ninetka_env.games.ninetka.geometry import NUM_SECTIONS
 
 UNDECIDED = 0
-FIRST_WINS, SECOND_WINS = 1, -1
+FIRST_WINS = 1
 """Verdicts: seat 0 leads by more sections than the margin asked about, or it does not."""
 
 _ONES = sum(1 << 7 * s for s in range(NUM_SECTIONS))
