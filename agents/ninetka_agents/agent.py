@@ -43,6 +43,11 @@ class Agent(ABC):
     remembers: bool = False
     """Whether `start` returns a player, which has a memory of its game."""
 
+    @property
+    def searcher(self) -> Agent:
+        """The agent that chooses the actions: itself, or the search that a network plays by."""
+        return self
+
     @abstractmethod
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
         """Choose an action for the seat to move in each game.

@@ -24,7 +24,7 @@ from ninetka_agents.search.guided import GuidedSearch
 from ninetka_agents.search.guided_rave import GuidedRaveSearch
 from ninetka_agents.search.gumbel import GumbelSearch, SearchOptions
 from ninetka_agents.search.gumbel_by_clock import GumbelByClock
-from ninetka_agents.search.mcts import MctsAgent, TreeSearch
+from ninetka_agents.search.mcts import MctsAgent
 from ninetka_agents.search.tree import MOST_SIMULATIONS
 from ninetka_agents.switch import Switch, by_size, by_stage
 from ninetka_env.core.game import Game
@@ -102,8 +102,11 @@ class NetAgent(Agent):
         self.opens_alike = self.temperature == 0
         self._search = _make_search(network, settings)
         self.remembers = self._search is not None and self._search.remembers
-        if isinstance(self._search, TreeSearch) and self.temperature == 0:  # whoever grows its tree plays the best move
-            self.budget, self.make_tree = self._search.budget, self._search.make_tree
+
+    @property
+    def searcher(self) -> Agent:
+        """The search, unless it draws actions; see `ninetka_agents.agent.Agent.searcher`."""
+        return self._search if self._search and self.temperature == 0 else self
 
     def start(self, game: Game) -> Player | None:
         """Start to play a game, if the search remembers it; see `ninetka_agents.agent.Agent.start`."""

@@ -61,7 +61,7 @@ class Thinker:
     @property
     def can_analyse(self) -> bool:
         """Whether the agent is a tree search, which can be watched."""
-        return isinstance(self._agent, TreeSearch)
+        return isinstance(self._agent.searcher, TreeSearch)
 
     def warm_up(self, game: Game) -> None:
         """Compile all that moves in games of this kind need, before clocks run; forget the game that was played."""
@@ -126,8 +126,8 @@ class Thinker:
 
     @property
     def _searcher(self) -> TreeSearch:
-        assert isinstance(self._agent, TreeSearch)
-        return self._agent
+        assert isinstance(self._agent.searcher, TreeSearch)
+        return self._agent.searcher
 
     def _tree_of(self, game: Game, most: int | None) -> Tree:
         """Return the tree that is kept, if it is at this position, or a new one for so many simulations."""
