@@ -94,6 +94,7 @@ NUMBA_PRIVATE_NAMES = {
     "_compile_for_args",
     "_compiler",
     "_nrt",
+    "mangling_args",
     "no_cfunc_wrapper",
     "no_cpython_wrapper",
     "overloads",
@@ -112,6 +113,7 @@ NUMBA_INTERNALS = {
     "ninetka_env.core.jit": {
         "_nrt",
         "llvmlite.ir",
+        "mangling_args",
         "no_cfunc_wrapper",
         "no_cpython_wrapper",
         "numba.core.cgutils",

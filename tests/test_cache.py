@@ -103,6 +103,26 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
+SIZES = """
+import json, sys
+from ninetka_env import go_v0
+
+def first_turn(size):
+    game = go_v0.Game.new(komi=0.5, size=size)
+    return [game.is_over, len(game.legal_actions())]
+
+print(json.dumps([first_turn(size) for size in json.loads(sys.argv[1])]))
+"""
+
+
+def test_code_for_two_types_of_records_from_two_processes_is_not_confused(world: World) -> None:
+    """numba counts types in each process: the first type of each had the same name in what was compiled for it."""
+    for size in (7, 9):
+        assert ended(world.start(SIZES, json.dumps([size]))) == [[False, size * size + 1]]
+    for sizes in ([7, 9], [9, 7]):
+        assert ended(world.start(SIZES, json.dumps(sizes))) == [[False, size * size + 1] for size in sizes]
+
+
 # Never stale
 
 CALLER = """

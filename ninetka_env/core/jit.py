@@ -8,6 +8,7 @@ cache), and module globals are constants (they freeze when compiled). What is co
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -26,6 +27,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """What numba is told for all compiled code. Nobody calls it by C's convention: that entry would only take time."""
+
+
+def _mangling_args(record: types.Record) -> tuple[str, tuple[str]]:
+    """Name a type of records in symbols by its fields.
+
+    numba counts these types in each process. Code for two of them that two processes compiled and a third one loads
+    could then have the same symbols, and be linked to each other.
+    """
+    return "Record", (hashlib.sha256(record.name.encode()).hexdigest()[:16],)
+
+
+types.Record.mangling_args = property(_mangling_args)
 
 
 def jit(function: F | None = None, *, inline: bool = False, counted: bool = True, entry: bool = True) -> Any:
