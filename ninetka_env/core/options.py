@@ -8,7 +8,7 @@ import math
 import os
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -180,6 +180,18 @@ class Whole(Option):
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _misfit(
+    function: str, places: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any], known: Collection[str]
+) -> str:
+    """Say why a call does not fit, as Python does."""
+    if twice := [name for name in places[: len(arguments)] if name in named]:
+        return f"{function}() got multiple values for argument {twice[0]!r}"
+    if unknown := [name for name in named if name not in known]:
+        return f"{function}() got an unexpected keyword argument {unknown[0]!r}"
+    count = f"{len(places)} positional argument{'s' * (len(places) != 1)}"
+    return f"{function}() takes at most {count} but {len(arguments)} were given"
+
+
 def takes_options(options: Sequence[Option], *, by_name: bool = False) -> Callable[[F], F]:
     """Return a decorator for functions that end in `**options: Unpack[SomeOptions]`: it lists the options of a game.
 
@@ -210,12 +222,10 @@ def takes_options(options: Sequence[Option], *, by_name: bool = False) -> Callab
 
         @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:  # as `signature.bind` does, but in a fifth of the time
-            if unknown := named.keys() - known:
-                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {min(unknown)!r}")
-            if len(arguments) > len(places):
-                most = f"takes at most {len(places)} positional arguments, {len(arguments)} were given"
-                raise TypeError(f"{function.__name__}() {most}")
-            return function(**dict(zip(places, arguments, strict=False)), **named)
+            by_place = dict(zip(places, arguments, strict=False))
+            if len(arguments) > len(places) or not named.keys() <= known or named.keys() & by_place.keys():
+                raise TypeError(_misfit(function.__qualname__, places, arguments, named, known))
+            return function(**by_place, **named)
 
         meanings = "".join(f"\n    {one.name}: {one.meaning}; {one.allowed}." for one in options)
         call.__doc__ = f"{inspect.getdoc(function)}\n\nOptions:{meanings}\n"
