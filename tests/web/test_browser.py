@@ -254,7 +254,7 @@ def test_the_analysis_shows_what_agents_think(ann: Person) -> None:
     ann.wait_for_band()
     assert page.locator(".warm").count() == page.locator(".hit").count()
     assert page.locator(".band polygon").count() == 2
-    page.locator("input[value=net]").check(force=True)
+    choose_engine(page, "net")
     page.wait_for_selector(".candidates li")
     expect(page.locator(".analysis")).to_contain_text("256 simulations")
     box = page.locator(".band").bounding_box()
@@ -272,6 +272,11 @@ def test_the_analysis_shows_what_agents_think(ann: Person) -> None:
     expect(page.locator(".hinted")).to_have_count(0)
 
 
+def choose_engine(page: Page, engine: str) -> None:
+    """Choose who analyses, by the label, as people do. Each thought draws the choice anew: such a click is repeated."""
+    page.locator(f"label.choice:has(input[value={engine}])").click()
+
+
 def play_to_the_slides(person: Person, slides: int) -> None:
     while len(person.page.locator(".move").all()) < 36 + slides:
         person.wait_for_turn()
@@ -285,12 +290,12 @@ def test_perfect_play_mistakes_and_variations(ann: Person) -> None:
     page.click("#tab-analysis")
     page.wait_for_selector(".verdict")
     expect(page.locator(".verdict").first).to_contain_text("With perfect play")
-    page.locator("input[value=solver]").check(force=True)
+    choose_engine(page, "solver")
     page.wait_for_selector(".candidates li")
     for told in page.locator(".candidates li span:nth-child(3)").all_inner_texts():
         assert told in ("wins", "loses")
     ann.wait_for_band()
-    page.locator("input[value=mcts]").check(force=True)
+    choose_engine(page, "mcts")
     page.click("#show-line")
     assert page.locator(".numbered").count() >= 2
     assert page.locator(".warm").count() == 0
