@@ -59,11 +59,6 @@ def failure_text(failure: BaseException) -> str:
     return text if isinstance(failure, AnswerError) else f"{type(failure).__name__}: {text}"
 
 
-def sit_down(agent: Agent, game: Game) -> Player | None:
-    """Have an agent that remembers games start one; None for any other agent."""
-    return agent.start(game.copy())
-
-
 def play_part(agents: Sequence[Agent], settings: Settings, games: range) -> Part:
     """Play some of the games of a match with these settings, by agents that have been warmed up."""
     lockstep = Lockstep(agents, settings)
@@ -316,7 +311,7 @@ class Lockstep:
             for agent, one in enumerate(self.agents):
                 for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)].tolist():
                     try:
-                        player = sit_down(one, self._variant.game_class(self.games[index : index + 1]))
+                        player = one.start(self._variant.game_class(self.games[index : index + 1].copy()))
                     except BaseException as error:
                         self._fail(agent, index, error)
                         continue
@@ -366,7 +361,7 @@ def warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
 
 def _play_once(agent: Agent, game: Game, stack: contextlib.ExitStack) -> None:
     """Play a game at random until the agent has acted in every stage."""
-    rng, player = np.random.default_rng(0), sit_down(agent, game)
+    rng, player = np.random.default_rng(0), agent.start(game.copy())
     if player is not None:
         stack.callback(player.close)
     seen: set[int] = set()
