@@ -1,1 +1,1 @@
-"""Speed, measured side by side with a peer in the same run."""
+"""Benchmarks of speed and strength; peers are measured in the same run. `benchmarks.run` runs them."""

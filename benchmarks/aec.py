@@ -1,4 +1,4 @@
-"""The PettingZoo loop, `last()` included, beside PettingZoo's own board games."""
+"""Speed of the PettingZoo loop, including `last()`, compared with PettingZoo's own board games."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ warnings.filterwarnings("ignore")
 
 
 def random_game(env: Any) -> Callable[[], int]:
-    """Return a function that plays one random game through `agent_iter` and `last`, and counts its moves."""
+    """Return a function that plays one random game through `agent_iter` and `last` and returns its number of moves."""
     rng = np.random.default_rng(0)
 
     def run() -> int:
@@ -35,7 +35,7 @@ def random_game(env: Any) -> Callable[[], int]:
 
 
 def rows() -> Iterator[Row]:
-    """Measure the bare and the wrapped environment, alternating with the peer."""
+    """Measure `raw_env` and `env`, alternating with the peer."""
     from pettingzoo.classic import connect_four_v3, tictactoe_v3
 
     for peer_name, peer in (("PettingZoo connect four", connect_four_v3), ("PettingZoo tic-tac-toe", tictactoe_v3)):

@@ -1,7 +1,7 @@
-"""Shapes of the network by what they learn in the same minutes: the same games, one core, then against each other.
+"""Compare network architectures: each trains for the same time on the same games, on one core; then they play a match.
 
-Not part of `make bench`, as it takes half an hour: `ninetka bench architecture`. Minutes per network are read from
-NINETKA_BENCH_MINUTES.
+Not part of `make bench`, because it takes half an hour: run `ninetka bench architecture`. The environment variable
+NINETKA_BENCH_MINUTES sets the minutes of training per network.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ SHAPES: dict[str, Shape] = {
 }
 MINUTES = float(os.environ.get("NINETKA_BENCH_MINUTES", "3"))
 GAMES = 1000
-"""Games of the tree search per number of players, to learn from."""
+"""Number of tree-search games to train on, for each number of players."""
 RATED = {2: 300, 4: 60}
-"""Games per lineup by number of players, to rate them."""
+"""Number of rating games per lineup, by number of players."""
 SEED = 11
 
 
 def learned(shape: Shape, samples: Samples, steps: int) -> Network:
-    """Return a network of that shape after so many steps, over which their size falls."""
+    """Return a network of a shape after `steps` gradient steps with a decaying learning rate."""
     settings = {"rounds": 1, "steps": steps, "minibatch": 512}
     state = new_state(check_config({"algorithm": "alphazero", "network": shape, "alphazero": settings}))
     state.window = [samples]
@@ -51,15 +51,15 @@ def learned(shape: Shape, samples: Samples, steps: int) -> Network:
 
 
 def steps_in_time(shape: Shape, samples: Samples) -> int:
-    """Return how many steps a network of that shape takes in `MINUTES`."""
-    for steps in (1, 4):  # the first one is slower
+    """Return how many gradient steps a network of a shape takes in `MINUTES`."""
+    for steps in (1, 4):  # the first run is slower and serves as a warm-up
         start = time.perf_counter()
         learned(shape, samples, steps)
     return max(1, int(steps * MINUTES * 60 / (time.perf_counter() - start)))
 
 
 def rows() -> Iterator[Row]:
-    """Train all shapes, then rate them, playing their policies' best moves."""
+    """Train all shapes, then rate them; each network plays the best move of its policy."""
     torch.set_num_threads(1)
     settings = {"games": GAMES, "playouts": 400, "power": 12, "exact_nodes": 0}
     values = {"algorithm": "alphazero", "players": [2, 3, 4], "seed": SEED, "threads": 1, "alphazero": settings}
@@ -79,7 +79,7 @@ def rows() -> Iterator[Row]:
 
 
 def main() -> None:
-    """Run on one core."""
+    """Run the benchmark on one core."""
     one_core()
     write_rows(rows())
 

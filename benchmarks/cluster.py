@@ -1,9 +1,10 @@
-"""What self-play on a cluster costs: milliseconds and bytes per task, and whole rounds to check a simulation by.
+"""Measure the costs of self-play on a cluster: time and bytes per task, and whole rounds to validate the simulation.
 
     python -m benchmarks.cluster --out cluster.json
     python -m benchmarks.cluster_scale cluster.json docs/cluster
 
-Needs the extra `cluster` and a quiet machine; takes about five minutes on two cores. Not part of `make bench`.
+Needs the extra `cluster` and an otherwise idle machine; takes about five minutes on two cores. Not part of
+`make bench`. `benchmarks.cluster_simulation` simulates larger clusters from these costs.
 """
 
 from __future__ import annotations
@@ -33,29 +34,29 @@ from ninetka_train.machine import machine
 
 STORE = 256 * 2**20
 EMPTY = 300
-"""Tasks without work, to see what handing one out costs."""
+"""Number of empty tasks that measure the cost of assigning a task."""
 TIMES = 3
-"""Of each measurement; the median counts."""
+"""Number of repeats of each measurement; the median is used."""
 USUAL = ["threads=0", "device=cpu"]
 CHECKED = ["alphazero.playout_rounds=0", "alphazero.games=128", "alphazero.task_games=8"]
-"""Settings of the rounds that are played whole, beside those of `quick`: many tasks, all of them by the network."""
+"""Settings of the whole rounds, in addition to those of `quick`: many tasks, all played by the network."""
 PROFILES = {
     "default settings": ("quick", ["alphazero.playout_rounds=0"]),
     "gen-4": ("gen-4", ["start_from=gen-4"]),
     "width 128, 3 blocks": ("quick", ["alphazero.playout_rounds=0", "network.width=128", "network.blocks=3"]),
     "width 256, 4 blocks": ("quick", ["alphazero.playout_rounds=0", "network.width=256", "network.blocks=4"]),
 }
-"""What is simulated: configurations and settings."""
+"""Configurations and settings to simulate, by name."""
 SMALL = 8
-"""Games of a small task."""
+"""Number of games of a small task."""
 STEPS = 3
-"""Gradient steps that are timed."""
+"""Number of gradient steps to time."""
 LAYOUTS = {"1 worker": [1], "2 workers": [2], "3 nodes": [1, 1, 1]}
-"""Cores of the nodes of the clusters on which whole rounds are played."""
+"""Clusters on which whole rounds are played: the cores of each node, by name."""
 
 
 def seconds_of(run: Callable[[], object], times: int = TIMES) -> float:
-    """Return the median of the seconds that something takes, after a first time that does not count."""
+    """Return the median time of a call of `run` in seconds, after one warm-up call."""
     run()
     taken = []
     for _ in range(times):
@@ -66,10 +67,10 @@ def seconds_of(run: Callable[[], object], times: int = TIMES) -> float:
 
 
 def costs_of_tasks(state: TrainState, tasks: Sequence[range]) -> tuple[list[Samples], dict[str, Any]]:
-    """Measure in this process, on one thread: tasks, their samples, packing, joining."""
+    """Measure tasks in this process on one thread: playing them, the size of their samples, packing and joining."""
     config, number = state.config, state.rounds
     parts, seconds = [], []
-    play_task(config, state.network, number, tasks[0])  # compiles; two games would not meet all that there is
+    play_task(config, state.network, number, tasks[0])  # compiles; a shorter task might not reach all compiled code
     for task in tasks:
         start = time.perf_counter()
         parts.append(play_task(config, state.network, number, task))
@@ -88,7 +89,7 @@ def costs_of_tasks(state: TrainState, tasks: Sequence[range]) -> tuple[list[Samp
 
 
 def profile(name: str, settings: list[str]) -> dict[str, Any]:
-    """Measure the first tasks of a configuration's round, small ones too, and its gradient steps; all on one thread."""
+    """Measure tasks of usual and of small size and gradient steps of a configuration, on one thread."""
     config = load_config(name, [*USUAL, *settings])
     state = new_state(load_config(name, [*USUAL, *settings, f"alphazero.steps={STEPS}"]))
     state.network.eval()
@@ -107,7 +108,7 @@ def profile(name: str, settings: list[str]) -> dict[str, Any]:
 
 @contextmanager
 def nodes_of(node_cores: list[int]) -> Iterator[ClusterPlayer]:
-    """Start nodes with these numbers of cores, beside a head that has none."""
+    """Start a cluster of nodes with these numbers of cores and a head node without cores."""
     common = {"object_store_memory": STORE, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **common})
     try:
@@ -121,7 +122,10 @@ def nodes_of(node_cores: list[int]) -> Iterator[ClusterPlayer]:
 
 
 def costs_together(state: TrainState) -> dict[str, Any]:
-    """Measure on clusters: a call without work, whole rounds; before each the pace of one core, which changes."""
+    """Measure empty tasks and whole rounds on each cluster of `LAYOUTS`.
+
+    The speed of one core changes over time, so it is measured again before each cluster.
+    """
     found: dict[str, Any] = {"rounds": {}}
     for name, node_cores in LAYOUTS.items():
         alone = sum(costs_of_tasks(state, tasks_of(state.config))[1]["task_seconds"])
@@ -150,7 +154,7 @@ def _pass(task: int) -> None:
 
 
 def measure() -> dict[str, Any]:
-    """Measure everything; tasks again after the rounds, since a machine's pace changes."""
+    """Measure everything; measure tasks before and after the rounds, because the machine's speed changes."""
     torch.set_num_threads(1)
     state = new_state(load_config("quick", [*USUAL, *CHECKED]))
     state.network.eval()
@@ -167,7 +171,7 @@ def measure() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure what the command line asks for, write it as JSON."""
+    """Measure everything and write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()

@@ -1,9 +1,9 @@
-"""How self-play on a cluster scales: a page and a picture, by simulation of 1 to 10,000 cores from measured costs.
+"""Write a page and a figure on how self-play scales on clusters of 1 to 10,000 cores, simulated from measured costs.
 
     python -m benchmarks.cluster_scale cluster.json docs/cluster
 
-The first file is what `python -m benchmarks.cluster` wrote; docs/cluster.md and docs/cluster.png are written. Ends with
-an error if the simulation does not foretell the rounds that were measured.
+Reads the file that `python -m benchmarks.cluster` wrote; writes docs/cluster.md and docs/cluster.png. Exits with an
+error if the simulation does not match the measured rounds. `benchmarks.cluster_simulation` is the simulation.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from benchmarks.cluster_simulation import (
 )
 
 TOLD = (1, 2, 4, 10, 32, 256, 1024, 10_000)
-"""Cores that the table tells of."""
+"""Numbers of cores in the table of efficiencies."""
 MANY = 64
-"""Times the games of a round, where there are to be many."""
+"""Factor by which the games of a round are multiplied."""
 FASTER = 50
-"""Times as fast as one core is the learner that is to be fast."""
+"""Speed of the fast learner, as a multiple of one core."""
 AIM = 256
-"""Cores that are to be kept busy."""
+"""Number of cores for which settings are recommended."""
 CALL = "call_seconds, 1 worker"
 
 PAGE = """# How far clusters scale
 
-Self-play of 9tka on [clusters](guides/cluster.md): measured on one machine ({machine}), simulated from there on.
+Self-play of 9tka on [clusters](guides/cluster.md): measured on one machine ({machine}), and simulated for more cores.
 This page is written by
 
 ```text
@@ -61,10 +61,10 @@ Efficiency is the fraction of the workers' time that is spent playing games. *De
 - With default settings, efficiency {default_cores}: the learner, on one core, takes {default_learning:.0f} s for the
   games that one core plays in {default_playing:.1f} s, and {default_games} games per round are only {default_tasks}
   tasks. With the settings that trained `gen-4`, a network of 9tka, it {gen_cores}.
-- [Settings for {aim} cores](#settings-for-{aim}-cores): many more games a round, in small
-  tasks, rounds that overlap, a fast learner.
-- Handing out a task costs the driver {call:.1f} ms. A round by two workers took {two:.2f} s, by two threads of one
-  process {threads:.2f} s ({overhead:+.0f} %).
+- [Settings for {aim} cores](#settings-for-{aim}-cores): many more games per round, small
+  tasks, overlapping rounds, and a fast learner.
+- Assigning a task takes the driver {call:.1f} ms. A round took {two:.2f} s with two workers, and {threads:.2f} s with
+  two threads of one process ({overhead:+.0f} %).
 
 ## Measured
 
@@ -72,9 +72,10 @@ On one thread; a gradient step learns from 1,024 positions.
 
 {costs}
 
-Whole rounds of {checked_tasks} tasks, against the simulation, which must be right within 15 %; three workers share
-{cores} cores. Where all cores are busy, a task takes {busy:.2f} times as long as alone, as the same tasks did by
-threads of one process; that counts in this table, and not below, where all cores are as fast as one alone.
+Whole rounds of {checked_tasks} tasks, compared with the simulation, which must be right within 15 %; three workers
+share {cores} cores. When all cores are busy, a task takes {busy:.2f} times as long as alone, measured with the same
+tasks on threads of one process. The simulation uses this factor only in this table; below, all cores are as fast as
+one alone.
 
 {checked}
 
@@ -84,14 +85,15 @@ Nodes have {node_cores} cores, the driver's network card 10 Gbit/s.
 
 {curves}
 
-The measured settings as they are, and where rounds overlap and the learner is {faster} times as fast as one core, such
-as a GPU or [several devices](guides/cluster.md#a-learner-on-several-devices): 90 % up to so many cores.
+The number of cores up to which efficiency is at least 90 %: with the measured settings, and with overlapping rounds
+and a learner that is {faster} times as fast as one core, such as a GPU or
+[several devices](guides/cluster.md#a-learner-on-several-devices).
 
 {own}
 
-## What becomes the limit
+## What limits efficiency
 
-The number of cores at which each thing alone takes as long as the games of a round: the smallest one limits.
+The number of cores at which each cost alone takes as long as the games of a round; the smallest number is the limit.
 
 {limits}
 
@@ -99,21 +101,21 @@ The number of cores at which each thing alone takes as long as the games of a ro
 
 ## Settings for {aim} cores
 
-The fewest games a round that keep the efficiency at 90 %, doubled from those above until it holds, with as many
-steps a round as above; `none`: no number of games is enough.
+The smallest number of games per round that keeps the efficiency at 90 %, found by doubling the number above, with the
+same number of steps per round; `none` means that no number of games is enough.
 
 {aims}
 """
 
 
 def game_seconds(profile: dict[str, Any], size: str = "usual") -> float:
-    """Return the mean time that a game takes in tasks of that size."""
+    """Return the mean seconds per game in tasks of a size."""
     tasks = profile[size]
     return float(sum(tasks["task_seconds"]) / len(tasks["task_seconds"]) / tasks["task_games"])
 
 
 def curves_of(told: dict[str, Any]) -> dict[str, Costs]:
-    """Return what to draw: default settings, and what moves their limit, one change after the other."""
+    """Return the costs to draw, by name: default settings, then one more change after another that moves the limit."""
     default = told["profiles"]["default settings"]
     small = round_of(default, told[CALL], "small")
     many = replace(small, tasks=MANY * small.tasks)
@@ -132,12 +134,12 @@ def _efficient_up_to(cores: int) -> str:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a table in Markdown."""
+    """Return a Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
 def costs_table(profiles: dict[str, Any]) -> str:
-    """Return what was measured of each profile."""
+    """Return the table of the measured costs of each profile."""
     head = [
         "settings",
         "parameters",
@@ -159,17 +161,17 @@ def costs_table(profiles: dict[str, Any]) -> str:
 
 
 def checked_table(told: dict[str, Any]) -> str:
-    """Return how well the measured rounds are foretold."""
+    """Return the table that compares measured rounds with simulated ones."""
     rows = []
     for name, one in told["rounds"].items():
         foretold = foretold_seconds(told, one)
         off = f"{100 * (foretold / one['seconds'] - 1):+.0f} %"
         rows.append([name, f"{one['seconds']:.2f}", f"{foretold:.2f}", off])
-    return table(["cluster", "measured, s", "simulated, s", "off"], rows)
+    return table(["cluster", "measured, s", "simulated, s", "difference"], rows)
 
 
 def curves_table(curves: dict[str, Costs]) -> str:
-    """Return the efficiencies."""
+    """Return the table of efficiencies by number of cores."""
     rows = [
         [name, f"{held_up_to(one):,}", *(f"{100 * efficiency(one, cores):.0f} %" for cores in TOLD)]
         for name, one in curves.items()
@@ -178,40 +180,44 @@ def curves_table(curves: dict[str, Costs]) -> str:
 
 
 def own_table(told: dict[str, Any]) -> str:
-    """Return how far each profile goes, and by a fast learner."""
+    """Return the table of how many cores each profile keeps busy, unchanged and with overlap and a fast learner."""
     rows = []
     for name, one in told["profiles"].items():
         best = replace(round_of(one, told[CALL], learner=FASTER), overlap=True)
         rows.append([name, f"{held_up_to(round_of(one, told[CALL])):,}", f"{held_up_to(best):,}"])
-    return table(["settings", "as they are", "overlap, fast learner"], rows)
+    return table(["settings", "as measured", "overlap, fast learner"], rows)
 
 
 def limits_table(told: dict[str, Any]) -> str:
-    """Return the limits of each profile."""
+    """Return the table of the limits of each profile."""
     walls = {name: limits(round_of(one, told[CALL])) for name, one in told["profiles"].items()}
     rows = [[name, *(f"{cores:,.{int(cores < 10)}f}" for cores in found.values())] for name, found in walls.items()]
     return table(["settings", *next(iter(walls.values()))], rows)
 
 
 def moves(told: dict[str, Any]) -> str:
-    """Return what moves the limit of each profile."""
+    """Return a list of what limits each profile and what a faster learner would change."""
     lines = []
     for name, one in told["profiles"].items():
         found = limits(round_of(one, told[CALL]))
         first, second = sorted(found, key=lambda what: found[what])[:2]
         at, then = (f"{what}, at {found[what]:,.{int(found[what] < 10)}f} cores" for what in (first, second))
         learner = f"{found['the learner']:,.{int(found['the learner'] < 10)}f}"
-        gpu = f"moves it to {then}" if first == "the learner" else f"moves nothing before {learner} cores"
+        gpu = (
+            f"with a faster learner, such as a GPU, by {then}"
+            if first == "the learner"
+            else f"a faster learner, such as a GPU, changes nothing below {learner} cores"
+        )
         usual, small = (f"{1e3 * game_seconds(one, size):.0f} ms" for size in ("usual", "small"))
         lines += [
-            f"- {name}, {one['parameters']:,} parameters: {at}; a faster learner, such as a GPU, {gpu}.",
+            f"- {name}, {one['parameters']:,} parameters: limited by {at}; {gpu}.",
             f"  A game takes {usual} in tasks of {one['usual']['task_games']:.0f}, {small} in tasks of 8.",
         ]
     return "\n".join(lines)
 
 
 def aims_table(told: dict[str, Any]) -> str:
-    """Return, by settings, the fewest games a round with which the efficiency holds on many cores."""
+    """Return the table of the fewest games per round that keep `AIM` cores busy, by settings."""
     rows = []
     for name, profile in told["profiles"].items():
         for faster, overlap in ((1, False), (1, True), (FASTER, False), (FASTER, True)):
@@ -221,11 +227,11 @@ def aims_table(told: dict[str, Any]) -> str:
                 times = least_games(costs, AIM)
                 row.append(f"{times * costs.tasks * profile[size]['task_games']:,.0f}" if times else "none")
             rows.append(row)
-    return table(["settings", "learner, times one core", "overlap", "in its own tasks", "in tasks of 8"], rows)
+    return table(["settings", "learner, times one core", "overlap", "in tasks as above", "in tasks of 8"], rows)
 
 
 def page(told: dict[str, Any], picture: str) -> str:
-    """Return the page."""
+    """Return the page as Markdown."""
     profiles = told["profiles"]
     default, costs = profiles["default settings"], round_of(profiles["default settings"], told[CALL])
     return PAGE.format(
@@ -257,7 +263,7 @@ def page(told: dict[str, Any], picture: str) -> str:
 
 
 def draw(curves: dict[str, Costs], path: Path) -> None:
-    """Draw the efficiencies."""
+    """Draw the efficiencies by number of cores."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for name, costs in curves.items():
@@ -269,7 +275,7 @@ def draw(curves: dict[str, Costs], path: Path) -> None:
 
 
 def main() -> None:
-    """Write and draw what the simulation says, and check it."""
+    """Write the page and the figure, then check the simulation against the measured rounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measured", type=Path)
     parser.add_argument("out", type=Path, help="without suffix")

@@ -1,7 +1,7 @@
-"""Rounds of self-play on clusters of any size, simulated from measured costs.
+"""Simulate rounds of self-play on clusters of any size from costs measured by `benchmarks.cluster`.
 
-A round is simulated event by event: the driver hands tasks out one after the other, workers play them for as long as
-measured tasks took, results come back over one network card. Then the learner learns, unless rounds overlap.
+A round is simulated event by event: the driver assigns tasks one at a time, workers play each task for as long as a
+measured task took, and results return over one network card. Then the learner trains, unless rounds overlap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 BANDWIDTH = 1.25e9
 """Bytes per second into and out of the driver: 10 Gbit/s."""
 NODE_CORES = 32
-"""Cores of a node, which fetches new weights once."""
+"""Number of cores of a node; a node fetches new weights once."""
 CORES = (1, 2, 4, 10, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10_000)
 LOCAL_BANDWIDTH = 1e10
 """Bytes per second within a machine."""
@@ -25,25 +25,25 @@ WITHIN = 0.15
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds and bytes of a round; tasks are those that were measured, again and again."""
+    """Costs of a round in seconds and bytes; its tasks repeat the measured tasks."""
 
     task_seconds: tuple[float, ...]
     tasks: int
     task_bytes: float
     weight_bytes: float
     call_seconds: float
-    """The driver's for one task."""
+    """Time of the driver for one task."""
     unpack_seconds: float
     join_seconds: float
     learn_seconds: float
     overlap: bool = False
     bandwidth: float = BANDWIDTH
     slowdown: float = 1.0
-    """Where workers share cores, or memory and caches with busy ones."""
+    """Factor on the time of a task where workers share cores, memory or caches with busy workers."""
 
 
 def costs_of(tasks: dict[str, Any], call_seconds: float, games: float, learn_seconds: float = 0.0) -> Costs:
-    """Return the costs of a round of so many games in tasks like those that were measured."""
+    """Return the costs of a round of `games` games in tasks like the measured ones."""
     seconds = tuple(tasks["task_seconds"])
     names = ("task_bytes", "weight_bytes", "unpack_seconds", "join_seconds")
     told = {name: tasks[name] for name in names}
@@ -52,13 +52,13 @@ def costs_of(tasks: dict[str, Any], call_seconds: float, games: float, learn_sec
 
 
 def play_seconds(costs: Costs, workers: int, nodes: int) -> float:
-    """Return the seconds of a round's games on so many workers."""
+    """Return the seconds that playing the games of a round takes."""
     driver = nodes * costs.weight_bytes / costs.bandwidth
     free = [driver + costs.unpack_seconds] * min(workers, costs.tasks)
     heapq.heapify(free)
     durations = itertools.cycle(costs.task_seconds)
     ends = []
-    for _ in range(costs.tasks):  # whoever is free first is handed the next task, as soon as the driver gets to it
+    for _ in range(costs.tasks):  # the driver assigns the next task to the first free worker
         driver = max(driver, heapq.heappop(free)) + costs.call_seconds
         end = driver + next(durations) * costs.slowdown
         heapq.heappush(free, end)
@@ -70,19 +70,19 @@ def play_seconds(costs: Costs, workers: int, nodes: int) -> float:
 
 
 def round_seconds(costs: Costs, workers: int) -> float:
-    """Return the seconds of a round, learning included."""
+    """Return the seconds of a round, including learning."""
     playing = play_seconds(costs, workers, -(-workers // NODE_CORES))
     return max(playing, costs.learn_seconds) if costs.overlap else playing + costs.learn_seconds
 
 
 def efficiency(costs: Costs, workers: int) -> float:
-    """Return how much of the workers' time is spent playing."""
+    """Return the fraction of the workers' time that is spent playing."""
     mean = sum(costs.task_seconds) / len(costs.task_seconds)
     return mean * costs.tasks / (workers * round_seconds(costs, workers))
 
 
 def held_up_to(costs: Costs) -> int:
-    """Return the most cores up to which the efficiency holds; 0 if it never does."""
+    """Return the largest number of cores up to which the efficiency stays at least `HELD`; 0 if it never does."""
     held = 0
     for workers in range(1, CORES[-1] + 1):
         if efficiency(costs, workers) < HELD:
@@ -92,7 +92,10 @@ def held_up_to(costs: Costs) -> int:
 
 
 def least_games(costs: Costs, workers: int) -> int | None:
-    """Return by how much a round's tasks must be multiplied for the efficiency to hold; None if nothing helps."""
+    """Return the smallest power of two by which to multiply a round's tasks to reach the efficiency `HELD`.
+
+    None if up to `MOST_TASKS` tasks do not reach it.
+    """
     for times in (2**power for power in range(21)):
         if efficiency(replace(costs, tasks=times * costs.tasks), workers) >= HELD:
             return times
@@ -102,16 +105,16 @@ def least_games(costs: Costs, workers: int) -> int | None:
 
 
 def busy_slowdown(told: dict[str, Any]) -> float:
-    """Return how many times as long tasks take where all cores of the measured machine are busy.
+    """Return the factor by which tasks take longer where all cores of the measured machine are busy.
 
-    They were measured one after the other, and the same ones by as many threads of one process as there are cores.
+    The same tasks were measured one after another, and by one thread per core in one process.
     """
     alone = sum(told["checked"]["task_seconds"])
     return max(1.0, float(told["threads_seconds"]) * told["cores"] / alone)
 
 
 def foretold_seconds(told: dict[str, Any], measured: dict[str, Any]) -> float:
-    """Return how long one of the measured rounds should have taken; more workers than cores share them."""
+    """Return the simulated seconds of a measured round; if there are more workers than cores, they share the cores."""
     tasks = told["checked"]
     games = len(tasks["task_seconds"]) * tasks["task_games"]
     costs = costs_of(tasks, told["call_seconds, 1 worker"], games)
@@ -122,13 +125,20 @@ def foretold_seconds(told: dict[str, Any], measured: dict[str, Any]) -> float:
 
 
 def round_of(profile: dict[str, Any], call_seconds: float, size: str = "usual", learner: float = 1.0) -> Costs:
-    """Return the costs of a profile's round, in its usual or in small tasks, by a learner so many times as fast."""
+    """Return the costs of a profile's round.
+
+    Args:
+        profile: measured by `benchmarks.cluster`.
+        call_seconds: time of the driver for one task.
+        size: size of the tasks, "usual" or "small".
+        learner: speed of the learner, as a multiple of one core.
+    """
     learn_seconds = profile["steps"] * profile["step_seconds"] / learner
     return costs_of(profile[size], call_seconds, profile["games"], learn_seconds)
 
 
 def limits(costs: Costs) -> dict[str, float]:
-    """Return the number of cores at which each thing alone takes as long as the games of a round."""
+    """Return, by name of the resource, the number of cores at which it alone takes as long as the games of a round."""
     task = sum(costs.task_seconds) / len(costs.task_seconds)
     playing = task * costs.tasks
     return {

@@ -1,15 +1,17 @@
-"""How often the proposed dead stones of finished games of Go give the result that the game's file states.
+"""Measure how often the proposed dead stones of finished Go games give the result stated in the game's file.
 
     python -m benchmarks.dead_stones FOLDER... [--size 9] [--games 1000] [--seed 0]
 
-Takes the SGF files below each folder, at most `--games` of them, drawn at random. Used are games of the board size that
-end by two passes and whose `RE` gives the winner's points, such as `B+2.5`, or a draw. Left out are files that cannot
-be read, games that occur twice, and results that the komi makes impossible: counted by area, points and komi differ by
-a whole number. A row of the table shows for a folder the number of games used, the share of games in which the winner
-is the stated one if the board is counted as it stands, the same without the proposed dead stones, the share of games in
-which the lead is then within a point of the stated one, and the time that a proposal takes.
+At most `--games` SGF files below each folder are used, in random order. A game is used if it has the board size, ends
+by two passes, and its `RE` gives the winner's points, such as `B+2.5`, or a draw. Files that cannot be read, repeated
+games, and results that are impossible with the komi are skipped: under area scoring, points and komi differ by a whole
+number.
 
-The collections measured for docs/guides/gtp.md are those of the GitHub repositories michaelnny/alpha_zero
+Each row of the table shows, for one folder: the number of games used; the share of games whose winner is the stated one
+if the board is counted as it stands; the same after the proposed dead stones are removed; the share of games whose lead
+is then within one point of the stated lead; and the time of a proposal.
+
+The collections measured for docs/guides/gtp.md are in the GitHub repositories michaelnny/alpha_zero
 (`games/pro_games/go/9x9`, games of GoQuest and CGOS) and ChinChangYang/gnugo (`regression/games`).
 """
 
@@ -32,16 +34,17 @@ from ninetka_train.judging.report import markdown_table
 
 COLUMNS = ("folder", "games", "winner right as it stands %", "winner right %", "lead within 1 point %", "ms")
 RESULT = re.compile(rb"(?<![A-Z])RE\[(?:([BW])\+([0-9]+(?:\.[0-9]+)?)|0|Draw|Jigo)\]", re.IGNORECASE)
-"""Read from the file's text: a `GameRecord` does not show whether `RE` is missing or states what the rules give."""
+"""Searched in the file's text, because a `GameRecord` does not show whether `RE` is missing or equal to the result by
+the rules."""
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure the folders and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    parser.add_argument("--size", type=int, default=9, help="of the boards")
-    parser.add_argument("--games", type=int, default=1000, help="used at most of each folder")
-    parser.add_argument("--seed", type=int, default=0, help="for the choice of games")
+    parser.add_argument("--size", type=int, default=9, help="board size")
+    parser.add_argument("--games", type=int, default=1000, help="maximum number of games per folder")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the selection of games")
     chosen = parser.parse_args()
     find_statuses(Game.new(size=chosen.size))  # compiles
     rows = [row(folder, chosen.size, chosen.games, chosen.seed) for folder in chosen.folders]
@@ -49,7 +52,7 @@ def main() -> None:
 
 
 def row(folder: Path, size: int, count: int, seed: int) -> list[str]:
-    """Measure a folder."""
+    """Measure a folder and return its row of the table."""
     as_stands, right, close, taken = [], [], [], 0.0
     for game, stated in finished_games(folder, size, seed):
         begin = time.perf_counter()
@@ -68,7 +71,7 @@ def row(folder: Path, size: int, count: int, seed: int) -> list[str]:
 
 
 def finished_games(folder: Path, size: int, seed: int) -> Iterator[tuple[Game, float]]:
-    """Yield the last positions of the usable games of a folder, in random order, and Black's leads as stated."""
+    """Yield the last position and Black's stated lead of each usable game of a folder, in random order."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".sgf")
     random.Random(seed).shuffle(paths)
     seen = set()
@@ -84,7 +87,7 @@ def finished_games(folder: Path, size: int, seed: int) -> Iterator[tuple[Game, f
 
 
 def last_position(path: Path) -> Game | None:
-    """Return the last position of the first game of a file; None if it cannot be read, or is not Go."""
+    """Return the last position of the first game of a file; None if it cannot be read or is not Go."""
     with warnings.catch_warnings(action="ignore"):
         try:
             final = next(read_records(path)).final()

@@ -1,13 +1,14 @@
-"""How often 95 % intervals of Elo ratings cover the true rating, in simulated matches.
+"""Measure how often 95 % intervals of Elo ratings cover the true rating, in simulated matches.
 
     python -m benchmarks.elo_intervals [--matches 1000] [--groups 10 20 50] [--dependent]
 
-Agents with known ratings play matches whose winners are drawn by the model of `ninetka_train.judging.ratings`: 2, 3 and
-4 players; a match of two agents, one of as many as there are seats, and a pool of one more; the first agent 0 to 400
-Elo above the last, the others evenly between. A row takes all intervals that are shown in these matches, of ratings
-above the mean and above the last agent; its least coverage is that of one agent's rating in one kind of match.
+Agents with known ratings play matches whose winners are drawn from the model of `ninetka_train.judging.ratings`. Games
+have 2, 3 or 4 players. A match has two agents, as many agents as seats, or one agent more than seats. The first agent
+is 0 to 400 Elo above the last, and the others are spaced evenly between them. A row of the table covers all intervals
+shown in these matches, of ratings relative to the mean and relative to the last agent; "least covered" is the lowest
+coverage of one agent's rating in one kind of match.
 
-Games are independent; with `--dependent` the first game of a group decides all others in a quarter of the groups.
+Games are independent; with `--dependent`, the first game of a group decides all others in a quarter of the groups.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from ninetka_train.judging.schedule import Schedule, make_schedule
 
 PLAYERS = (2, 3, 4)
 DIFFERENCES = (0, 100, 200, 400)
-"""Elo of the first agent above the last."""
+"""Elo differences between the first and the last agent."""
 DEPENDENT = 0.25
-"""Share of the groups that their first game decides."""
+"""Share of the groups whose first game decides the others."""
 
 
 class Kind(NamedTuple):
-    """A kind of match."""
+    """A kind of simulated match."""
 
     players: int
     agents: int
@@ -42,10 +43,10 @@ class Kind(NamedTuple):
 
 
 def main() -> None:
-    """Print the table."""
+    """Simulate the matches and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matches", type=int, default=1000, help="simulated matches of each kind")
-    parser.add_argument("--groups", type=int, nargs="+", default=[10, 20, 50], help="rotation groups of a lineup")
+    parser.add_argument("--groups", type=int, nargs="+", default=[10, 20, 50], help="rotation groups per lineup")
     parser.add_argument("--dependent", action="store_true", help="games of a group depend on each other")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
@@ -58,19 +59,23 @@ def main() -> None:
 
 
 def row(players: int, groups: int, matches: int, seed: int, dependent: bool) -> list[str]:
-    """Simulate all kinds of matches of this many players and rotation groups; return the cells of their row."""
+    """Simulate all kinds of matches with these numbers of players and rotation groups; return a row of the table."""
     shown, cover = 0, []
     for agents, difference in product(sorted({2, players, players + 1}), DIFFERENCES):
         kind = Kind(players, agents, groups, difference)
         counts = np.sum([covered(kind, [seed, *kind, number], dependent) for number in range(matches)], axis=0)
         shown += int(counts[0].sum())
-        often = counts[0] >= matches / 4  # of fewer, the share says little
+        often = counts[0] >= matches / 4  # the coverage of rarely shown intervals is too noisy
         cover += (counts[1][often] / counts[0][often]).tolist()
     return [f"{players} players", str(groups), str(shown), f"{100 * np.mean(cover):.1f}", f"{100 * min(cover):.1f}"]
 
 
 def covered(kind: Kind, seed: list[int], dependent: bool) -> npt.NDArray[np.int64]:
-    """Play one match; return which intervals are shown and which cover the truth, (2, anchors, agents) of 0 and 1."""
+    """Simulate one match; return which intervals are shown and which cover the true rating.
+
+    Returns:
+        Array of shape (2, anchors, agents) of 0 and 1: shown, then covering.
+    """
     truth = np.linspace(kind.difference, 0, kind.agents)
     results = simulated(kind, truth, np.random.default_rng(seed), dependent)
     found = []
@@ -85,7 +90,7 @@ def covered(kind: Kind, seed: list[int], dependent: bool) -> npt.NDArray[np.int6
 
 
 def simulated(kind: Kind, elos: npt.NDArray[np.float64], rng: np.random.Generator, dependent: bool) -> Results:
-    """Return a match of agents with these ratings, without moves."""
+    """Return the results of a simulated match of agents with ratings `elos`; its games have no moves."""
     schedule = make_schedule(kind.agents, kind.players, kind.groups * rotation(kind))
     strength = np.exp(elos / ELO_PER_NAT)[schedule.seatings]
     chance = strength / strength.sum(axis=1, keepdims=True)
@@ -106,12 +111,15 @@ def simulated(kind: Kind, elos: npt.NDArray[np.float64], rng: np.random.Generato
 
 
 def rotation(kind: Kind) -> int:
-    """Return the games of a group."""
+    """Return the number of games in a rotation group."""
     return make_schedule(kind.agents, kind.players, 1).rotation
 
 
 def with_repeats(schedule: Schedule, winners: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Return the winners where in some groups the agent that won the first game wins them all, with its first seat."""
+    """Return winners where, in a share of the groups, the winner of the first game wins all games of its group.
+
+    An agent that has several seats wins with the first of them.
+    """
     firsts = schedule.first_games
     won = schedule.seatings[firsts, winners[firsts]][schedule.group_of]
     again = (schedule.seatings == won[:, None]).argmax(axis=1)

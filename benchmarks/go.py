@@ -1,4 +1,7 @@
-"""9 x 9 Go beside its peers: batches, playouts, search, the PettingZoo loop, size and start; how long GNU Go thinks."""
+"""Benchmark 9 x 9 Go against peers: batches, playouts, search, the PettingZoo loop, memory, start, and GNU Go's speed.
+
+The peers are in `benchmarks.go_peers`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from ninetka_env.core.registry import load_variant
 from ninetka_env.core.verbs import Records, playout, plies
 
 REACH = {"alphazero": (4e6, 7e6), "standard": (2e6, 3.5e6)}
-"""Plies a second by planes, with one thread and with two."""
+"""Target plies per second with one thread and with two, by kind of planes."""
 SIMULATIONS = 10_000
 FIRST_STEP = "from ninetka_env import go_v0 as e; e = e.env(); e.reset(seed=0); e.last(); e.step(24); e.last()"
 SEARCH = """
@@ -31,16 +34,16 @@ from ninetka_agents import make_agent
 from ninetka_env import go_v0
 make_agent("{}", "go").act(go_v0.Game.new().records, np.random.default_rng(0))
 """
-"""Searches the empty board once."""
-SPIEL_MISSING = "OpenSpiel: pip install open-spiel"
-PGX_MISSING = "pgx: pip install pgx"
+"""Program that searches the empty board once."""
+SPIEL_MISSING = "OpenSpiel (pip install open-spiel)"
+PGX_MISSING = "pgx (pip install pgx)"
 
 
 # One core
 
 
 def one_core_rows() -> Iterator[Row]:
-    """Measure on one core, alternating with the peers that are installed."""
+    """Measure on one core, alternating with the installed peers."""
     for planes, (target, _) in REACH.items():
         (ours,) = rates(batch(planes, 1))
         yield Row(f"{play_of(planes)}, one core", "plies/s", ours, target=target)
@@ -54,7 +57,7 @@ def one_core_rows() -> Iterator[Row]:
 
 
 def play_of(planes: str) -> str:
-    """Return the name of the rows of batched play."""
+    """Return the start of the row names of batched play."""
     return f"Go, batched random play, 1024 games, {planes} planes"
 
 
@@ -73,16 +76,27 @@ def beside(
     missing: str,
     target: float | None = None,
 ) -> Row:
-    """Measure ours alternating with a peer of a module, or alone, with a word on how the peer is installed."""
+    """Measure `ours` alternating with a peer; if the peer's module is missing, alone, with a note on how to install it.
+
+    Args:
+        what: name of the row.
+        unit: unit of the rates.
+        ours: does some work and returns how much.
+        module: module of the peer.
+        peer: returns a function like `ours` that uses the peer.
+        name: name of the peer.
+        missing: name of the peer's package and how to install it.
+        target: rate to reach.
+    """
     if not has(module):
-        return Row(what, unit, rates(ours)[0], target=target, note=f"not installed is {missing}")
+        return Row(what, unit, rates(ours)[0], target=target, note=f"not installed: {missing}")
     mine, theirs = rates(ours, peer())
     return Row(what, unit, mine, theirs, name, target)
 
 
 @jit
 def _play_out(games: Records, streams: Streams, count: int) -> int:
-    """Play the first game to its end so many times from the second one; return all plies."""
+    """Play `count` playouts in `games[0]` from the position `games[1]`; return the total number of plies."""
     played = 0
     for _ in range(count):
         games[0] = games[1]
@@ -92,7 +106,7 @@ def _play_out(games: Records, streams: Streams, count: int) -> int:
 
 
 def playouts() -> tuple[Callable[[], int], Callable[[], float]]:
-    """Return a function that plays 1,000 uniform playouts from the empty board, and one that tells their mean plies."""
+    """Return a function that plays 1,000 uniform playouts from the empty board and one that returns the mean plies."""
     games, streams = np.repeat(go_v0.Game.new().records, 2), make_streams(0)
     played = [0, 0]
 
@@ -123,24 +137,24 @@ def search_rows() -> Iterator[Row]:
 
 
 def aec_rows() -> Iterator[Row]:
-    """Measure the PettingZoo loop beside PettingZoo's own Go."""
+    """Measure the PettingZoo loop, alternating with PettingZoo's own Go."""
     from pettingzoo.classic import go_v5
 
     for kind, reach in (("raw_env", 12), ("env", 5)):
         peer = getattr(go_v5, kind)(board_size=9, komi=7.5)
         ours, theirs = rates(random_game(getattr(go_v0, kind)()), random_game(peer), seconds=0.7)
-        name, note = f"PettingZoo go_v5, {kind}", f"reach: {reach} times"
+        name, note = f"PettingZoo go_v5, {kind}", f"target ratio: {reach}"
         yield Row(f"Go, AEC loop with last(), {kind}", "moves/s", ours, theirs, name, note=note)
 
 
 def gnu_go_rows() -> Iterator[Row]:
-    """Measure GNU Go's time a move against itself, where it is installed."""
+    """Measure GNU Go's time per move in a game against itself, if GNU Go is installed."""
     for level in (0, 5, 10):
         what = f"GNU Go, level {level}, against itself"
         try:
             took = go_peers.gnu_go(level)
         except ValueError:
-            yield Row(what, "ms/move", float("nan"), note="not installed is GNU Go: apt-get install gnugo")
+            yield Row(what, "ms/move", float("nan"), note="not installed: GNU Go (apt-get install gnugo)")
             return
         yield Row(what, "ms/move", 1e3 * float(np.mean(took)), note=f"{1e3 * max(took):.0f} at most")
 
@@ -149,7 +163,7 @@ def gnu_go_rows() -> Iterator[Row]:
 
 
 def rows() -> Iterator[Row]:
-    """Measure with two threads against one, then what whole processes take."""
+    """Measure two threads against one, then the memory and start time of whole processes."""
     for planes, (_, target) in REACH.items():
         two, one = rates(batch(planes, 2), batch(planes, 1))
         yield Row(f"{play_of(planes)}, two threads", "plies/s", two, one, "one thread", target)
@@ -163,15 +177,15 @@ def rows() -> Iterator[Row]:
 
 
 def memory_rows() -> Iterator[Row]:
-    """Measure processes that search the empty board once."""
+    """Measure the peak memory of processes that search the empty board once."""
     for spec in ("mcts:simulations=1000000,threads=1", "mcts:simulations=1000000,threads=1,rave,playouts=heavy"):
-        peak(SEARCH.format(spec.replace("1000000", "10")))  # compiling takes memory too
+        peak(SEARCH.format(spec.replace("1000000", "10")))  # fills the cache, because compiling takes memory too
         megabytes = peak(SEARCH.format(spec)) / 1e6
         yield Row(f"Go, peak memory of {spec}", "MB", megabytes, target=1000, lower_is_better=True)
 
 
 def start_rows() -> Iterator[Row]:
-    """Measure the first step of a fresh process: compiled before, never, and on another size for the first time."""
+    """Measure a new process up to its first step: with a warm cache, a cold cache, and on a new board size."""
     seconds(FIRST_STEP, runs=1)
     what = "Go, process to first step"
     yield Row(f"{what}, warm cache", "s", seconds(FIRST_STEP), target=1.0, lower_is_better=True)

@@ -1,4 +1,4 @@
-"""Other libraries' 9 x 9 Go, and GNU Go, for `benchmarks.go`."""
+"""Peers of `benchmarks.go`: 9 x 9 Go of OpenSpiel and pgx, and GNU Go."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPIEL = "go(board_size=9,komi=7.0)"
 
 
 def openspiel() -> Callable[[], int]:
-    """Return a function that plays one random game of OpenSpiel's with tensor and mask, and counts its plies."""
+    """Return a function that plays one random game of OpenSpiel, with tensor and mask, and returns its plies."""
     import pyspiel
 
     game, rng = pyspiel.load_game(SPIEL), np.random.default_rng(0)
@@ -33,7 +33,7 @@ def openspiel() -> Callable[[], int]:
 
 
 def pgx(num_envs: int = 1024) -> Callable[[], int]:
-    """Return a function that plays a random ply in each of many games of pgx's (JAX on the CPU, all cores it finds)."""
+    """Return a function that plays a random ply in each of `num_envs` games of pgx (JAX on the CPU, all cores)."""
     import jax
     import pgx
 
@@ -58,7 +58,15 @@ def pgx(num_envs: int = 1024) -> Callable[[], int]:
 
 
 def gnu_go(level: int, moves: int = 60) -> list[float]:
-    """Return how many seconds each move of a game of GNU Go against itself takes; `ValueError` if it is not there."""
+    """Return the seconds that GNU Go takes for each move of a game against itself.
+
+    Args:
+        level: GNU Go's level.
+        moves: maximum number of moves.
+
+    Raises:
+        ValueError: if GNU Go is not installed.
+    """
     engine, took, passed = EngineProcess(find_engine(f"{GNU_GO} {level}"), timeout=600), list[float](), 0
     engine.ask("boardsize", 9)
     engine.ask("komi", 7)

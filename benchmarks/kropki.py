@@ -1,6 +1,6 @@
-"""Kropki: speed, memory, starts and strength, beside oppai-rs (see `oppai`); games in lock-step with a reference.
+"""Benchmark Kropki: speed, memory, start time and strength, compared with oppai-rs, and games in lock-step.
 
-`python -m benchmarks.kropki local aec` prints only these parts, see `PARTS`.
+`benchmarks.oppai` runs oppai-rs. `python -m benchmarks.kropki local aec` prints only these parts; see `PARTS`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ search(Game.new({0}, {1}), {2}, np.random.default_rng(0))
 RAVE, UCT = "mcts:simulations=1000,rave,threads=1", "mcts:simulations=1000,threads=1"
 TIMED = "mcts:seconds=0.02,rave,threads=1"
 LOCK_STEP = 1000
-"""Games beside the slow reference, about."""
+"""Approximate number of games in lock-step with the slow reference."""
 SMALL, LARGE = ({"width": side, "height": side, "territory": "immediate", "start": "cross"} for side in (10, 20))
-"""Options of the boards that matches are played on."""
+"""Options of the boards of the matches."""
 PLAYOUTS = {10: 20_000, 20: 4_000}
-"""By the side of the board, how many playouts at once."""
+"""Number of playouts per call, by board side."""
 SIMULATIONS = 10_000
 NEW_SIZES = ((11, 9), (9, 11), (12, 7), (7, 12), (8, 8))
-"""Sizes for which the records and the code of 10 x 10 have room, (width, height)."""
+"""Sizes (width, height) that use the state type and the compiled code of 10 x 10."""
 
 
 @jit
@@ -70,49 +70,49 @@ def playouts(side: int, territory: str) -> Callable[[], int]:
 
 
 def cross() -> kropki_v0.Game:
-    """Return the position that searches are timed on."""
+    """Return the position in which searches are timed."""
     return kropki_v0.Game.new(10, 10, territory="immediate", start="cross")
 
 
 def simulations() -> Callable[[], int]:
-    """Return a function that searches by UCT with RAVE."""
+    """Return a function that searches by UCT with RAVE and returns the number of simulations."""
     game, rng = cross(), np.random.default_rng(0)
     return lambda: int(search(game, SIMULATIONS, rng).visits.sum())
 
 
 def playout_rows(side: int, target: float) -> Iterator[Row]:
-    """Measure random playouts, beside oppai-rs where the environment variable NINETKA_OPPAI_BENCH tells its path."""
+    """Measure random playouts, compared with oppai-rs if the environment variable NINETKA_OPPAI_BENCH is its path."""
     for territory in ("declared", "immediate"):
         what = f"Kropki {side} x {side}, {territory}, random playouts"
         if oppai.BENCH:
-            peer_games = oppai.random_games(oppai.BENCH, side, 10 * PLAYOUTS[side])  # its start takes next to no time
+            peer_games = oppai.random_games(oppai.BENCH, side, 10 * PLAYOUTS[side])  # makes its start time negligible
             ours, peer = rates(playouts(side, territory), peer_games)
             yield Row(what, "playouts/s", ours, peer, "oppai-rs field, immediate", target)
         else:
             (ours,) = rates(playouts(side, territory))
-            yield Row(what, "playouts/s", ours, target=target, note="NINETKA_OPPAI_BENCH names no oppai-bench")
+            yield Row(what, "playouts/s", ours, target=target, note="NINETKA_OPPAI_BENCH is not set")
 
 
 def search_row() -> Row:
-    """Measure tree search, beside oppai-rs where the environment variable NINETKA_OPPAI_CLI tells its command line."""
+    """Measure tree search, compared with oppai-rs if the environment variable NINETKA_OPPAI_CLI is its command line."""
     what, target = "Kropki 10 x 10, immediate, cross, UCT with RAVE", 125e3
     if oppai.CLI:
         ours, peer = rates(simulations(), oppai.simulations(oppai.CLI, cross(), SIMULATIONS))
         return Row(what, "simulations/s", ours, peer, "oppai-rs UCT", target)
     (ours,) = rates(simulations())
-    return Row(what, "simulations/s", ours, target=target, note="NINETKA_OPPAI_CLI names no oppai-cli")
+    return Row(what, "simulations/s", ours, target=target, note="NINETKA_OPPAI_CLI is not set")
 
 
 def memory_rows() -> Iterator[Row]:
-    """Measure processes that search for a million simulations."""
+    """Measure the peak memory of processes that run a million simulations."""
     for width, height, target in ((10, 10, 1e9), (39, 32, 2e9)):
-        peak(SEARCH.format(width, height, 10))  # compiling takes memory too
+        peak(SEARCH.format(width, height, 10))  # fills the cache, because compiling takes memory too
         what = f"Kropki {width} x {height}, 1 M simulations of UCT with RAVE, whole process"
         yield Row(what, "bytes", peak(SEARCH.format(width, height, 1_000_000)), target=target, lower_is_better=True)
 
 
 def start_rows() -> Iterator[Row]:
-    """Measure fresh processes to their first step: compiled before, with nothing compiled, on sizes not met before."""
+    """Measure new processes up to their first step: with a warm cache, a cold cache, and on new board sizes."""
     usual = FIRST_STEP.format("")
     seconds(usual, runs=1)
     what = "Kropki, process to first step"
@@ -127,7 +127,7 @@ def start_rows() -> Iterator[Row]:
 
 
 def speed_rows() -> Iterator[Row]:
-    """Measure batches, playouts, search and the record."""
+    """Measure batches, playouts, search and the size of a state."""
     for side, play_target, playout_target in ((10, 4e6, 200e3), (20, 1.8e6, 45e3)):
         (ours,) = rates(random_play(kropki_v0.vector_env(1024, side, side, num_threads=1)))
         what = f"Kropki {side} x {side}, declared, batched random play, 1024 games"
@@ -139,7 +139,7 @@ def speed_rows() -> Iterator[Row]:
 
 
 def aec_rows() -> Iterator[Row]:
-    """Measure the AEC loop beside that of PettingZoo's connect four."""
+    """Measure the AEC loop, compared with PettingZoo's connect four."""
     from pettingzoo.classic import connect_four_v3
 
     for kind in ("raw_env", "env"):
@@ -149,7 +149,7 @@ def aec_rows() -> Iterator[Row]:
 
 
 def thread_rows() -> Iterator[Row]:
-    """Measure two threads against one."""
+    """Measure two threads compared with one."""
     for side in (10, 20):
         two, one = rates(*(random_play(kropki_v0.vector_env(1024, side, side, num_threads=n)) for n in (2, 1)))
         what = f"Kropki {side} x {side}, declared, batched random play, 1024 games, two threads"
@@ -157,7 +157,7 @@ def thread_rows() -> Iterator[Row]:
 
 
 def match(first: str, other: str | Agent, games: int, target: float, **options: object) -> Row:
-    """Play a match, seats in turn; report the share that the first agent wins, draws half."""
+    """Play a match with alternating seats; return the share won by the first agent, where a draw counts half."""
     game = load_variant("kropki", **options)
     agents = [make_agent(one, "kropki") if isinstance(one, str) else one for one in (first, other)]
     figures = evaluate(agents, num_games=games, game=game, batch=1).agents[0]
@@ -169,7 +169,7 @@ def match(first: str, other: str | Agent, games: int, target: float, **options: 
 
 
 def strength_rows() -> Iterator[Row]:
-    """Play matches: simulations against greed, plain UCT and oppai-rs."""
+    """Play matches of UCT with RAVE against the greedy agent, plain UCT and oppai-rs."""
     for start in ("empty", "cross"):
         yield match(RAVE, "greedy", 60, 95, **SMALL | {"territory": "declared", "start": start})
     yield match(RAVE, UCT, 60, 95, **SMALL)
@@ -178,12 +178,12 @@ def strength_rows() -> Iterator[Row]:
 
 
 def local_rows() -> Iterator[Row]:
-    """Play a match of local search against search of all nodes, in equal time."""
+    """Play a match of local search against search of all nodes, with equal time per move."""
     yield match(f"{TIMED},local,playouts=heavy", TIMED, 40, 90, **LARGE)
 
 
 def lock_step_rows() -> Iterator[Row]:
-    """Play random games beside the slow reference; the first difference ends this with an error."""
+    """Play random games in lock-step with the slow reference; raise `CalledProcessError` at the first difference."""
     root = Path(__file__).resolve().parent.parent
     path = os.pathsep.join([str(root / "tests"), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "kropki.lock_step", "--games", str(LOCK_STEP)]
@@ -203,9 +203,9 @@ PARTS = ONE_CORE | {"threads": thread_rows, "lock_step": lock_step_rows}
 
 
 def main(parts: list[str]) -> None:
-    """Print the rows of some parts, of all if none is told."""
+    """Print the rows of the parts named in `parts`; if it is empty, of all parts."""
     if unknown := [part for part in parts if part not in PARTS]:
-        raise SystemExit(f"error: no part {unknown[0]!r} of this benchmark: there are {', '.join(PARTS)}")
+        raise SystemExit(f"error: unknown part {unknown[0]!r} of this benchmark: the parts are {', '.join(PARTS)}")
     for part in parts or PARTS:
         (on_one_core if part in ONE_CORE else write_rows)(PARTS[part]())
 

@@ -1,4 +1,4 @@
-"""What every benchmark needs: a row of the table, a stopwatch, one core."""
+"""Helpers of all benchmarks: rows of the table, timing, and running on one core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass
 class Row:
-    """One line of the table: our figure beside a peer's, measured in the same process, alternately."""
+    """A row of the table: our figure and a peer's, measured in turn in the same process."""
 
     what: str
     unit: str
@@ -28,14 +28,19 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How many times better than the peer we are."""
+        """By which factor ours is better than the peer's."""
         if self.peer is None:
             return None
         return self.peer / self.ours if self.lower_is_better else self.ours / self.peer
 
 
 def rate(run: Callable[[], int], seconds: float = 1.0) -> float:
-    """Return how much `run` does per second; it returns how much it did. It runs once before the clock starts."""
+    """Return how much work `run` does per second.
+
+    Args:
+        run: does some work and returns how much; it is called once before the measurement.
+        seconds: duration of the measurement.
+    """
     run()
     done, begin = 0, time.perf_counter()
     while time.perf_counter() - begin < seconds:
@@ -44,19 +49,19 @@ def rate(run: Callable[[], int], seconds: float = 1.0) -> float:
 
 
 def rates(*runs: Callable[[], int], seconds: float = 1.0, rounds: int = 3) -> list[float]:
-    """Return the median rate of each of `runs`, taken in turn so that all meet the machine in the same moods."""
+    """Return the median rate of each of `runs`; they are measured in turn, so that slow phases affect all of them."""
     taken = [[rate(run, seconds) for run in runs] for _ in range(rounds)]
     return [statistics.median(column) for column in zip(*taken, strict=True)]
 
 
 def one_core() -> None:
-    """Pin this process to one core, where the system can."""
+    """Pin this process to one core, if the operating system supports it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def on_one_core(rows: Iterable[Row]) -> None:
-    """Print rows that a process of its own measures on one core, so that this one keeps all of them."""
+    """Print rows measured by a child process that is pinned to one core; this process keeps all its cores."""
     pid = os.fork()
     if pid:
         if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
@@ -74,7 +79,7 @@ def on_one_core(rows: Iterable[Row]) -> None:
 
 
 def has(module: str) -> bool:
-    """Tell whether a peer is installed."""
+    """Return whether the module of a peer is installed."""
     return importlib.util.find_spec(module) is not None
 
 

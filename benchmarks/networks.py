@@ -1,4 +1,4 @@
-"""The networks for boards of points: what a move costs, alone and in batches, and what a step of learning does."""
+"""Benchmark the networks of Go and Kropki: evaluation of one position and of batches, and the gradients of a step."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ REACHES: dict[str, dict[int, float | None]] = {
     "kropki:width=20,height=20": {1: None, 64: None},
     "kropki:width=39,height=32": {1: None, 64: None},
 }
-"""By game, the numbers of positions judged at once, with the milliseconds per position to be reached."""
+"""By game: the batch sizes to measure, each with the target in milliseconds per position."""
 MINIBATCH = 512
 
 
 def positions(spec: str, count: int) -> Records:
-    """Return positions of random games, some turns old."""
+    """Return `count` positions, each some plies into a random game."""
     envs = GameVectorEnv(count, load_variant(spec))
     envs.reset(seed=0)
     random_play(envs)()
@@ -36,7 +36,7 @@ def positions(spec: str, count: int) -> Records:
 
 
 def milliseconds(run: Callable[[], object], repeats: int) -> float:
-    """Return the median time that `run` takes, once it has run."""
+    """Return the median time of a call of `run` in milliseconds, after one warm-up call."""
     run()
     taken = []
     for _ in range(repeats):
@@ -47,7 +47,7 @@ def milliseconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def judging(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
-    """Return a function that judges games."""
+    """Return a function that evaluates games."""
 
     def run() -> object:
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -57,7 +57,7 @@ def judging(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
 
 
 def learning(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
-    """Return a function that computes the gradients of a minibatch, of all outputs."""
+    """Return a function that computes the gradients of all outputs on a minibatch."""
     inputs = as_tensors(network.encode(games))
 
     def run() -> object:
@@ -71,7 +71,7 @@ def learning(network: Any, games: Records, bf16: bool) -> Callable[[], object]:
 
 
 def rows() -> Iterator[Row]:
-    """Measure everything on the cores that there are."""
+    """Measure everything on all cores."""
     threads = torch.get_num_threads()
     for spec, reaches in REACHES.items():
         torch.manual_seed(0)

@@ -1,10 +1,10 @@
-"""oppai-rs beside ours: its random games, the speed of its UCT, and a match against that.
+"""Run oppai-rs for comparison: its random games, the speed of its UCT, and matches against it.
 
-oppai-rs by E. Kurnevsky (github.com/pointsgame/oppai-rs, commit eb35c10) is under the AGPL: it is run here where it is
-installed, and no line of it is ours. Two environment variables name its programs:
+oppai-rs by E. Kurnevsky (github.com/pointsgame/oppai-rs, commit eb35c10) is under the AGPL. If it is installed, it runs
+here as a separate program; none of its code is in this repository. Two environment variables name its programs:
 
 - NINETKA_OPPAI_BENCH: the path of `oppai-bench`, which plays random games on its field;
-- NINETKA_OPPAI_CLI: the command line of `oppai-cli`, which answers a line of JSON by another one, such as
+- NINETKA_OPPAI_CLI: the command line of `oppai-cli`, which answers each line of JSON with a line of JSON, such as
   `oppai-cli --backend Ndarray --solver Uct --threads-count 1`.
 
     python -m benchmarks.oppai --games 100
@@ -33,13 +33,13 @@ from ninetka_train.judging.report import print_report
 BENCH = os.environ.get("NINETKA_OPPAI_BENCH")
 CLI = os.environ.get("NINETKA_OPPAI_CLI")
 COLOURS = ("Red", "Black")
-"""What oppai-rs calls the seats."""
+"""Names of the seats in oppai-rs."""
 WHOLE = 100_000
-"""Playouts of its UCT at complexity 1."""
+"""Number of playouts of UCT in oppai-rs at complexity 1."""
 
 
 def random_games(program: str, side: int, count: int) -> Callable[[], int]:
-    """Return a function that has oppai-rs play random games, all regions drawn at once, and counts them."""
+    """Return a function that plays `count` random games with oppai-rs, under the rule `immediate`."""
     command = [program, "-w", str(side), "-h", str(side), "-n", str(count), "-s", "7"]
 
     def run() -> int:
@@ -50,7 +50,7 @@ def random_games(program: str, side: int, count: int) -> Callable[[], int]:
 
 
 def simulations(command: str, game: Game, count: int) -> Callable[[], int]:
-    """Return a function that has oppai-rs search a position by so many playouts, with a new tree each time."""
+    """Return a function that searches a position with oppai-rs for `count` playouts, with a new tree in each call."""
     player = OppaiPlayer(command, game, count)
 
     def run() -> int:
@@ -62,22 +62,22 @@ def simulations(command: str, game: Game, count: int) -> Callable[[], int]:
 
 
 class OppaiAgent(Agent):
-    """Has oppai-rs play: one process for each game, told of every point."""
+    """Play with oppai-rs: one process per game, which receives every move."""
 
     remembers = True
 
     def __init__(self, command: str, playouts: int) -> None:
-        """Search by so many playouts a move, as far as its program searches at all."""
+        """Set the command line and the number of playouts per move; solvers that do not search ignore the number."""
         self.name = f"oppai-rs:playouts={playouts}"
         self._command, self._playouts = command, playouts
 
     def start(self, game: AnyGame) -> OppaiPlayer:
-        """Have it sit down to a game."""
+        """Start a process for a game."""
         assert isinstance(game, Game)
         return OppaiPlayer(self._command, game, self._playouts)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
-        """It plays whole games only."""
+        """Raise `NotImplementedError`, because oppai-rs plays whole games only."""
         raise NotImplementedError
 
 
@@ -85,14 +85,14 @@ class OppaiPlayer:
     """oppai-rs in one game of the rule `immediate`; see `ninetka_agents.agent.Player`."""
 
     def __init__(self, command: str, game: Game, playouts: int) -> None:
-        """Start the program and set it up for a game; raises `Forfeit` if it does not answer."""
+        """Start the program and send it the position; raise `Forfeit` if the program does not answer."""
         self._game, self._share = game.copy(), playouts / WHOLE
         pipe, words = subprocess.PIPE, shlex.split(command)
         self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
         self.set_up()
 
     def set_up(self) -> None:
-        """Tell it the size, and the points that stand on the board, Black's and White's in turn."""
+        """Send the board size and the points on the board, alternating between the seats."""
         game = self._game
         self._ask(command="Init", width=game.width, height=game.height)
         by_seat = [np.flatnonzero(game.board == seat + 1).tolist() for seat in range(2)]
@@ -101,22 +101,22 @@ class OppaiPlayer:
                 self._put(node, seat)
 
     def moves(self) -> list[int]:
-        """Return the nodes where it would play, the best first."""
+        """Return the nodes that oppai-rs considers, best first."""
         constraint = {"type": "Complexity", "value": self._share}
         answer = self._ask(command="Analyze", player=COLOURS[self._game.to_move], constraint=constraint)
         return [one["coords"]["y"] * self._game.width + one["coords"]["x"] for one in answer["moves"]]
 
     def act(self, rng: np.random.Generator) -> int:
-        """Return its best move, or where it knows none the first free node."""
+        """Return the best move, or the first legal action if oppai-rs returns no move."""
         return next(iter(self.moves()), int(self._game.legal_actions()[0]))
 
     def observe(self, action: int) -> None:
-        """Tell it of a point."""
+        """Send a move to the program."""
         self._put(action, self._game.to_move)
         self._game.play(action)
 
     def close(self) -> None:
-        """End the program."""
+        """Terminate the program."""
         self._process.kill()
         self._process.communicate()
 
@@ -126,7 +126,7 @@ class OppaiPlayer:
             raise Forfeit("left", f"refused the point {self._game.action_name(node)}")
 
     def _ask(self, **request: Any) -> Any:
-        """Send a line and return the answer to it."""
+        """Send a request as a line of JSON and return the response."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -137,16 +137,20 @@ class OppaiPlayer:
 
 
 def main() -> None:
-    """Play a match, colours alternating."""
+    """Play a match with alternating colours."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--games", type=int, default=100)
-    parser.add_argument("--playouts", type=int, default=1000, help="of oppai-rs (default: %(default)s)")
-    parser.add_argument("--agent", default="mcts:simulations=1000,rave,threads=1", help="ours (default: %(default)s)")
+    parser.add_argument("--playouts", type=int, default=1000, help="per move of oppai-rs (default: %(default)s)")
+    parser.add_argument(
+        "--agent",
+        default="mcts:simulations=1000,rave,threads=1",
+        help="opponent (default: %(default)s)",
+    )
     parser.add_argument("--game", default="kropki:territory=immediate,start=cross", help="(default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of ours; oppai-rs draws its own")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the agent; oppai-rs chooses its own")
     chosen = parser.parse_args()
     if not CLI:
-        sys.exit("error: NINETKA_OPPAI_CLI names no oppai-cli")
+        sys.exit("error: NINETKA_OPPAI_CLI is not set to the command line of oppai-cli")
     agents = [make_agent(chosen.agent, chosen.game), OppaiAgent(CLI, chosen.playouts)]
     print_report(evaluate(agents, num_games=chosen.games, game=chosen.game, seed=chosen.seed, batch=2))
 

@@ -1,4 +1,7 @@
-"""Max^n without any shortcut, compiled so that it reaches the paper's depth from the first slide."""
+"""Plain max^n without pruning or incremental evaluation, compiled to reach the depth of Stefani et al. (2019).
+
+The reference of `benchmarks.search` for the agent's faster search.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,6 @@ def _start(games: Records, stack: Records, values: npt.NDArray[np.int64], depth:
 
 
 def plain_search(games: Records, depth: int) -> tuple[int, npt.NDArray[np.int64]]:
-    """Return the action and the values (4,) that plain max^n gives for the game in `games`, (1,) records."""
+    """Return the action and the values, (4,) int64, of plain max^n for the state in `games`, (1,)."""
     stack, values = np.zeros(depth + 1, GAME), np.zeros((depth + 1, MAX_PLAYERS), np.int64)
     return int(_start(games, stack, values, depth)), values[0]

@@ -1,7 +1,8 @@
-"""Starts of two-player movement phases, kept for `benchmarks.solver`: `python -m benchmarks.positions` makes them anew.
+"""Starting positions of two-player movement phases for `benchmarks.solver`, stored in `positions.npz`.
 
-Each source has 200 games: neutral stones lie at random, so that agents without chance differ too, and both seats place
-theirs by the same agent; in every second game seat 1 opens each phase.
+`python -m benchmarks.positions` writes the file again. Each source has 200 games. Neutral stones are placed at random,
+so that games of deterministic agents differ too; then the same agent places the stones of both seats. In every second
+game seat 1 opens each phase.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.geometry import NUM_NEUTRALS
 
 SOURCES = {"random": "random", "MaxN": "maxn", "UCT": "mcts:simulations=2000", "net": "net"}
-"""Who placed the stones."""
+"""Spec of the agent that placed the stones, by name of the source."""
 FILE = Path(__file__).parent / "positions.npz"
 GAMES = 200
 PLIES = 45
 
 
 def starts(source: str, count: int = GAMES) -> list[Game]:
-    """Return the first `count` positions of a source, at the first slide."""
+    """Return the first `count` positions of a source, before the first slide."""
     return [_played(index, actions) for index, actions in enumerate(np.load(FILE)[source][:count])]
 
 
@@ -40,7 +41,7 @@ def _played(index: int, actions: npt.NDArray[np.uint8]) -> Game:
 
 
 def make_starts(spec: str, seed: int) -> npt.NDArray[np.uint8]:
-    """Let an agent place the seats' stones; return all actions, (`GAMES`, `PLIES`) uint8."""
+    """Return the actions of games in which an agent places the stones of both seats, (`GAMES`, `PLIES`) uint8."""
     chance, agent, rng = make_agent("random"), make_agent(spec), np.random.default_rng(seed)
     games = [_new_game(index) for index in range(GAMES)]
     actions = np.zeros((GAMES, PLIES), np.uint8)

@@ -1,10 +1,10 @@
-"""How soon PPO beats MaxN at 9tka: ours by self-play, beside SB3-contrib's MaskablePPO on the one-seat view.
+"""Compare how soon PPO beats MaxN at 9tka: ninetka's self-play and SB3-contrib's MaskablePPO on the one-seat view.
 
     python -m benchmarks.ppo --minutes 10
 
-Both learn two-player games from nothing, at the same time, on a thread each. SB3's learner meets MaxN itself, by whom
-both are judged; ours meets nobody but itself. Clocks stand still while a learner is judged, by its most probable moves.
-Who is there stops, and leaves the machine to the other.
+Both learn two-player games from scratch, at the same time, on one thread each. SB3's learner trains against MaxN; ours
+trains by self-play only. Both are evaluated in matches against MaxN, playing their most probable moves. The time of
+these matches does not count. A learner that reaches the goal stops and leaves the machine to the other learner.
 """
 
 from __future__ import annotations
@@ -25,20 +25,24 @@ from benchmarks.measure import Row, write_rows
 EVERY = 30.0
 """Seconds of learning between two matches."""
 GAMES = 200
-"""Games of a match against MaxN."""
+"""Number of games of a match against MaxN."""
 GOAL = 0.8
-"""Share of them that is to be won."""
+"""Share of the games of a match to win."""
 
 
 class _Course:
-    """A learner's clock: has it judged now and then, prints how far it is, and tells when to stop."""
+    """Time a learner: evaluate it at intervals, print the results, and decide when to stop."""
 
     def __init__(self, seconds: float) -> None:
         self._most = seconds
         self._taken, self._next, self._since = 0.0, EVERY, time.perf_counter()
 
     def goes_on(self, judge: Callable[[], float]) -> bool:
-        """Ask for the share of games won if it is time to; return whether to learn on."""
+        """Evaluate the learner if a match is due; return whether to continue learning.
+
+        Args:
+            judge: plays a match and returns the share of games won.
+        """
         taken = self._taken + time.perf_counter() - self._since
         if taken < min(self._next, self._most):
             return True
@@ -49,7 +53,7 @@ class _Course:
 
 
 def learn_ours(seconds: float) -> None:
-    """Learn as `configs/ppo.yaml` says."""
+    """Learn with the settings of `configs/ppo.yaml`."""
     from ninetka_agents.agent import make_agent
     from ninetka_agents.net_agent import NetAgent
     from ninetka_train.judging.arena import play_games
@@ -64,13 +68,13 @@ def learn_ours(seconds: float) -> None:
 
     def report(learner: Learner, _log: object) -> None:
         if not course.goes_on(lambda: share(learner.network)):
-            raise SystemExit  # this process does nothing else
+            raise SystemExit  # learning is all that this process does
 
     train_ppo(load_config("ppo", ["threads=1", "device=cpu"]), report=report)
 
 
 def learn_peer(seconds: float) -> None:
-    """Learn by MaskablePPO in 16 games at once, a perceptron of two layers of 256 on the planes, four passes."""
+    """Learn with MaskablePPO: 16 parallel games, a perceptron with two layers of 256 on the planes, four epochs."""
     import gymnasium
     from sb3_contrib import MaskablePPO
     from stable_baselines3.common.callbacks import BaseCallback
@@ -95,7 +99,7 @@ def learn_peer(seconds: float) -> None:
         return won / GAMES
 
     class Judge(BaseCallback):
-        """Stops the learner when it is time to."""
+        """Stop the learner when its time is up or its goal is reached."""
 
         def _on_step(self) -> bool:
             return self.num_timesteps % 4096 != 0 or course.goes_on(share)
@@ -104,7 +108,7 @@ def learn_peer(seconds: float) -> None:
 
 
 def rows(minutes: float) -> Iterator[Row]:
-    """Let both learn and tell how long it took them."""
+    """Run both learners and compare their times."""
     command = [sys.executable, "-m", "benchmarks.ppo", "--minutes", str(minutes), "--learner"]
     learners = [subprocess.Popen([*command, who], stdout=subprocess.PIPE, text=True) for who in ("ours", "peer")]
     try:
@@ -113,7 +117,7 @@ def rows(minutes: float) -> Iterator[Row]:
         for learner in learners:
             learner.kill()
     best = f"won {100 * max(point['share'] for point in peer):.0f} % at best"
-    note = best if peer[-1]["share"] >= GOAL else f"{best} until its clock was stopped"
+    note = best if peer[-1]["share"] >= GOAL else f"{best} before its time ran out"
     taken = ours[-1]["seconds"] if ours[-1]["share"] >= GOAL else math.nan
     what = f"9tka, two players: PPO from nothing to {100 * GOAL:.0f} % of {GAMES} games against MaxN, one thread"
     yield Row(what, "s", taken, peer[-1]["seconds"], "SB3-contrib MaskablePPO, MLP", lower_is_better=True, note=note)
@@ -121,8 +125,8 @@ def rows(minutes: float) -> Iterator[Row]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10.0, help="most minutes that a learner learns")
-    parser.add_argument("--learner", choices=("ours", "peer"), help="only this one, in this process")
+    parser.add_argument("--minutes", type=float, default=10.0, help="maximum minutes of learning per learner")
+    parser.add_argument("--learner", choices=("ours", "peer"), help="run only this learner, in this process")
     given = parser.parse_args()
     torch.set_num_threads(1)
     if given.learner == "ours":

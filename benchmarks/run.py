@@ -1,4 +1,4 @@
-"""`ninetka bench`: runs the benchmarks, each in a process of its own, and prints one table, as Markdown into files."""
+"""Run the benchmarks, each in its own process, and print one table (`ninetka bench`)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ninetka_train.machine import machine
 
 BENCHMARKS = ("vector", "aec", "go", "kropki", "search", "solver", "networks", "train", "startup", "web")
 SLOW = ("architecture", "ppo", "values")
-"""Only run when named."""
+"""Benchmarks that run only if named."""
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the benchmarks named in `argv` (without any, all but the slow ones); returns the exit status."""
+    """Run the benchmarks named in `argv`, or all except the slow ones if it is empty; return the exit status."""
     known = BENCHMARKS + SLOW
     unknown = [name for name in argv if name not in known]
     if unknown:
         print(f"usage: ninetka bench [{'] ['.join(known)}]")
         if unknown != ["--help"]:
-            print(f"error: no benchmark {unknown[0]!r}: known are {', '.join(known)}", file=sys.stderr)
+            print(f"error: unknown benchmark {unknown[0]!r}: known are {', '.join(known)}", file=sys.stderr)
         return 0 if unknown == ["--help"] else 2
     table = Table()
     for heading in ("what", "ours", "reach", "peer's", "ratio", "peer, or note"):
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def write(table: Table, console: Console) -> None:
-    """Write the table and what it was measured on; as Markdown, a line for each row, where no terminal shows it."""
+    """Print the machine and the table; in Markdown with one text line per row if `console` is not a terminal."""
     console.width = max(150, console.width)
     if not console.is_terminal:
         table.box, console.width = box.MARKDOWN, 1000
@@ -51,9 +51,9 @@ def write(table: Table, console: Console) -> None:
 
 
 def measure(name: str) -> Iterator[Row]:
-    """Run one benchmark and yield its rows as they come."""
+    """Run one benchmark and yield its rows as it prints them."""
     command = [sys.executable, "-m", f"benchmarks.{name}"]
-    # In a group of its own it does not see Ctrl-C, but is ended when this process does.
+    # In its own process group the benchmark does not receive Ctrl-C; this process kills it instead.
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, process_group=0) as process:
         assert process.stdout is not None
         try:
@@ -67,7 +67,7 @@ def measure(name: str) -> Iterator[Row]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return a row's cells as text."""
+    """Return the cells of a row as text."""
     about = ", ".join(filter(None, (row.peer_name, row.note)))
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}" if row.ratio < 10 else f"{row.ratio:.0f}"
     reach = "" if row.target is None else ("at most " if row.lower_is_better else "") + figure(row.target)
@@ -76,7 +76,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def figure(number: float) -> str:
-    """Write a number with three significant digits; a dash for what was not measured."""
+    """Format a number with three significant digits; NaN, which means not measured, becomes a dash."""
     if math.isnan(number):
         return "-"
     for size, letter in ((1e6, " M"), (1e4, " k")):

@@ -1,4 +1,4 @@
-"""Playouts, MaxN and UCT from the movement phase, on one core."""
+"""Benchmark playouts, MaxN and UCT of 9tka in the movement phase, on one core."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from ninetka_env.games.ninetka.game import Game
 from ninetka_env.games.ninetka.rules import MOVEMENT
 
 PAPER_MS = {2: 180, 3: 270, 4: 541}
-"""Mean milliseconds per movement move in the paper's Java program, 2019, on its authors' machine: upper bounds."""
+"""Upper bounds on the mean milliseconds per move of the movement phase in the Java program of Stefani et al. (2019),
+on the authors' machine, by number of players."""
 TARGET_MS = {2: 1.0, 3: 1.5, 4: 2.0}
 
 
 def movement_start(num_players: int, seed: int = 0) -> Game:
-    """Return a game at the first slide after random placements."""
+    """Return a game before the first slide, after random placements."""
     game, rng = Game.new(num_players), np.random.default_rng(seed)
     agent = RandomAgent()
     while game.phase < MOVEMENT:
@@ -50,13 +51,13 @@ def playouts(num_players: int) -> Callable[[], int]:
 
 
 def simulations(num_players: int, count: int) -> Callable[[], int]:
-    """Return a function that searches the first slide by UCT."""
+    """Return a function that searches the first slide by UCT and returns the number of simulations."""
     game, rng = movement_start(num_players), np.random.default_rng(0)
     return lambda: int(mcts_search(game, count, rng).visits.sum())
 
 
 def spiel_mcts(name: str, count: int) -> Callable[[], int]:
-    """Return the same for OpenSpiel's C++ MCTS at the start of one of its games."""
+    """Return a function that searches the start of an OpenSpiel game with OpenSpiel's C++ MCTS."""
     import pyspiel
 
     game = pyspiel.load_game(name)
@@ -71,7 +72,7 @@ def spiel_mcts(name: str, count: int) -> Callable[[], int]:
 
 
 def maxn_games(num_players: int, num_games: int = 20) -> list[Game]:
-    """Return every movement position of some games that MaxN plays against itself."""
+    """Return all positions of the movement phase in games that MaxN plays against itself."""
     agent, rng, positions = MaxNAgent(threads=1), np.random.default_rng(1), []
     for _ in range(num_games):
         game = Game.new(num_players)
@@ -83,7 +84,7 @@ def maxn_games(num_players: int, num_games: int = 20) -> list[Game]:
 
 
 def mean_ms(positions: list[Game], choose: Callable[[Game], object]) -> float:
-    """Return the mean milliseconds that `choose` takes for a position."""
+    """Return the mean time of a call of `choose` in milliseconds."""
     begin = time.perf_counter()
     for game in positions:
         choose(game)
@@ -91,10 +92,10 @@ def mean_ms(positions: list[Game], choose: Callable[[Game], object]) -> float:
 
 
 def maxn_rows() -> Iterator[Row]:
-    """Measure MaxN at the paper's depth beside the plain search, which finds the same moves and values."""
+    """Measure MaxN at the paper's depth, compared with the plain search, which returns the same moves and values."""
     for n in (2, 3, 4):
         positions = maxn_games(n)
-        for game in positions[:5]:  # both compiled, and equal
+        for game in positions[:5]:  # compiles both searches and checks that they agree
             action, values = maxn_search(game)
             plain_action, plain_values = plain_search(game.records, n + 3)
             assert (action, *values) == (plain_action, *plain_values[:n])

@@ -1,4 +1,4 @@
-"""The exact solver: how long a two-player movement phase takes, one core, a cold table for every position."""
+"""Benchmark the exact solver on two-player movement phases, on one core, with an empty table for every position."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from ninetka_agents.ninetka.solver.solver import Budget, solve, solve_batch
 from ninetka_env.games.ninetka.game import Game
 
 POSITIONS = int(os.environ.get("NINETKA_BENCH_POSITIONS", "60"))
-"""Per source; each holds 200."""
+"""Number of positions per source, at most 200."""
 LIMIT = 30.0
 TARGETS = {"UCT": (0.2, 2.0, 99.0), "net": (0.2, 2.0, 99.0)}
-"""Median and 90th percentile in seconds, and percent solved within `LIMIT`, where they differ from the others'."""
+"""Targets of sources that differ from the default ones: median and 90th percentile in seconds, percent solved within
+`LIMIT`."""
 
 
 def seconds(games: list[Game]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the seconds that each position took, infinite where `LIMIT` was not enough."""
+    """Return the solving time of each position in seconds, infinite if it was not solved within `LIMIT`."""
     budget = Budget(nodes=1 << 40, seconds=LIMIT)
     solutions = [solve(game, budget, moves=False) for game in games]
     return np.array([solution.seconds if solution.winner >= 0 else np.inf for solution in solutions])
 
 
 def after_slides(game: Game, slides: int, rng: np.random.Generator) -> Game:
-    """Return the game after some random slides."""
+    """Return a copy of the game after some random slides."""
     later = game.copy()
     for _ in range(slides):
         if not later.is_over:
@@ -36,9 +37,9 @@ def after_slides(game: Game, slides: int, rng: np.random.Generator) -> Game:
 
 
 def one_core_rows() -> Iterator[Row]:
-    """Measure every source from the first slide, then after four."""
+    """Measure the positions of every source before the first slide, then after four slides."""
     rng, later = np.random.default_rng(0), []
-    solve(starts("random", 1)[0], Budget(seconds=1))  # compiled
+    solve(starts("random", 1)[0], Budget(seconds=1))  # compiles
     for source in SOURCES:
         games = starts(source, POSITIONS)
         later += [after_slides(game, 4, rng) for game in games]
@@ -57,7 +58,7 @@ def one_core_rows() -> Iterator[Row]:
 
 
 def two_core_row() -> Row:
-    """Measure a batch of 200 positions, four slides on, with two threads against one."""
+    """Measure a batch of 200 positions after four slides, with two threads compared with one."""
     rng = np.random.default_rng(1)
     games = np.concatenate([after_slides(game, 4, rng).records for game in starts("random", 200)])
 
@@ -66,11 +67,11 @@ def two_core_row() -> Row:
 
     two, one = rates(solving(2), solving(1), rounds=5)
     what = "200 positions after 4 random slides, two threads"
-    return Row(what, "positions/s", two, one, "one thread", note="1.9 times as many is the aim")
+    return Row(what, "positions/s", two, one, "one thread", note="target ratio: 1.9")
 
 
 def main() -> None:
-    """Measure two threads, then one core."""
+    """Measure with two threads, then on one core."""
     write_rows([two_core_row()])
     one_core()
     write_rows(one_core_rows())

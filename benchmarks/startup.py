@@ -1,4 +1,4 @@
-"""Size of a game and time from a fresh process to its first step, with a warm and with a cold compile cache."""
+"""Measure the size of a game's state and the time of a new process to its first step, with a warm and a cold cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ SPIEL_STEP = "import pyspiel; s = pyspiel.load_game('hex').new_initial_state(); 
 
 
 def seconds(code: str, runs: int = 5, cache: str | None = None) -> float:
-    """Return the median wall time of a fresh Python that runs `code`."""
+    """Return the median wall time of a new Python process that runs `code`, in seconds.
+
+    Args:
+        code: the program.
+        runs: number of processes.
+        cache: folder of the compile cache; the default one if None.
+    """
     environment = os.environ | ({"XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": cache} if cache else {})
     taken = []
     for _ in range(runs):
@@ -36,16 +42,16 @@ def seconds(code: str, runs: int = 5, cache: str | None = None) -> float:
 
 
 def peak(code: str) -> float:
-    """Return the most memory, in bytes, that a fresh Python ever had which ran `code`, as Linux tells it.
+    """Return the peak memory of a new Python process that runs `code`, in bytes, from Linux's `/proc`.
 
-    `getrusage` would count that of its parent, too.
+    `getrusage` would include the memory of the parent process.
     """
     told = subprocess.run([sys.executable, "-W", "ignore", "-c", code + PEAK], check=True, stdout=subprocess.PIPE)
     return 1024.0 * int(told.stdout)
 
 
 def rows() -> Iterator[Row]:
-    """Measure whole processes; Python's own start is part of every figure."""
+    """Measure whole processes; every figure includes the start of Python itself."""
     yield Row("record of one game", "bytes", GAME.itemsize, target=512, lower_is_better=True)
     bare = seconds("pass")
     note = f"{bare:.2f} s of it is Python itself"

@@ -1,4 +1,4 @@
-"""Learning: PPO from game to gradient beside SB3-contrib's, the network's moves, and what self-play waits for."""
+"""Benchmark training: PPO compared with SB3-contrib's, moves of the network, and the network's share of search time."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SIMULATIONS = 32
 GAMES = 256
 SHIPPED = ("ninetka", "go", "kropki")
-"""Games that a network is shipped for."""
+"""Games that have a shipped network."""
 
 warnings.filterwarnings("ignore")
 
 
 def ppo_moves(config: TrainConfig) -> Callable[[], int]:
-    """Return a function that plays a rollout, learns from it, and counts its moves."""
+    """Return a function that plays a rollout, learns from it, and returns its number of moves."""
     learner = new_learner(config)
 
     def run() -> int:
@@ -48,9 +48,9 @@ def ppo_moves(config: TrainConfig) -> Callable[[], int]:
 
 
 def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Callable[[], int]:
-    """Return the same for SB3-contrib's MaskablePPO, both seats of PettingZoo's connect four by one policy.
+    """Return a function like that of `ppo_moves` for SB3-contrib's MaskablePPO on PettingZoo's connect four.
 
-    Its minibatches and passes are those of `config`, its network the default one.
+    One policy plays both seats. Minibatches and epochs are those of `config`; the network is SB3's default one.
     """
     import gymnasium
     from pettingzoo.classic import connect_four_v3
@@ -58,7 +58,7 @@ def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Call
     from stable_baselines3.common.vec_env import DummyVecEnv
 
     class SelfPlay(gymnasium.Env):
-        """Connect four as one agent sees it that plays both seats; the mover's reward."""
+        """Connect four as a single-agent environment that plays both seats; rewards are those of the moving player."""
 
         def __init__(self) -> None:
             self.game = connect_four_v3.raw_env()
@@ -95,7 +95,7 @@ def sb3_moves(config: TrainConfig, num_envs: int = 16, steps: int = 256) -> Call
 
 
 def ppo_flops(config: TrainConfig) -> float:
-    """Return the floating-point operations in matrix products that a move costs: to play it, and to learn from it."""
+    """Return the floating-point operations in matrix products per move: to play the move and to learn from it."""
     network, inputs = Network(config.network.build()), as_inputs(make_features(positions(GAMES)))
     with FlopCounterMode(display=False) as counter:
         with torch.inference_mode():
@@ -107,7 +107,7 @@ def ppo_flops(config: TrainConfig) -> float:
 
 
 def product_flops(size: int = 2048) -> float:
-    """Return the operations per second in a large product of float32 matrices, this machine's best case."""
+    """Return the operations per second of a large product of float32 matrices, the best case of this machine."""
     one, other = torch.rand(2, size, size)
 
     def run() -> int:
@@ -118,7 +118,7 @@ def product_flops(size: int = 2048) -> float:
 
 
 def positions(count: int) -> Records:
-    """Return positions from the middle of random games of two, `count` of them."""
+    """Return `count` positions of random two-player games, after 0 to 59 plies."""
     rng, agent, found = np.random.default_rng(0), RandomAgent(), []
     for plies in range(count):
         game = Game.new(2)
@@ -130,7 +130,7 @@ def positions(count: int) -> Records:
 
 
 def network_ms(network: Network, count: int, repeats: int) -> float:
-    """Return the median milliseconds per game of a move by the network alone in `count` games."""
+    """Return the median milliseconds per game of a move by the network, without search, in `count` games."""
     agent, games, rng = NetAgent(network), positions(count), np.random.default_rng(0)
     taken = []
     for _ in range(repeats + 3):
@@ -141,16 +141,16 @@ def network_ms(network: Network, count: int, repeats: int) -> float:
 
 
 class SearchTime(NamedTuple):
-    """Where the time of Gumbel searches went, over games in lockstep."""
+    """How Gumbel searches of a batch of games spend their time."""
 
     network: float
-    """Share of it inside the network's `forward`."""
+    """Share of the time inside the network's `forward`."""
     judged: float
-    """Positions that the network judged per second."""
+    """Positions that the network evaluates per second of search."""
 
 
 def search_time(network: Any, games: Records, options: SearchOptions) -> SearchTime:
-    """Search games a few times, as self-play does, and tell where the time went."""
+    """Search games three times, as self-play does, and measure the time in the network."""
     begin_inside, inside, judged = 0.0, 0.0, 0
 
     def enter(_network: Any, _inputs: Any) -> None:
@@ -175,7 +175,7 @@ def search_time(network: Any, games: Records, options: SearchOptions) -> SearchT
 
 
 def rows() -> Iterator[Row]:
-    """Measure everything on the cores that there are."""
+    """Measure everything on all cores."""
     config, threads = load_config(CONFIGS / "ppo.yaml", ["device=cpu"]), torch.get_num_threads()
     weights = sum(parameter.numel() for parameter in Network(config.network.build()).parameters())
     ours, peer = rates(ppo_moves(config), sb3_moves(config), seconds=3, rounds=2)

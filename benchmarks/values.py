@@ -1,8 +1,8 @@
-"""How well 9tka's networks and tree searches foresee who wins: how much their values explain of the results, as R2.
+"""Measure how well the values of 9tka's networks and tree searches predict the results of games, as R2.
 
-Not part of `make bench`, as it takes two minutes: `ninetka bench values`. Games of four are opened by moves drawn from
-a network's policy, and go on by its most probable ones. What a position is worth is then told by tree searches that
-play on from the first slide, several times.
+Not part of `make bench`, because it takes two minutes: run `ninetka bench values`. The opening moves of four-player
+games are sampled from a network's policy; the network's most probable moves follow. The true value of a position is
+estimated by tree searches that play the game to its end from the first slide, several times.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from ninetka_train.learning.teacher import Teacher, make_teacher
 Values = npt.NDArray[np.float64]
 PLAYERS, GAMES = 4, 400
 OPENING = 20
-"""Plies that are drawn."""
+"""Number of plies sampled from the policy."""
 FIRST_SLIDE = NUM_NEUTRALS + NUM_SLOTS
 STAGES = (OPENING, 28, 36, FIRST_SLIDE)
-"""Numbers of stones on the board when a position is judged."""
+"""Numbers of stones on the board at which positions are evaluated."""
 NETWORKS = ("gen-4", "gen-6", "gen-7", "placements")
 PLAYOUTS = (128, 2000, 20_000)
 TRUTH, REPEATS = "mcts:simulations=2000,threads=1", 4
-"""Who plays on from the first slide, and how often: it takes many results to tell what a position is worth."""
+"""Agent that continues games from the first slide, and how often: one result says little about a position's value."""
 SEED = 12
 
 
 def played_on(games: Records, agent: Agent, plies: int, seed: int) -> Records:
-    """Return games after so many more plies by an agent, or when they are over."""
+    """Return games after at most `plies` more plies by an agent; games that end earlier stay at their end."""
     games, playing, rng = games.copy(), np.arange(len(games)), GameRandom(make_streams(seed, len(games)))
     for _ in range(plies):
         if not len(playing):
@@ -53,7 +53,7 @@ def played_on(games: Records, agent: Agent, plies: int, seed: int) -> Records:
 
 
 def positions() -> dict[int, Records]:
-    """Return the same games at each stage."""
+    """Return the same games at each number of stones in `STAGES`."""
     variant = load_variant("ninetka", num_players=PLAYERS)
     games, numbers = np.zeros(GAMES, variant.dtype), np.arange(GAMES)
     begin(games, numbers, np.array([variant.codes] * GAMES), make_streams(SEED, GAMES))
@@ -65,7 +65,7 @@ def positions() -> dict[int, Records]:
 
 
 def shares_won(games: Records) -> Values:
-    """Return (N, 4) how often each seat wins when `TRUTH` plays on."""
+    """Return the share of games that each seat wins if `TRUTH` continues the games, (N, 4)."""
     shares = np.zeros((len(games), PLAYERS))
     for repeat in range(REPEATS):
         ends = played_on(games, make_agent(TRUTH), 10**6, SEED + repeat)
@@ -76,19 +76,19 @@ def shares_won(games: Records) -> Values:
 
 
 def judges() -> dict[str, Teacher]:
-    """Return whose values are looked at, by the agent's spec."""
+    """Return the evaluators to measure, by the agent's spec."""
     specs = {f"net:{name}": (f"net:{name}", 1) for name in NETWORKS}
     specs |= {f"mcts:simulations={playouts}": ("mcts", playouts) for playouts in PLAYOUTS}
     return {name: make_teacher("ninetka", spec, playouts, EXPLORATION) for name, (spec, playouts) in specs.items()}
 
 
 def explained(values: Values, shares: Values) -> float:
-    """Return R2: 1 for values that equal the shares, 0 for those no better than each seat's mean share."""
+    """Return R2: 1 if the values equal the shares, 0 if they are no better than each seat's mean share."""
     return float(1 - ((values - shares) ** 2).sum() / ((shares - shares.mean(0)) ** 2).sum())
 
 
 def rows() -> Iterator[Row]:
-    """Judge the positions of all stages."""
+    """Evaluate the positions of all stages with all evaluators."""
     games = positions()
     shares = shares_won(games[FIRST_SLIDE])
     for stage in STAGES:

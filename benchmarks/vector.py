@@ -1,4 +1,4 @@
-"""Batched random play, observation and mask included."""
+"""Benchmark batched random play, including observations and action masks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCHES = (1, 64, 256, 512, 1024, 8192)
 
 
 def random_play(envs: GameVectorEnv) -> Callable[[], int]:
-    """Return a function that plays random actions in a batch of any game, and counts them."""
+    """Return a function that plays random actions in a batch of any game and returns their number."""
     envs.reset(seed=0)
     agent, rng = RandomAgent(), np.random.default_rng(0)
     steps = max(1, 4096 // envs.num_envs)
@@ -30,7 +30,7 @@ def random_play(envs: GameVectorEnv) -> Callable[[], int]:
 
 
 def pgx_hex(num_envs: int) -> Callable[[], int]:
-    """Return the same for pgx's Hex on 11 x 11 (JAX on the CPU, on all cores it finds)."""
+    """Return a function that plays random actions in pgx's Hex on 11 x 11 (JAX on the CPU, all cores)."""
     import jax
     import pgx
 
@@ -65,7 +65,7 @@ def one_core_rows() -> Iterator[Row]:
 
 
 def two_core_rows() -> Iterator[Row]:
-    """Measure with two threads against one at every batch size, and against pgx where it is installed."""
+    """Measure two threads against one at every batch size, and against pgx if it is installed."""
     for batch in BATCHES:
         two, one = rates(*(random_play(ninetka_v0.vector_env(batch, 2, num_threads=threads)) for threads in (2, 1)))
         target = 15e6 if batch == 1024 else None

@@ -1,6 +1,6 @@
-"""The table: its first start; how soon a move is shown, alone and in a crowd; hostile messages; a kill; the page.
+"""Benchmark the web app: first start, time until a move is shown, load, hostile messages, a killed server, page size.
 
-Server and clients share the machine. Clicks are measured in a real, headless Chromium where there is one.
+Server and clients run on the same machine. Clicks are measured in headless Chromium if it is installed.
 """
 
 from __future__ import annotations
@@ -35,10 +35,15 @@ CLICKS = 200
 
 
 class Server:
-    """`ninetka play` in a process of its own."""
+    """`ninetka play` in its own process."""
 
     def __init__(self, data: Path, cache: Path | None = None) -> None:
-        """Start it, with a cache of its own if one is named, and wait until it listens."""
+        """Start the server and wait until it listens.
+
+        Args:
+            data: path of the database.
+            cache: folder of the compile cache; the default one if None.
+        """
         play = [sys.executable, "-m", "ninetka_train.cli", "play", "--no-browser"]
         env = os.environ | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
         command = [*play, "--port", "0", "--data", str(data)]
@@ -49,7 +54,7 @@ class Server:
         self.url, self.port = match[0], int(match[1])
 
     def memory(self) -> float:
-        """Return the resident memory in MB, at its peak, where the system tells; else nan."""
+        """Return the peak resident memory in MB; NaN if the system does not report it."""
         status = Path(f"/proc/{self.process.pid}/status")
         found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8")) if status.exists() else None
         return int(found[1]) / 1000 if found else float("nan")
@@ -61,7 +66,7 @@ class Server:
             assert self.process.poll() is None, "the server ended"
 
     def kill(self) -> None:
-        """End it without warning."""
+        """Kill the server."""
         self.process.kill()
         self.process.wait()
 
@@ -70,14 +75,14 @@ class Client:
     """A scripted browser."""
 
     def __init__(self, socket: ClientConnection) -> None:
-        """Use an open line."""
+        """Use an open connection."""
         self.socket = socket
         self.state: dict[str, Any] = {}
         self.token = ""
 
     @classmethod
     async def open(cls, server: Server, token: str = "") -> Self:
-        """Connect and say hello."""
+        """Connect and send `hello`."""
         origin: Any = f"http://127.0.0.1:{server.port}"
         client = cls(await connect(f"ws://127.0.0.1:{server.port}/ws", origin=origin, open_timeout=60, max_queue=None))
         await client.say("hello", **({"token": token} if token else {}))
@@ -89,10 +94,10 @@ class Client:
         await self.socket.send(json.dumps({"type": kind, **content}))
 
     async def until(self, *kinds: str) -> dict[str, Any]:
-        """Return the next message of one of these kinds."""
+        """Return the next message of one of these types."""
         while True:
             message: dict[str, Any] = json.loads(await self.socket.recv())
-            if message["type"] == "state":  # it holds the moves from number `from` on
+            if message["type"] == "state":  # contains only the moves from index `from` on
                 known = [] if "start" in message else self.state["moves"]
                 message["moves"] = known[: message["from"]] + message["moves"]
                 self.state = message
@@ -101,12 +106,12 @@ class Client:
 
     @property
     def legal(self) -> list[int]:
-        """What may be played: on the board, then beside it."""
+        """Legal actions: those on the board, otherwise those of the buttons."""
         on_board = [hit if isinstance(hit, int) else hit[1] for hit in self.state["hits"]]
         return on_board or [button["action"] for button in self.state["buttons"]]
 
     async def play(self, rng: random.Random) -> float:
-        """Play a random move; return the seconds until it was shown."""
+        """Play a random move; return the seconds until it is shown."""
         ply, begin = len(self.state["moves"]), time.perf_counter()
         await self.say("play", ply=ply, action=rng.choice(self.legal))
         while len(self.state["moves"]) == ply:
@@ -116,7 +121,7 @@ class Client:
 
 
 async def first_board(folder: Path, game: str) -> Row:
-    """Start with an empty cache and ask for a board of a game at once, then play there."""
+    """Measure the time from a start with an empty cache until a board of a game is shown and a move is played."""
     begin = time.perf_counter()
     server = await asyncio.to_thread(Server, folder / f"{game}.sqlite3", folder / f"cache of {game}")
     client = await Client.open(server)
@@ -132,7 +137,7 @@ async def first_board(folder: Path, game: str) -> Row:
 
 
 async def first_start(folder: Path) -> list[Row]:
-    """Start with an empty cache and ask for a part of the page, and play, all the time until everything is compiled."""
+    """Start with an empty cache; load a file and play until everything is compiled, and measure the longest wait."""
     begin = time.perf_counter()
     server = await asyncio.to_thread(Server, folder / "first.sqlite3", folder / "cache")
     listening = time.perf_counter() - begin
@@ -153,7 +158,7 @@ async def first_start(folder: Path) -> list[Row]:
     client, rng = await Client.open(server), random.Random(0)
     await client.say("create", seats=["me", "me"])
     await client.until("state")
-    await client.play(random.Random(0))  # waits for the rest of the rules
+    await client.play(random.Random(0))  # waits until the rest of the rules is compiled
     while not compiled.done():
         waits.append(await client.play(rng))
         await asyncio.sleep(0.02)
@@ -183,7 +188,7 @@ def p99(seconds: list[float]) -> float:
 
 
 async def many_tables(server: Server) -> list[Row]:
-    """200 tables of all games in turn, in each a scripted person who plays a move a second; 20 play a tree search."""
+    """Play at 200 tables of all games at once: a scripted user plays a move per second at each, against MCTS at 20."""
     clients = []
     for number in range(TABLES):
         client = await Client.open(server)
@@ -198,7 +203,7 @@ async def many_tables(server: Server) -> list[Row]:
         await asyncio.sleep(PERIOD * number / TABLES)
         for _ in range(MOVES):
             begin = time.perf_counter()
-            while client.state["to_move"] not in client.state["you"]:  # the search moves
+            while client.state["to_move"] not in client.state["you"]:  # wait for the search
                 await client.until("state")
             took.append(await client.play(rng))
             await asyncio.sleep(PERIOD - (time.perf_counter() - begin))
@@ -220,7 +225,7 @@ async def many_tables(server: Server) -> list[Row]:
 
 
 async def moves_of_a_bystander(server: Server, number: int) -> list[float]:
-    """Join as a newcomer, make a table, and play."""
+    """Connect as a new user, create tables and play; return the seconds until each move was shown."""
     client, rng = await Client.open(server), random.Random(0)
     took: list[float] = []
     while len(took) < number:
@@ -234,7 +239,7 @@ async def moves_of_a_bystander(server: Server, number: int) -> list[float]:
 
 
 async def silent_sockets(server: Server) -> list[Row]:
-    """500 browsers that have said hello and nothing since, and 500 requests of which a letter comes now and then."""
+    """Measure moves while 500 connections are idle after `hello` and 500 HTTP requests send a byte every 0.5 s."""
     begin = time.perf_counter()
     idle = [await Client.open(server) for _ in range(IDLE)]
     slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(SLOW)]
@@ -261,7 +266,7 @@ async def silent_sockets(server: Server) -> list[Row]:
 
 
 async def flood(server: Server) -> list[Row]:
-    """One browser says all it can as fast as it can, and reads nothing; another one plays."""
+    """Measure moves while one client sends expensive messages as fast as it can and reads nothing."""
     origin: Any = f"http://127.0.0.1:{server.port}"
     sgf = (
         "(;GM[1]SZ[9]" + "".join(f";{'BW'[n % 2]}[{'abcdefghi'[n % 9]}{'abcdefghi'[n // 9]}]" for n in range(60)) + ")"
@@ -297,7 +302,7 @@ async def flood(server: Server) -> list[Row]:
 
 
 def hostile_text(rng: random.Random, real: dict[str, Any]) -> str:
-    """Return noise, broken JSON, or a message that is nearly right but not the sender's to send."""
+    """Return noise, broken JSON, or a valid message that the sender is not allowed to send."""
     noise = "".join(rng.choices(string.printable, k=rng.randrange(200)))
     deep = "[" * rng.randrange(1, 4000)
     wild: list[Any] = [None, -1, 2**70, 1.5, "", noise, [], {}, [noise] * 5, True, "../../etc/passwd", "\x00"]
@@ -312,7 +317,7 @@ def hostile_text(rng: random.Random, real: dict[str, Any]) -> str:
 
 
 async def hostile_messages(server: Server) -> list[Row]:
-    """Strangers at a running table send 10,000 messages that must not do anything."""
+    """Let users without a seat at a table send 10,000 messages; all must be refused and the table must not change."""
     rng = random.Random(9)
     owner = await Client.open(server)
     await owner.say("create", seats=["me", "maxn", "open"])
@@ -335,7 +340,7 @@ async def hostile_messages(server: Server) -> list[Row]:
         return refused
 
     async def whole_state() -> dict[str, Any]:
-        await owner.say("join", table=owner.state["table"])  # else only what is new is told
+        await owner.say("join", table=owner.state["table"])  # without `join` the server sends only changes
         return await owner.until("state")
 
     before = await whole_state()
@@ -350,7 +355,7 @@ async def hostile_messages(server: Server) -> list[Row]:
 
 
 async def killed(data: Path, cache: Path) -> list[Row]:
-    """Kill the server in the middle of 50 games; every move that was shown must be there after a restart."""
+    """Kill the server during 50 games; after a restart, the games must contain every move that was shown."""
     server = Server(data, cache)
     clients = [await Client.open(server) for _ in range(RUNNING)]
 
@@ -378,7 +383,7 @@ async def killed(data: Path, cache: Path) -> list[Row]:
         await again.say("join", table=client.state["table"])
         moves = (await again.until("state"))["moves"]
         shown = client.state["moves"]
-        resumed += moves[: len(shown)] == shown and len(moves) <= len(shown) + 1  # one may have been on its way
+        resumed += moves[: len(shown)] == shown and len(moves) <= len(shown) + 1  # the last answer may be lost
         if again.legal:
             await again.play(random.Random(0))
         await again.socket.close()
@@ -389,7 +394,7 @@ async def killed(data: Path, cache: Path) -> list[Row]:
 
 
 def chromium() -> str | None:
-    """Return the browser to measure in."""
+    """Return the path of Chromium, or None if it is not installed."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
@@ -410,7 +415,7 @@ new MutationObserver(() => {
 
 
 def in_browser(server: Server, path: str) -> Iterator[Row]:
-    """Click through games of two people at one browser."""
+    """Measure clicks and page loads in Chromium, in games without agents."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -446,7 +451,7 @@ def in_browser(server: Server, path: str) -> Iterator[Row]:
 
 
 def page_weight() -> Row:
-    """Add up everything that the page is made of."""
+    """Return the size of all files of the page, with those of the largest game."""
     static = Path(__file__).resolve().parent.parent / "ninetka_web" / "static"
     shared = sum(part.stat().st_size for part in static.iterdir() if part.is_file())
     weight = (shared + max(part.stat().st_size for part in static.joinpath("games").iterdir())) / 1000
@@ -461,14 +466,14 @@ def page_weight() -> Row:
 
 
 def measure() -> Iterator[Row]:
-    """Yield a row per figure."""
+    """Run all measurements."""
     with tempfile.TemporaryDirectory() as folder:
         yield from asyncio.run(first_start(Path(folder)))
         yield from (asyncio.run(first_board(Path(folder), game)) for game in GAMES)
-        cache = Path(folder) / "cache"  # in which the first start has left everything
+        cache = Path(folder) / "cache"  # filled by the first start
         server = Server(Path(folder) / "table.sqlite3", cache)
         try:
-            time.sleep(8)  # until every agent is loaded and warm
+            time.sleep(8)  # until every agent is loaded and compiled
             path = chromium()
             if path and has("playwright"):
                 yield from in_browser(server, path)

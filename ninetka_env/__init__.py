@@ -1,17 +1,17 @@
 """Board games as reinforcement-learning environments: 9tka, 9 x 9 Go and Kropki.
 
-Three ways in, for each game:
+Each game has three interfaces:
 
 - `from ninetka_env import ninetka_v0`, then `ninetka_v0.env(num_players=3)`: PettingZoo AEC;
-- `ninetka_v0.vector_env(1024, num_players=3)`: batched self-play;
-- `gymnasium.make("ninetka_env:ninetka_env/Ninetka-v0", num_players=3)`: Gymnasium, one seat.
+- `ninetka_v0.vector_env(1024, num_players=3)`: a batch of games for self-play;
+- `gymnasium.make("ninetka_env:ninetka_env/Ninetka-v0", num_players=3)`: Gymnasium, the learner plays one seat.
 """
 
 import gymnasium
 import pettingzoo
 
 _IDS = {"ninetka": "ninetka_env/Ninetka-v0", "go": "ninetka_env/Go-v0", "kropki": "ninetka_env/Kropki-v0"}
-"""Every game's id, the same in both registries."""
+"""The environment id of each game, the same in Gymnasium and PettingZoo."""
 
 for _game, _id in _IDS.items():
     gymnasium.register(

@@ -1,6 +1,6 @@
-"""Version 0 of the environment of Go.
+"""Version 0 of the environments of Go.
 
-Its version changes with any change of rules, actions, masks, planes or rewards.
+Every change of rules, actions, masks, planes or rewards makes a new version.
 
 History:
     v0: first version.
@@ -25,25 +25,26 @@ __all__ = ["Game", "env", "raw_env", "vector_env"]
 def env(
     *, reward: str = "win", render_mode: str | None = None, **options: Unpack[GoOptions]
 ) -> OrderEnforcingWrapper[str, Observation, int]:
-    """Make the environment with PettingZoo's usual wrappers; the parameters are those of `raw_env`.
+    """Make the PettingZoo environment with standard wrappers; the parameters are those of `raw_env`.
 
-    An illegal action ends the game with reward -1 for whoever played it, an action out of bounds fails an assertion,
-    and methods called in the wrong order are reported.
+    An illegal action ends the game with reward -1 for the agent that played it. An action outside the action space
+    raises `AssertionError`. Methods that are called in the wrong order raise an error.
     """
     return wrapped(raw_env(reward=reward, render_mode=render_mode, **options))
 
 
 @takes_options(OPTIONS)
 def raw_env(*, reward: str = "win", render_mode: str | None = None, **options: Unpack[GoOptions]) -> GameAEC:
-    """Make the bare PettingZoo environment; see `ninetka_env.api.aec.GameAEC`.
+    """Make the PettingZoo environment without wrappers; see `ninetka_env.api.aec.GameAEC`.
 
     Args:
-        reward: `"win"`: +1 and -1, 0 each if drawn; `"score"`: the difference of the scores over the points, in -1..1.
+        reward: `"win"`: +1 and -1, or 0 for both if drawn; `"score"`: (own score - other score) / number of points,
+            limited to -1..1.
         render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
         **options: see `ninetka_env.games.go.definition.GoOptions`.
 
     Raises:
-        ValueError: naming the option that is wrong and the values it may have.
+        ValueError: if an option is wrong; the message gives its name and the allowed values.
     """
     return GameAEC(GO.variant(**options), reward, render_mode)
 
@@ -52,15 +53,16 @@ def raw_env(*, reward: str = "win", render_mode: str | None = None, **options: U
 def vector_env(
     num_envs: int, *, reward: str = "win", num_threads: int | None = None, **options: Unpack[GoOptions]
 ) -> GameVectorEnv:
-    """Make N games that are stepped at once, for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
+    """Make an environment of N games for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
 
     Args:
         num_envs: N, the number of games, at least 1.
-        reward: `"win"`: +1 and -1, 0 each if drawn; `"score"`: the difference of the scores over the points, in -1..1.
-        num_threads: at most this many threads step the games; None for one per core.
+        reward: `"win"`: +1 and -1, or 0 for both if drawn; `"score"`: (own score - other score) / number of points,
+            limited to -1..1.
+        num_threads: maximum number of threads that step the games; None for one per core.
         **options: see `ninetka_env.games.go.definition.GoOptions`.
 
     Raises:
-        ValueError: naming the option that is wrong and the values it may have.
+        ValueError: if an option is wrong; the message gives its name and the allowed values.
     """
     return GameVectorEnv(num_envs, GO.variant(**options), reward, num_threads)

@@ -1,6 +1,6 @@
-"""Version 0 of the environment of 9tka.
+"""Version 0 of the environments of 9tka.
 
-Its version changes with any change of rules, actions, masks, planes or rewards.
+Every change of rules, actions, masks, planes or rewards makes a new version.
 
 History:
     v0: first version.
@@ -25,10 +25,10 @@ __all__ = ["Game", "env", "raw_env", "vector_env"]
 def env(
     num_players: int = 2, *, reward: str = "win", render_mode: str | None = None, **options: Unpack[NinetkaOptions]
 ) -> OrderEnforcingWrapper[str, Observation, int]:
-    """Make the environment with PettingZoo's usual wrappers; the parameters are those of `raw_env`.
+    """Make the PettingZoo environment with standard wrappers; the parameters are those of `raw_env`.
 
-    An illegal action ends the game with reward -1 for whoever played it, an action outside 0..121 fails an assertion,
-    and methods called in the wrong order are reported.
+    An illegal action ends the game with reward -1 for the agent that played it. An action outside 0..121 raises
+    `AssertionError`. Methods that are called in the wrong order raise an error.
     """
     return wrapped(raw_env(num_players, reward=reward, render_mode=render_mode, **options))
 
@@ -37,7 +37,7 @@ def env(
 def raw_env(
     num_players: int = 2, *, reward: str = "win", render_mode: str | None = None, **options: Unpack[NinetkaOptions]
 ) -> GameAEC:
-    """Make the bare PettingZoo environment; see `ninetka_env.api.aec.GameAEC`.
+    """Make the PettingZoo environment without wrappers; see `ninetka_env.api.aec.GameAEC`.
 
     Args:
         num_players: 2, 3 or 4.
@@ -46,7 +46,7 @@ def raw_env(
         **options: see `ninetka_env.games.ninetka.definition.NinetkaOptions`.
 
     Raises:
-        ValueError: naming the option that is wrong and the values it may have.
+        ValueError: if an option is wrong; the message gives its name and the allowed values.
     """
     return GameAEC(NINETKA.variant(num_players=num_players, **options), reward, render_mode)
 
@@ -60,16 +60,16 @@ def vector_env(
     num_threads: int | None = None,
     **options: Unpack[NinetkaOptions],
 ) -> GameVectorEnv:
-    """Make N games that are stepped at once, for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
+    """Make an environment of N games for self-play; see `ninetka_env.api.vector.GameVectorEnv`.
 
     Args:
         num_envs: N, the number of games, at least 1.
         num_players: 2, 3 or 4.
         reward: `"win"`: +1 for the winner, -1 / (n - 1) for the others; `"score"`: (own score - mean) / 9.
-        num_threads: at most this many threads step the games; None for one per core.
+        num_threads: maximum number of threads that step the games; None for one per core.
         **options: see `ninetka_env.games.ninetka.definition.NinetkaOptions`.
 
     Raises:
-        ValueError: naming the option that is wrong and the values it may have.
+        ValueError: if an option is wrong; the message gives its name and the allowed values.
     """
     return GameVectorEnv(num_envs, NINETKA.variant(num_players=num_players, **options), reward, num_threads)

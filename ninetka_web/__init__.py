@@ -1,1 +1,1 @@
-"""The table: play, watch and understand games of 9tka in the browser."""
+"""The web app: play, watch and analyse games of 9tka, Go and Kropki in the browser; `server/server.py` starts it."""

@@ -1,4 +1,4 @@
-"""The commands `ninetka play` and `ninetka table`."""
+"""The commands `ninetka play` and `ninetka table`; `ninetka_train.cli` registers them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Annotated, NoReturn
 
 import typer
 
-Data = Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Where tables and finished games are kept.")]
+Data = Annotated[Path | None, typer.Option("--data", metavar="FILE", help="File of tables and finished games.")]
 
 
 def play(
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; others can reach all but 127.0.0.1.")] = (
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; 127.0.0.1 is for this computer only.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any that is free.")] = 9009,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 picks a free one.")] = 9009,
     data: Data = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
 ) -> None:
@@ -24,12 +24,10 @@ def play(
         from ninetka_web.tables.store import default_path
 
         if not is_loopback(host):
-            typer.echo(
-                f"warning: everybody who can reach {host} can play at this server and use its processor", err=True
-            )
+            typer.echo(f"warning: anyone who can reach {host} can play on this server and use its CPU", err=True)
         serve(host, port, data or default_path(), show=not no_browser)
     except ImportError as error:
-        _fail(f"the table needs {error.name}: pip install 'ninetka-env[web]'")
+        _fail(f"the web app needs {error.name}: pip install 'ninetka-env[web]'")
     except OSError as error:
         _fail(error)
     except KeyboardInterrupt:
@@ -38,7 +36,7 @@ def play(
 
 
 def table(data: Data = None) -> None:
-    """Tell how people fared against agents: the finished games that they let `ninetka play` keep."""
+    """Show win rates of people against agents in the finished games that `ninetka play` may store."""
     from ninetka_web.tables.store import default_path
     from ninetka_web.tables.tallies import print_tallies, read_tallies
 

@@ -1,11 +1,11 @@
-"""What all tests share; this folder is on the path, so tests import from each other's folders (`go.reference`).
+"""Fixtures and hooks of all tests. This folder is on the path, so tests can import `go.reference` and so on.
 
-`CONTRIBUTING.md` describes the three tiers. Two marks and one number make them:
+`CONTRIBUTING.md` describes the three tiers of tests. They are defined by two marks and a number:
 
-- `slow`: left out by `make quick`;
-- `exhaustive`: left out by `make quick` and `make test`;
-- the environment variable `NINETKA_TEST_GAMES` sets how many games and examples the largest tests try. Tests whose
-  size follows it get the mark `scaled`, and `make test-all` runs them once more with many.
+- `slow`: skipped by `make quick`;
+- `exhaustive`: skipped by `make quick` and `make test`;
+- the environment variable `NINETKA_TEST_GAMES`: the number of games and examples in the largest tests. Tests whose size
+  depends on it get the mark `scaled`, and `make test-all` runs them a second time with a large number.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from scale import MANY_GAMES, TEST_GAMES, Scaled
 
 from ninetka_env.core import registry, verbs
 
-# No deadline: the first example of a test may wait for the compiler.
+# There is no deadline, because the first example of a test may wait for the compiler.
 settings.register_profile("ninetka", settings(deadline=None, max_examples=max(5, TEST_GAMES // 20)))
 settings.load_profile("ninetka")
 
 
 @pytest.fixture(scope="session")
 def scaled() -> Scaled:
-    """Return what gives a test its size."""
+    """Return the function that scales a test's size; see `scale.Scaled`."""
     return lambda many, least=1: max(least, many * TEST_GAMES // MANY_GAMES)
 
 
 LAST = ("search", "go", "test_docs.py", "learning", "cluster", "kropki", "judging", "gtp", "web")
-"""Folders and files whose tests compile and use searches, in the order of their turns.
+"""Folders and files with tests that compile searches, in the order in which they run, after all others.
 
-Each of two workers begins with one half of the tests. Most of the compiling is that of searches. With nearly all of
-them in the second half, few functions are compiled by both workers: the first finds the searches in the cache later.
-The longest tests, which train, do not come at the end, where one worker would wait for the other.
+Each of two workers starts with one half of the tests. Searches take most of the compile time. With nearly all searches
+in the second half, few functions are compiled by both workers, because the first worker later finds them in the cache.
+The longest tests, which train, are not at the end, where one worker would wait for the other.
 """
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put searches last, and mark the tests whose size follows `NINETKA_TEST_GAMES`."""
+    """Run searches last, and mark the tests whose size depends on `NINETKA_TEST_GAMES`."""
     items.sort(key=_turn)
     for item in items:
         if isinstance(item, pytest.Function):
@@ -58,7 +58,7 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.fixture
 def one_torch_thread() -> Iterator[None]:
-    """Let a test's networks run on one thread: their results may depend on how many there are."""
+    """Run networks on one thread, because their results may depend on the number of threads."""
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -68,7 +68,7 @@ def one_torch_thread() -> Iterator[None]:
 
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a test register games, and forget them afterwards."""
+    """Allow a test to register games, and restore the registry after it."""
     registry._load_all()
     known = registry._REGISTER
     own = replace(known, definitions=dict(known.definitions), dtypes=dict(known.dtypes))

@@ -1,4 +1,4 @@
-"""Texts that were damaged by accident, and readers that must not fall for them."""
+"""Damage texts at random, to check that readers refuse them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Callable
 import numpy as np
 
 DAMAGE = [chr(code) for code in range(32, 127)] + ["\n", "\t", "\r", "\0", "\x85", "\u2028", "é", "9", "\udc80", " \n"]
-"""What is put into a text: signs, ends of lines, bytes that are no text."""
+"""Strings to insert into a text: characters, line ends, bytes that are not valid text."""
 
 
 def words(text: str) -> list[str]:
-    """Return what a text says: case and the spaces between words do not count."""
+    """Return the words of a text; case and white space are ignored."""
     return text.upper().split()
 
 
 def damaged(text: str, rng: np.random.Generator) -> str:
-    """Change, insert or delete a character or a line, exchange two, or cut the text off."""
+    """Return the text with a random change: a character or line changed, inserted, deleted, swapped or cut off."""
     place, sign = int(rng.integers(len(text))), DAMAGE[rng.integers(len(DAMAGE))]
     lines = text.splitlines(keepends=True)
     row = int(rng.integers(len(lines)))
@@ -34,7 +34,10 @@ def damaged(text: str, rng: np.random.Generator) -> str:
 
 
 def misread(text: str, retell: Callable[[str], str], seed: int, times: int) -> list[str]:
-    """Damage a text many times; return what `retell` neither refuses with a line number nor tells as it is written."""
+    """Damage a text `times` times and return the damaged texts that `retell` reads wrongly.
+
+    `retell` reads a text and writes it again. It must raise a `ValueError` with a line number or reproduce the text.
+    """
     rng = np.random.default_rng(seed)
     wrong = []
     for _ in range(times):

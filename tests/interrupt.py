@@ -1,9 +1,9 @@
-"""Starts a command, waits until it says something, and stops it as Ctrl-C does.
+"""Start a command, wait until it prints a text, and interrupt it as Ctrl-C does.
 
     python interrupt.py TEXT COMMAND ARGUMENT...
 
-Ends with status 0 if the command prints a line with TEXT and, once interrupted, ends by itself, without a traceback and
-with status 0 or 130.
+The status is 0 if the command prints a line with TEXT and, after the interrupt, exits without a traceback and with
+status 0 or 130.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def restore_sigint() -> None:
-    """Restore the default handler of SIGINT in a child process, before it loads its program.
+    """Restore the default handler of SIGINT in a child process before it runs its program.
 
     A command that runs under `nohup` or `&` ignores SIGINT, and so do the processes that it starts.
     """
@@ -24,12 +24,12 @@ def restore_sigint() -> None:
 
 
 def started_anew() -> dict[str, Any]:
-    """Return options of `subprocess.Popen` so that the child process ends by SIGINT; Windows needs none."""
+    """Return options of `subprocess.Popen` that let SIGINT end the child process; none on Windows."""
     return {"preexec_fn": restore_sigint} if os.name == "posix" else {}
 
 
 def interrupt(text: str, command: list[str]) -> int:
-    """Run the command; return the status."""
+    """Run the command and return the status of this program."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **started_anew()
     ) as process:

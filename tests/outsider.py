@@ -1,6 +1,6 @@
-"""A game that is as small as can be, and none of this package: stones are taken from a heap, up to three at a time.
+"""A minimal game outside the package: players take one to three stones from a heap.
 
-A test that registers what `definition` describes asks for the fixture `toys`, so that nobody else knows it.
+A test that registers this game must use the fixture `toys`, so that other tests do not see it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _FIELDS = [
 ]
 TOY = np.dtype((np.record, _FIELDS))
 OPTIONS = (
-    Choice("num_players", 2, "seats at the table", (2, 3)),
-    Whole("stones", 12, "on the heap at the start", 1, MOST_STONES),
-    Choice("last", "wins", "what becomes of who takes the last stone", ("wins", "loses")),
+    Choice("num_players", 2, "number of players", (2, 3)),
+    Whole("stones", 12, "stones on the heap at the start", 1, MOST_STONES),
+    Choice("last", "wins", "result of the player who takes the last stone", ("wins", "loses")),
 )
 
 
@@ -100,7 +100,7 @@ def _sizes(options: Values) -> Sizes:
 
 
 def definition(**changes: Any) -> Definition:
-    """Describe the game, with some changes."""
+    """Return the definition of the game with some fields changed."""
     toy = Definition(
         name="toy",
         title="Toy",

@@ -1,13 +1,14 @@
-"""Runs the code of a page as a reader would: block after block in one folder, all Python in one interpreter.
+"""Run the code blocks of a documentation page in order, in one folder, all Python in one interpreter.
 
-    python page.py README.md    # run in the folder where the reader is
+    python page.py README.md    # uses the current folder
 
-- `python` goes on from the Python blocks before it; in the README every block stands for itself.
-- `sh` is run by bash, which stops at the first command that fails.
-- A block with a `title` is the file of that name; blocks with the same title follow one another in it.
-- `text` right after a block that runs is what that prints, with `...` for anything; elsewhere it is a picture.
+- `python` blocks share the names of earlier Python blocks; in the README every block is independent.
+- `sh` blocks are run by bash, which stops at the first command that fails.
+- A block with a `title` is written to the file of that name; blocks with the same title are appended to it.
+- A `text` block directly after a block that runs is the expected output, where `...` matches anything; elsewhere it is
+  an illustration.
 
-Any other block is an error: no code on a page stays unread.
+Any other block is an error, so that no code on a page is left untested.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ class Block(NamedTuple):
 
     language: str
     title: str
-    """The file that it is, empty for code to be run."""
+    """Name of the file to write; empty for code to run."""
     text: str
     line: int
-    """Of its first line of text, counted from 1."""
+    """Number of the block's first line on the page, counted from 1."""
     printed: str | None
-    """What it must print, None if the page does not say."""
+    """Expected output; None if the page does not state it."""
 
 
 def blocks_of(page: str) -> list[Block]:
-    """Return the blocks of a page that are not what another one prints."""
+    """Return the blocks of a page, without the blocks that are another block's output."""
     found = list(FENCE.finditer(page))
     outputs = {index: dedent(after["text"]) for index, after in enumerate(found[1:]) if _is_output(found[index], after)}
     blocks = []
@@ -60,7 +61,7 @@ def _is_output(block: re.Match[str], after: re.Match[str]) -> bool:
 
 
 def run_page(path: Path) -> None:
-    """Run all blocks of a page; the first that fails raises."""
+    """Run all blocks of a page; raise an exception at the first block that fails."""
     files: dict[str, str] = {}
     names: dict[str, Any] = {}
     for block in blocks_of(path.read_text(encoding="utf-8")):
@@ -75,12 +76,12 @@ def run_page(path: Path) -> None:
 
 
 def _run(block: Block, path: Path, names: dict[str, Any]) -> str:
-    """Run a block and return what it prints on stdout."""
+    """Run a block and return its standard output."""
     if block.language == "sh":
         command = ["bash", "-euo", "pipefail", "-c", block.text]
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     if block.language != "python":
-        raise ValueError(f"{path}, line {block.line}: a block of {block.language!r} without a title: nobody can run it")
+        raise ValueError(f"{path}, line {block.line}: a block of {block.language!r} without a title cannot be run")
     code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")
     printed = io.StringIO()
     names.setdefault("__name__", "__main__")
@@ -96,7 +97,7 @@ def _compare(block: Block, path: Path, printed: str) -> None:
         "".join(f"{line.rstrip()}\n" for line in text.strip("\n").split("\n")) for text in (block.printed, printed)
     )
     if not doctest.OutputChecker().check_output(wanted, got, doctest.ELLIPSIS):
-        raise ValueError(f"{path}, line {block.line}: the page promises\n{wanted}but it prints\n{got}")
+        raise ValueError(f"{path}, line {block.line}: expected output\n{wanted}but got\n{got}")
 
 
 if __name__ == "__main__":

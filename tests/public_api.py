@@ -1,7 +1,8 @@
-"""Read the public API from the code, and compare it with an earlier state.
+"""Read the public API from the code, and compare it with a snapshot.
 
-`public_api.json` lists what users' programs may depend on, and `test_public_api.py` compares the code with it. After an
-intended change, `python -m public_api`, with `tests` on the path, updates the file. Its parts are compared as follows:
+The snapshot, `public_api.json`, lists what users' programs may depend on, and `test_public_api.py` compares the code
+with it. After an intended change, update it with `python -m public_api`, with `tests` on the path. Its values are
+compared as follows:
 
 - An object holds names. Names may be added, but not removed.
 - An array holds the parameters of a function, of a command or of an agent's spec. Those after `"*"` have no position.
@@ -75,14 +76,14 @@ CHECKPOINT = ("environment", "network", "sha256")
 
 
 def modules() -> dict[str, Any]:
-    """Describe what users import."""
+    """Describe the public modules."""
     found = {f"ninetka_env.{game}_v0": _public_module(game) for game in IDS}
     found["ninetka_agents"] = _functions("ninetka_agents", "make_agent")
     found["ninetka_agents"]["Agent"] = {"act": _parameters(Agent.act, "self"), "name": "str"}
     found["ninetka_agents.ninetka.maxn"] = _functions("ninetka_agents.ninetka.maxn", "evaluate", "search")
     found["ninetka_env.api.record_files"] = _functions("ninetka_env.api.record_files", "read_records", "write_records")
     found["ninetka_env.api.records"] = {"GameRecord": _members(_record("go"), RECORD)}
-    taken = dict.fromkeys(_parameters(evaluate) + _parameters(play_games))  # gets the options of `evaluate`
+    taken = dict.fromkeys(_parameters(evaluate) + _parameters(play_games))  # it receives options of `evaluate`
     found["ninetka_train.judging.evaluate"] = {
         "evaluate": [one for one in taken if one.partition("=")[0] in EVALUATE],
         "evaluate(...)": {"agents": _members(_evaluation().agents[0], FIGURES)},
@@ -143,7 +144,7 @@ def game_records() -> dict[str, Any]:
 
 
 def networks() -> dict[str, Any]:
-    """Describe what needs torch: the agent `net`, checkpoints and the shipped networks."""
+    """Describe the parts that need torch: the agent `net`, checkpoints and the shipped networks."""
     from ninetka_agents import checkpoint
 
     module = network_of("ninetka")
@@ -171,7 +172,7 @@ def main() -> None:
 
 
 def _parameters(function: Callable[..., Any], *omitted: str) -> list[str]:
-    """Return a function's parameters with their defaults; those after `"*"` by keyword, `"/name"` by position only."""
+    """Return a function's parameters with defaults; `"*"` precedes keyword-only, `/` marks positional-only ones."""
     found: list[str] = []
     for one in inspect.signature(function).parameters.values():
         if one.name not in omitted:
@@ -192,7 +193,7 @@ def _functions(module: str, *names: str) -> dict[str, Any]:
 
 
 def _members(thing: Any, names: str) -> dict[str, Any]:
-    """Describe attributes and methods, and what those methods return that need no arguments."""
+    """Describe attributes and methods, and the return values of methods that need no arguments."""
     found: dict[str, Any] = {}
     for name in filter(lambda name: hasattr(thing, name), names.split()):
         value = getattr(thing, name)
@@ -225,7 +226,7 @@ def _kind(value: Any) -> str:
 
 
 def _names(names: Iterable[str]) -> dict[str, Any]:
-    """Return an object that holds only names."""
+    """Return a JSON object that holds only names."""
     return dict.fromkeys(names, True)
 
 
@@ -237,7 +238,7 @@ def _public_module(game: str) -> dict[str, Any]:
 
 @functools.cache
 def _record(game: str) -> GameRecord:
-    """Return a game of first legal actions."""
+    """Return a game in which every action is the first legal one."""
     position, actions = get_definition(game).game_class.new(), []
     while not position.is_over:
         actions.append(int(position.legal_actions()[0]))
@@ -316,7 +317,7 @@ def _command(command: Any) -> list[str]:
 
 
 def _keys_of(kind: Any, written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a JSON object, and those of the objects in it by the annotations of its dataclass."""
+    """Return the keys of a JSON object, and of nested objects according to the annotations of its dataclass."""
     inner = _keys(kind)
     return {key: inner.get(key, True) for key in written}
 
@@ -332,16 +333,16 @@ def _keys(kind: Any) -> Any:
 
 
 class Parameter(NamedTuple):
-    """A parameter as the snapshot writes it."""
+    """A parameter as written in the snapshot."""
 
     place: int
-    """Counted from 1; 0 without one."""
+    """Position, counted from 1; 0 for keyword-only parameters."""
     default: str | None
-    """None if it must be given."""
+    """The default; None if the parameter is required."""
 
 
 def differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """Return one line for each thing that was removed or has changed; additions are no differences."""
+    """Return one line for each difference: a removal or a change; additions are allowed."""
     if isinstance(before, dict) and isinstance(now, dict):
         found = []
         for name, entry in before.items():

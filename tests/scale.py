@@ -1,4 +1,4 @@
-"""How many games and examples the tests try; see CONTRIBUTING.md."""
+"""Number of games and examples in tests; see CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ TEST_GAMES = int(os.environ.get("NINETKA_TEST_GAMES", "200"))
 
 
 class Scaled(Protocol):
-    """The fixture `scaled`: returns the size of a test.
+    """Type of the fixture `scaled`, a function that returns the size of a test.
 
-    `scaled(500, 20)` is 500 in `make test-all`, fewer elsewhere in proportion to `NINETKA_TEST_GAMES`, at least 20.
+    `scaled(500, 20)` is 500 in `make test-all`; otherwise it is proportional to `NINETKA_TEST_GAMES`, but at least 20.
     """
 
     def __call__(self, many: int, least: int = 1) -> int: ...

@@ -1,4 +1,4 @@
-"""What tests need: of the system, and of packages that not every machine has."""
+"""Marks that skip tests where the system or an optional package does not allow them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-posix = pytest.mark.skipif(os.name != "posix", reason="needs signals, /bin/sh, links and devices as POSIX has them")
-any_names = pytest.mark.skipif(sys.platform != "linux", reason="needs names of files of any bytes, as Linux has them")
+posix = pytest.mark.skipif(os.name != "posix", reason="needs signals, /bin/sh, links and devices of POSIX")
+any_names = pytest.mark.skipif(sys.platform != "linux", reason="needs file names with arbitrary bytes, as on Linux")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 
 def of_network(*values: object, marks: Sequence[pytest.MarkDecorator] = ()) -> Any:
-    """Return values of parameters, among them an agent with a network."""
+    """Return a `pytest.param` for values that include an agent with a network; skipped without torch."""
     return pytest.param(*values, marks=[needs_torch, *marks])

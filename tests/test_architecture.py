@@ -151,32 +151,32 @@ NUMBA_INTERNALS = {
 A new version of numba may change these parts. Programs in strings, which some tests run, count as well.
 """
 UNDOCUMENTED_MODULES = ("uvicorn.protocols",)
-"""Modules of other packages, beside numba's, that are nowhere documented."""
+"""Undocumented modules of packages other than numba."""
 PUBLIC_UNDERSCORES = {"_asdict", "_exit", "_fields", "_make", "_replace"} | {
     f"_{name}" for name in ("action_mask", "final_info", "final_obs")
 }
-"""Documented names that begin with an underscore: named tuples', `os._exit`, Gymnasium's of vector environments."""
+"""Documented names with a leading underscore: of named tuples, `os`, and Gymnasium's vector environments."""
 PRIVATE_INTERFACES = {
-    "ninetka_agents.net_agent": {"_is_avx512_bf16_supported"},  # torch; without it, a processor counts as having none
-    # PettingZoo, which asks environments to set and call them
+    "ninetka_agents.net_agent": {"_is_avx512_bf16_supported"},  # torch; if missing, CPUs do not use bfloat16
+    # PettingZoo; environments must set and call them
     "ninetka_env.api.aec": {"_accumulate_rewards", "_cumulative_rewards", "_was_dead_step"},
     "ninetka_env.api.conformance.environments": {"_cumulative_rewards"},
     # numba
     "ninetka_env.core.cache": {"_cache_path", "_impl"},
     "ninetka_env.games.go.scratch": {"_getvalue"},
-    "ninetka_web.server.connections": {  # uvicorn; an import that fails names it when `ninetka play` starts
+    "ninetka_web.server.connections": {  # uvicorn; if missing, `ninetka play` fails at start
         "uvicorn.protocols.http.auto.AutoHTTPProtocol",
         "uvicorn.protocols.websockets.websockets_sansio_impl.WebSocketsSansIOProtocol",
     },
 }
-"""The modules that use private parts of packages beside `NUMBA_INTERNALS`, and what they use.
+"""The modules that use private parts of packages other than `NUMBA_INTERNALS`, and what they use.
 
 Use public parts instead wherever possible. `pyproject.toml` names the lowest version of each such package with which
-all tests have passed, `constraints.txt` the newest; extend the list only together with them.
+all tests have passed, and `constraints.txt` the newest; update both files when you extend the list.
 """
 PRIVATE_PACKAGES = ("numba", "pettingzoo", "torch", "uvicorn")
 MODES = {mode + kind for mode in ("r", "w", "a", "x", "r+", "w+", "a+") for kind in ("", "b", "t")}
-"""How files can be opened."""
+"""All modes of `open`."""
 
 MAX_BODY_LINES = 50
 MAX_MEDIAN_LINES = 10
@@ -245,9 +245,9 @@ class Imports(NamedTuple):
 
     at_load: frozenset[str]
     at_run_time: frozenset[str]
-    """Those at load and those in functions."""
+    """The imports at load and in functions."""
     for_types: frozenset[str]
-    """Those under `if TYPE_CHECKING:`."""
+    """The imports under `if TYPE_CHECKING:`."""
 
 
 def imports_in(tree: ast.AST) -> Imports:
@@ -292,13 +292,13 @@ def loaded_imports(name: str, *packages: str) -> set[str]:
 
 
 def inside(names: Iterable[str], *packages: str) -> set[str]:
-    """Return those of the dotted names that are, or lie in, one of the packages, such as `"ninetka_env.core"`."""
+    """Return the dotted names that are one of the packages, such as `"ninetka_env.core"`, or are in it."""
     prefixes = tuple(f"{package}." for package in packages)
     return {name for name in names if f"{name}.".startswith(prefixes)}
 
 
 def outside(names: Iterable[str], *packages: str) -> set[str]:
-    """Return those of the dotted names that are not, and do not lie in, one of the packages."""
+    """Return the other dotted names; see `inside`."""
     return set(names) - inside(names, *packages)
 
 
@@ -504,7 +504,7 @@ def test_only_learning_and_workers_import_torch() -> None:
 
 
 def test_workers_load_without_numba() -> None:
-    """They set its number of threads first."""
+    """Workers must set the number of threads before they load numba."""
     assert_none({"ninetka_train.cluster.workers": loaded_imports("ninetka_train.cluster.workers", "numba", "torch")})
 
 
@@ -542,16 +542,16 @@ def test_the_packages_of_the_web_app_import_in_order() -> None:
         assert_none({name: inside(imported, *later) for name, imported in imports.items()})
 
 
-# No circles
+# No import cycles
 
 
 Graph = Mapping[str, set[str]]
 
 
 def dependencies(name: str, imports: Iterable[str]) -> set[str]:
-    """Return the project's modules that imports in a module run, other than the packages around that module.
+    """Return the project's modules that a module's imports run, except the packages around that module.
 
-    `from a import b` depends on `a/__init__.py` within the package `a` only if `b` is no module.
+    Within the package `a`, `from a import b` depends on `a/__init__.py` only if `b` is not a module.
     """
     modules = {imported: module_called(imported) for imported in imports if module_called(imported)}
     with_submodule = {imported.rpartition(".")[0] for imported in modules}
@@ -566,7 +566,7 @@ def module_called(name: str) -> str:
 
 
 def circles(graph: Graph) -> set[frozenset[str]]:
-    """Return the strongly connected components of a graph that have a circle."""
+    """Return the strongly connected components of a graph that have a cycle."""
     reached = {node: reachable(graph, node) for node in graph}
     members = {node: frozenset(other for other in reached[node] if node in reached[other]) for node in graph}
     return {component for component in members.values() if component}
@@ -585,7 +585,7 @@ def reachable(graph: Graph, start: str) -> set[str]:
 
 
 def test_circles_are_strongly_connected_components() -> None:
-    # a circle of three with a chord, one of two that it leads to, a loop, and a node in between that is in no circle
+    # a cycle of three with a chord, a cycle of two reachable from it, a loop, and nodes that are in no cycle
     edges = {"a": "bc", "b": "c", "c": "ad", "d": "e", "e": "f", "f": "e", "g": "g", "h": "ag"}
     graph = {node: set(others) for node, others in edges.items()}
     assert circles(graph) == {frozenset("abc"), frozenset("ef"), frozenset("g")}
@@ -603,7 +603,7 @@ def test_a_module_depends_on_the_packages_around_what_it_imports() -> None:
 def test_no_imports_form_a_circle() -> None:
     every = {name: imports_of(name).at_run_time | imports_of(name).for_types for name in MODULES}
     found = circles({name: dependencies(name, imports) for name, imports in every.items()})
-    assert_none({"circles, imports for type checking included": map(circle_name, found)})
+    assert_none({"import cycles, including imports for type checking": map(circle_name, found)})
 
 
 def circle_name(circle: Iterable[str]) -> str:
@@ -628,7 +628,7 @@ def misused_type_imports(tree: ast.AST) -> set[str]:
     nodes = list(ast.walk(tree))
     statements = [statement for block in nodes if is_type_block(block) for statement in block.body]
     for_types = bound_by_imports(node for statement in statements for node in ast.walk(statement))
-    every = bound_by_imports(nodes)  # a function may import the same name for itself
+    every = bound_by_imports(nodes)  # a function may import the same name at run time
     only_for_types = {name for name in for_types if every.count(name) == for_types.count(name)}
     annotations = set(map(id, annotation_nodes(tree)))
     used = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in annotations]
@@ -677,7 +677,7 @@ def dotted_names_used(node: ast.AST) -> set[str]:
 
 
 def other_names_of_numba(node: ast.AST) -> set[str]:
-    """Return the name that a node imports numba under, which would hide what is used of numba."""
+    """Return the alias under which a node imports numba; an alias would hide uses of numba."""
     aliases = node.names if isinstance(node, ast.Import) else []
     return {alias.asname for alias in aliases if alias.name == "numba" and alias.asname}
 
@@ -742,8 +742,8 @@ def foreign_private_names(tree: ast.AST, own: set[str]) -> set[str]:
     """Return the private names of other packages that a module uses.
 
     Args:
-        tree: of the module.
-        own: names that our modules define.
+        tree: syntax tree of the module.
+        own: names that modules of the project define.
     """
     imported = {name for _, name in scoped_imports(tree)}
     modules = {name for name in imported if name not in SOURCES and re.search(r"\._(?!_)", name)}
@@ -779,11 +779,11 @@ def test_packages_whose_private_parts_are_used_have_a_lowest_and_a_tried_version
         assert re.search(rf"^{package}==[\d.]+$", pins, re.M), package
 
 
-# What differs between systems
+# Differences between systems
 
 
 def sloppy_calls(tree: ast.AST) -> set[str]:
-    """Return calls that do on some systems what they do not do here: text in an unknown encoding, a coarse clock."""
+    """Return calls that behave differently on some systems: text without an encoding, and a coarse clock."""
     found = set()
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name = dotted_name(call.func).rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""The mean of networks is the mean of their weights, and of none that differ in game or shape; policies made softer."""
+"""Test `ninetka average`: means of weights, softened policies, and networks that do not fit together."""
 
 from __future__ import annotations
 

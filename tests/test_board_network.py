@@ -1,4 +1,4 @@
-"""The network for boards of points, in Go and Kropki: what it reads and says, symmetries, sizes, learning, play."""
+"""Test the network of Go and Kropki: inputs and outputs, symmetries, board sizes, learning, play."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def network_for(spec):
 
 @functools.cache
 def games_of(spec, count=6):
-    """Return positions of random games that go on, from all over the first half of the game."""
+    """Return positions of random games from the first half of a game, none of them over."""
     variant, rng, found = load_variant(spec), np.random.default_rng(1), []
     for number in range(count):
         game = variant.game_class.start(variant)
@@ -60,7 +60,7 @@ def games_of(spec, count=6):
 
 
 def no_resigning(game):
-    """Return the legal actions but resigning."""
+    """Return the legal actions except resigning."""
     legal = game.legal_actions()
     return legal[legal < limits_of(game.records.dtype).actions - (game.name == "go")]
 
@@ -129,9 +129,9 @@ def test_boards_of_several_sizes_do_not_share_a_batch():
 
 
 def turned_action(game, other, places, action):
-    """Return what an action becomes in the game on the turned board.
+    """Return the action in `other`, the game on the turned board, that corresponds to `action`.
 
-    Which drawing that is, is found by trying all: the one that makes the turned region.
+    The action that draws a region is found by trying all: it is the one that makes the turned region.
     """
     nodes = len(places)
     if action < nodes:
@@ -152,7 +152,7 @@ def turned_action(game, other, places, action):
 
 
 def played_twice(spec, places, seeds):
-    """Yield positions of random games, the same on the turned board, and an action on both."""
+    """Yield positions of random games, the corresponding turned positions, and an action in both."""
     variant = load_variant(spec)
     for seed in seeds:
         game, other, rng = (*(variant.game_class.start(variant) for _ in range(2)), np.random.default_rng(seed))
@@ -187,11 +187,11 @@ def test_turned_examples_are_those_of_the_turned_game(spec, count):
         nodes, places = len(way), way.argsort()
         draws = [(a - nodes, b - nodes) for a, b in zip(actions, there, strict=True) if nodes <= a < 2 * nodes]
         renamed += sum(int(places[a]) != b for a, b in draws)
-    assert renamed > 0 or spec in ("go:size=5", IMMEDIATE)  # some core is told by another point than before
+    assert renamed > 0 or spec in ("go:size=5", IMMEDIATE)  # at least one region is drawn by another point than before
 
 
 def owners_of(games):
-    """Return who owns each point now, (N, T), 2 for nobody; the seats are those to move."""
+    """Return the current owner of each point, (N, T), as relative seats, 2 for nobody."""
     found = []
     for game in games:
         targets = np.empty(limits_of(game.records.dtype).targets, np.int8)
@@ -224,7 +224,7 @@ def test_the_same_weights_judge_boards_of_all_sizes():
 @pytest.mark.parametrize("spec", [GO, DECLARED])
 def test_every_output_teaches_its_head_and_the_trunk(spec):
     network = network_of(load_variant(spec).definition.name).Network(SMALL)
-    for block in network.blocks:  # what is 0 at first lets no gradient through
+    for block in network.blocks:  # initial zeros would block the gradient
         torch.nn.init.normal_(block.second.weight, std=0.1)
     heads = {"logits": network.policy, "value_logits": network.value, "owner_logits": network.owner}
     for name, head in {**heads, "score": network.score}.items():

@@ -1,4 +1,4 @@
-"""The cache of compiled code: never stale, never in the way, whatever happens to its files."""
+"""The disk cache of compiled code: it notices edits of sources, and damage to its files costs only time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TELL = "\nprint(json.dumps(told))\n"
 
 
 class World:
-    """A folder of sources and a cache, with fresh processes that run them."""
+    """A folder with sources and a cache, and new processes that run the sources."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class World:
         ours = ("NUMBA", "XDG", "PYTHON", "COV")
         whole: dict[str, Any] = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         whole["PYTHONPATH"] = os.pathsep.join(map(str, [*self.path, HERE]))
-        # Python itself takes an edit of the same length in the same second for none, if it kept bytecode.
+        # With bytecode, Python itself misses an edit of the same length in the same second.
         whole |= {"XDG_CACHE_HOME": str(self.home), "PYTHONDONTWRITEBYTECODE": "1"} | env
         whole = {name: value for name, value in whole.items() if value is not None}
         words = [sys.executable, "-P", "-c", code, *arguments]
@@ -71,7 +71,7 @@ class World:
     def call(
         self, *places: str | tuple[str, Any], before: str = "", after: str = "", **options: Any
     ) -> dict[str, list[Any]]:
-        """Call functions in a fresh process, which must end well; returns [answer, cache hits, cache path] of each."""
+        """Call functions in a new process, which must succeed; return [answer, cache hits, cache path] for each."""
         calls = json.dumps([(place, [0]) if isinstance(place, str) else place for place in places])
         return ended(self.start(before + CALL + after + TELL, calls, **options))
 
@@ -116,14 +116,14 @@ print(json.dumps([first_turn(size) for size in json.loads(sys.argv[1])]))
 
 
 def test_code_for_two_types_of_records_from_two_processes_is_not_confused(world: World) -> None:
-    """numba counts types in each process: the first type of each had the same name in what was compiled for it."""
+    """numba numbers types in each process, so the first dtypes of two processes once had the same symbols."""
     for size in (7, 9):
         assert ended(world.start(SIZES, json.dumps([size]))) == [[False, size * size + 1]]
     for sizes in ([7, 9], [9, 7]):
         assert ended(world.start(SIZES, json.dumps(sizes))) == [[False, size * size + 1] for size in sizes]
 
 
-# Never stale
+# Edits of sources
 
 CALLER = """
 '''A docstring with lines that begin like imports:
@@ -203,7 +203,7 @@ def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
 
     told = world.call(*PLACES)
     assert told[caller][0] == 1_111_111
-    # From another folder, imported in another order, everything comes from the disk, in every package.
+    # Imported from another folder in another order, all code is loaded from the disk.
     again = world.call(*reversed(PLACES), cwd=Path("/"))
     assert hits(again) == len(PLACES) * [1]
     assert {place: path for place, (_, _, path) in again.items()} == {p: path for p, (_, _, path) in told.items()}
@@ -225,7 +225,7 @@ def test_an_edit_anywhere_in_reach_is_seen(world: World) -> None:
     world.write({"one/app/extra.py": source("extra", "x + 10_000_000")})
     assert answer_now() == 12_222_222
     (world.folder / "one/app/extra.py").unlink()
-    again = world.call(*PLACES)  # as two steps before
+    again = world.call(*PLACES)  # the same sources as two steps before
     assert again[caller][:2] == [2_222_222, 1]
     shutil.move(world.folder / "two/far", world.folder / "one/far")
     assert world.call(caller)[caller][0] == 2_222_222
@@ -242,14 +242,14 @@ def test_an_edit_while_a_process_runs_is_not_kept_under_the_wrong_name(world: Wo
     )
     path = world.folder / "one/callee.py"
     edit = "import pathlib; path = pathlib.Path({!r})\npath.write_text(path.read_text().replace('x + {}', 'x + {}'))\n"
-    # What is loaded already is older than what the late package finds.
+    # The loaded module is older than the source that the late package finds.
     before = "import callee\n" + edit.format(str(path), 1, 2)
     told = world.call("early.caller:caller", "late.caller:caller", before=before)
     assert answers(told) == [1, 1]
     assert not world.files()
     told = world.call("early.caller:caller", "late.caller:caller")
     assert answers(told) == [2, 2]
-    # What is loaded late is newer than what was hashed, and is taken back.
+    # The module that is loaded late is newer than the hashed source, which is then restored.
     world.write({"one/lazy/caller.py": source("caller", "callee(x)", "def load():\n    import callee")})
     before = (
         "import lazy.caller\n" + edit.format(str(path), 2, 3) + "import callee; lazy.caller.callee = callee.callee\n"
@@ -354,10 +354,10 @@ def test_the_key_is_quick() -> None:
     begin = time.process_time()
     for top in filter(Path.is_dir, tops):
         cache._reach(top)
-    assert time.process_time() - begin < 0.1  # usually a fifth of it
+    assert time.process_time() - begin < 0.1  # usually a fifth of that
 
 
-# Never in the way
+# Damage to files
 
 
 def flip(place: float) -> Callable[[Path], None]:
@@ -435,7 +435,7 @@ def test_damage_costs_time_only(world: World) -> None:
 
 @pytest.mark.exhaustive
 def test_damage_of_what_is_inside_costs_time_only(world: World) -> None:
-    """The digest is right, but numba cannot make anything of it."""
+    """The digest is correct, but numba cannot read the content."""
     world.write({"one/app/many.py": many(["f"])})
     world.call("app.many:f")
     (path,) = world.files()
@@ -476,7 +476,7 @@ def test_nothing_can_be_written(world: World) -> None:
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 64 kB."""
+    """Return a folder on a disk of 64 kB."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
@@ -498,7 +498,7 @@ def test_a_full_disk(world: World, tiny_disk: Path) -> None:
         assert answers(told) == list(range(10))
     places = {path.startswith(str(tiny_disk)) for _, _, path in told.values()}
     assert places == {False} if shutil.disk_usage(tiny_disk).free == 0 else {True}
-    assert sum(hits(told)) >= 2  # what found room
+    assert sum(hits(told)) >= 2  # the entries that fitted
 
 
 @pytest.mark.exhaustive
@@ -515,7 +515,7 @@ def test_a_lock_that_is_not_let_go(world: World) -> None:
     assert holder.stdout.readline() == "held\n"
     slept = "import time; sleep = time.sleep; naps = []; time.sleep = lambda t: (naps.append(t), sleep(t))\n"
     told = world.call(*places, before=slept, after="told['naps'] = [0, sum(naps), '']\n")
-    assert told.pop("naps")[1] <= 1.5 * cache._PATIENCE  # one wait, not one for each
+    assert told.pop("naps")[1] <= 1.5 * cache._PATIENCE  # one wait in total
     assert answers(told) == [0, 1, 2, 3, 4, 5]
     assert hits(told) == [1, 0, 0, 0, 0, 0]
     holder.send_signal(signal.SIGKILL)
@@ -572,12 +572,12 @@ def test_many_processes_at_once(world: World) -> None:
         assert world.call("app.many:f", "app.many:g", after=after) == [7, 7]
 
 
-# Where it lies
+# Location of the cache
 
 
 @pytest.mark.exhaustive
 def test_other_peoples_functions_keep_their_cache(world: World) -> None:
-    """So they do without a cache of their own: see also that functions from no file do without ours."""
+    """Functions of other packages keep numba's cache, and functions without a source file are not cached."""
     other = "import numba\n@numba.njit(cache=True)\ndef f(x):\n    return x\n"
     world.write({"one/app/many.py": many(["f"]), "one/other.py": other})
     mine = str(world.folder / "mine")
@@ -614,7 +614,7 @@ def test_without_the_compiler_functions_are_plain(world: World) -> None:
     ],
 )
 def test_another_numba_has_its_own_cache(world: World, missing: str) -> None:
-    """Private names of numba may go."""
+    """A new version of numba may remove its private names."""
     world.write({"one/app/many.py": many(["f"])})
     assert world.call("app.many:f", before=missing)["app.many:f"][:2] == [0, 0]
     answer, found, path = world.call("app.many:f", before=missing)["app.many:f"]
@@ -624,7 +624,7 @@ def test_another_numba_has_its_own_cache(world: World, missing: str) -> None:
 
 @pytest.fixture
 def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file to compile, in a process without a cache yet."""
+    """Return a file to compile, in a process that has no cache yet."""
     (tmp_path / "file.py").touch()
     for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)

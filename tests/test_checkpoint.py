@@ -1,4 +1,4 @@
-"""Checkpoints: what is written comes back, and whatever was damaged is refused by name and reason."""
+"""Test that checkpoints are loaded as they were saved, and that damaged ones are rejected with a reason."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_one_flipped_bit_is_refused(path):
 def test_a_truncated_json_is_refused(path):
     about = path.with_suffix(".json")
     about.write_text(about.read_text(encoding="utf-8")[:-10], encoding="utf-8")
-    with pytest.raises(ValueError, match=r"net\.json: is no complete JSON"):
+    with pytest.raises(ValueError, match=r"net\.json: is not a complete JSON document"):
         load_checkpoint(path)
 
 
@@ -146,7 +146,7 @@ def test_a_description_is_compared_with_the_tensors_before_anything_is_built(pat
     ("change", "reason"),
     [
         (lambda tensors, name: tensors.pop(name), "has more than the 31 tensors that are there"),
-        (lambda tensors, name: tensors.update(more=tensors[name]), None),  # no tensor of the network
+        (lambda tensors, name: tensors.update(more=tensors[name]), None),  # not a tensor of the network
         (lambda tensors, name: tensors.update({"network.more": tensors[name] + 1}), r"too many: \['more'\]"),
         (lambda tensors, name: tensors.update({name: torch.zeros(1, 9)}), r"policy\.weight is .* \(1, 9\), not "),
         (lambda tensors, name: tensors.update({name: tensors[name].double()}), "is torch.float64 of"),
@@ -185,7 +185,7 @@ def test_entries_of_another_kind_are_refused(path, changes):
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000])
 def test_a_json_that_explodes_is_refused(path, text):
     path.with_suffix(".json").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match="is no complete JSON"):
+    with pytest.raises(ValueError, match="is not a complete JSON document"):
         load_checkpoint(path)
 
 
@@ -201,7 +201,7 @@ def test_a_path_that_cannot_be_is_refused_shortly(name):
 def test_what_is_no_file_is_not_read(path):
     path.unlink()
     path.symlink_to("/dev/zero")
-    with pytest.raises(ValueError, match=r"net\.safetensors: is no file"):
+    with pytest.raises(ValueError, match=r"net\.safetensors: is not a regular file"):
         load_checkpoint(path)
 
 
@@ -242,7 +242,7 @@ def test_the_agent_plays_the_game_of_its_network(path):
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """Return folders for the shipped networks and for the others, both empty but for those of two games."""
+    """Return folders for the shipped networks and for the others, each with empty folders for two games."""
     found = tmp_path / "checkpoints", tmp_path / "networks"
     for name, folder in zip(("SHIPPED", "NETWORKS"), found, strict=True):
         monkeypatch.setattr(module, name, folder)
@@ -318,7 +318,7 @@ def test_networks_begin_with_earlier_ones():
 
 def test_a_path_that_exists_comes_before_a_known_network(tmp_path, network, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "gen-4").mkdir()  # an empty folder is no checkpoint
+    (tmp_path / "gen-4").mkdir()  # an empty folder is not a checkpoint
     assert find_checkpoint("gen-4") == module.NETWORKS / "ninetka" / "gen-4.safetensors"
     save_checkpoint(tmp_path / "gen-4" / "mine", network)
     assert find_checkpoint("gen-4").stem == "mine"

@@ -30,7 +30,7 @@ def run(*arguments):
 
 
 BEFORE_NAME = " '" if UsageError.__module__.startswith("click") else ": "
-"""What precedes the name in the message of an unknown option: click's own, or that of typer's copy of click."""
+"""Text before the name in the error for an unknown option, which differs between click and typer's copy of click."""
 
 
 def check_error(result, message, code=2):
@@ -99,7 +99,7 @@ def test_several_options_of_the_game_are_named_at_once_and_only_for_that_game():
     message = f"error: --neutral-placement and --turn-order are now part of --game: write --game {written}\n"
     assert run(*both).stderr == message
     result = run("evaluate", "random", "--game", "go", "--turn-order", "continue")
-    assert result.stderr == "error: --turn-order is of 9tka alone: leave out what --game go does not have\n"
+    assert result.stderr == "error: --turn-order is only for 9tka: leave out what --game go does not have\n"
 
 
 def test_tournament():
@@ -155,7 +155,7 @@ def test_bad_input_ends_in_one_line(arguments, message, monkeypatch):
     result = run("evaluate", *arguments)
     check_error(result, message)
     assert len(result.stderr) < 700
-    assert len(result.stderr.strip().splitlines()) <= 4  # two of usage, a blank one, the sentence
+    assert len(result.stderr.strip().splitlines()) <= 4  # two lines of usage, a blank line, the message
 
 
 def test_an_agent_that_breaks_the_rules_ends_the_evaluation(monkeypatch):
@@ -233,7 +233,7 @@ def test_names_that_are_no_utf_8_do_not_cost_the_match(tmp_path, monkeypatch):
     assert [record.tags["yellow"] for record in read_records(files[1])] == ["net:???"] * 2
 
 
-# Endings of the whole command, in processes of their own
+# Exits of the whole command, in separate processes
 
 
 def started(*arguments, code=None, **options):
@@ -290,7 +290,7 @@ def test_ctrl_c_while_it_imports_ends_the_command_in_a_line(module):
 
 def test_ctrl_c_while_it_compiles_ends_the_command_in_a_line(tmp_path):
     process = started("evaluate", "maxn", env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)})
-    while not any(tmp_path.rglob("*")) and process.poll() is None:  # the first thing is compiled
+    while not any(tmp_path.rglob("*")) and process.poll() is None:  # until the first file is in the cache
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     assert ended(process) == (130, "error: stopped\n")
@@ -331,8 +331,8 @@ def test_ctrl_c_ends_a_match_with_the_figures_of_the_batches_that_are_over(monke
     assert run("evaluate", "random", "random", "--batch", 4, "--games", 20, "--gate", "0.5,0.6").exit_code == 130
     stopped = run("evaluate", "random", "maxn:depth=1", "mcts:simulations=10", "--batch", 4)
     assert stopped.exit_code == 130
-    assert "stopped after 8 of 300 games: what follows is of these" in stopped.stderr
-    assert "note: no rotation is over of mcts:simulations=10" in stopped.stderr
+    assert "stopped after 8 of 300 games: the figures are of these" in stopped.stderr
+    assert "note: no rotation is finished of mcts:simulations=10" in stopped.stderr
 
 
 @pytest.fixture(scope="module")
@@ -376,8 +376,8 @@ def test_replay_draws_a_picture(games_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--game", 4], "there is no game 4 among its 3"),
-        (["--game", 0], "no game 0 among its 3, counted from 1"),
+        (["--game", 4], "there is no game 4; the file has 3 games"),
+        (["--game", 0], "no game 0; the file has 3 games, counted from 1"),
         (["--ply", 99], "ply 99: the game has the plies 0 to"),
         (["--png", "/none/x.png"], "/none/x.png"),
         (["--game", "x"], "'x': expected an integer"),
@@ -396,12 +396,12 @@ def test_replay_of_no_file_or_broken_games(games_file, tmp_path):
     )
     check_error(run("replay", broken), "broken.txt, line ")
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
-    check_error(run("replay", tmp_path / "empty.txt"), "no game 1 among its 0")
+    check_error(run("replay", tmp_path / "empty.txt"), "no game 1; the file has 0 games")
 
 
 def test_bench_runs_the_repository_benchmarks(tmp_path, monkeypatch):
     monkeypatch.setattr(cli, "__file__", str(tmp_path / "train" / "ninetka_train" / "cli.py"))
-    check_error(run("bench", "--quick"), "the benchmarks live in the repository")
+    check_error(run("bench", "--quick"), "the benchmarks are in the repository")
     assert "bench [BENCHMARK]..." in run("bench", "--help").stdout
     folder = tmp_path / "benchmarks"
     folder.mkdir()

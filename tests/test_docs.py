@@ -1,16 +1,16 @@
-"""All code of README and docs runs as printed, tables say what the code says, and names are those of things that exist.
+"""Check README and docs: all code runs as printed, tables match the code, and names exist.
 
-`page.py` runs a page. Its commands are the real ones, but for what would take too long or go on for ever:
+`page.py` runs a page with the real commands, except where a command would take too long or never end:
 
-- `configs/quick.yaml` and `configs/ppo.yaml` are small in the folder where a page is run, and files found there come
-  before the shipped ones: `ninetka train` ends in seconds. It measures with 4 games unless told, `make train` with
-  `GAMES`.
-- `ninetka play` and `ninetka study`, which takes ten minutes, are started, heard, and stopped by Ctrl-C. `ninetka play`
-  takes another port if somebody has a table at the usual one.
-- `pip install` installs nothing: it finds all that is asked for installed.
-- `make train` is made; of other targets, the tests among them, `make` tells what it would do.
+- The folder where a page runs contains small versions of `configs/quick.yaml` and `configs/ppo.yaml`, which take
+  precedence over the shipped ones, so `ninetka train` ends in seconds. By default it evaluates with 4 games, and
+  `make train` with `GAMES`.
+- `ninetka play`, and `ninetka study`, which takes ten minutes, are started and stopped by Ctrl-C after they print
+  something. `ninetka play` takes another port if the default one is in use.
+- `pip install` is a dry run that checks that all packages are already installed.
+- `make train` runs; for other targets, including the tests, `make` only prints its commands.
 
-Pages of `docs/trainers` need environments of their own: `make docs-trainers` runs them.
+Pages of `docs/trainers` need separate environments: `make docs-trainers` runs them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LONG = {
     "docs/index.md",
     *(f"docs/guides/{name}.md" for name in ("adding-a-game", "evaluation", "gtp", "training")),
 }
-"""Pages that train and play matches, for half a minute and more each."""
+"""Pages that train and play matches, which takes half a minute or more each."""
 
 SMALL = {
     "network": {"width": 8, "blocks": 1},
@@ -87,7 +87,7 @@ def is_run(block: Block) -> bool:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> dict[str, str]:
-    """Make a folder as a reader has it; return the environment of who is there."""
+    """Create a folder like a reader's clone; return the environment variables for running commands in it."""
     commands = tmp_path / "bin"
     commands.mkdir()
     places = {"python": sys.executable, "tests": ROOT / "tests", "root": ROOT, "bin": commands}
@@ -107,7 +107,7 @@ def reader(tmp_path: Path) -> dict[str, str]:
 
 
 def as_parameter(page: str) -> Any:
-    """Return a page with the mark of its tier."""
+    """Return a page as a test parameter with the mark of its tier."""
     return pytest.param(page, marks=pytest.mark.exhaustive if page in LONG else pytest.mark.slow)
 
 
@@ -133,18 +133,18 @@ def test_examples_in_docstrings_run(path: Path) -> None:
     assert not failed
 
 
-# What stands between the blocks
+# Text between the blocks
 
 
 def spans() -> list[tuple[str, str]]:
-    """Return all text in backticks, with the page where it stands."""
+    """Return each text in backticks outside of blocks, as (page, text)."""
     prose = {name: re.sub(r"^ *```.*?^ *```$", "", text, flags=re.S | re.M) for name, text in TEXTS.items()}
     return [(name, span) for name, text in prose.items() for span in re.findall(r"`([^`\n]+)`", text)]
 
 
 @pytest.mark.parametrize("span", sorted({span for _, span in spans() if re.match(r"ninetka( [a-z]|$)", span)}))
 def test_commands_in_the_text_are_commands(span: str) -> None:
-    """Their names and options are; what they are about is not looked at."""
+    """Names and options of commands exist; arguments are not checked."""
     _, *words = shlex.split(span)
     if words:
         group = typer.main.get_command(app)
@@ -181,7 +181,7 @@ def test_files_and_modules_in_the_text_exist() -> None:
 
 
 def exists(name: str) -> bool:
-    """Tell whether a dotted name is a module, or a name that a module binds, as far as its text tells."""
+    """Return whether a dotted name is a module, or a name that occurs in the text of a module."""
     parts, places = name.split("."), (ROOT, ROOT / "agents", ROOT / "train")
     for end in range(len(parts), 0, -1):
         for place in places:
@@ -207,7 +207,7 @@ def test_the_reading_path_is_there_and_as_long_as_it_says() -> None:
 
 
 def lines_of(text: str, name: str) -> int:
-    """Return how many lines a class, function or method of a module has."""
+    """Return the number of lines of a class, function or method of a module."""
     nodes: list[Any] = [ast.parse(text)]
     for part in name.split("."):
         nodes = [node for node in nodes[0].body if isinstance(node, DEFINITIONS) and node.name == part]
@@ -230,7 +230,7 @@ def test_nothing_is_left_to_be_filled_in() -> None:
 
 
 def table(name: str) -> list[str]:
-    """Return the rows of a table on the page of 9tka that is marked by a name."""
+    """Return the rows of the table on 9tka's page that is marked with a name."""
     return NINETKA.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip().splitlines()[2:]
 
 

@@ -1,4 +1,4 @@
-"""How commands end when memory runs out: in one sentence, whatever a library calls it."""
+"""Exit of commands when memory runs out: one line, whatever exception a library raises."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ninetka_train.ending import check_address_space, failing, is_out_of_memory
 
 
 class PanicException(BaseException):
-    """What Rust libraries raise."""
+    """The exception that Rust libraries raise."""
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_other_errors_are_not_about_memory(error):
 
 
 def outcome(error):
-    """Run a command that raises an error; return its status and what it prints."""
+    """Run a command that raises an error; return its exit status and output."""
     app = typer.Typer(cls=ending.Commands)
 
     @app.command()

@@ -1,4 +1,4 @@
-"""Games that end before the rules end them: resigned, lost on time, left."""
+"""Events that end games before the rules do: resigning, losing on time, leaving."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ninetka_env.games.ninetka.rules import Phase
 
 
 def going_on(options: Options, seed: int, plies: int) -> Game:
-    """Return a random game after that many plies, fewer if it would be over."""
+    """Return a random game after `plies` plies, or after 45 if it is over by then."""
     game = random_position(options, seed, plies)
     return game if not game.is_over else random_position(options, seed, 45)
 
@@ -67,7 +67,7 @@ def test_of_several_the_best_of_the_others_wins_and_among_equals_the_latest(num_
             assert game.winner() == max(other for other in others if scores[other] == best)
             assert seat == leader or game.winner() == leader
             seen.add((seat == leader, [scores[other] for other in others].count(best) > 1))
-    assert len(seen) == 4  # the leader and another one, with and without a tie
+    assert len(seen) == 4  # the leader or another seat, with and without a tie
 
 
 def test_before_the_first_score_the_latest_of_the_others_wins():
@@ -135,7 +135,7 @@ def test_events_count_in_a_comparison():
 
 
 def refused(game: Game, message: str, *calls: Callable[[Game], None]) -> None:
-    """Check that each call is refused by name and changes nothing."""
+    """Check that each call raises with this message and changes nothing."""
     before = game.copy()
     for call in calls:
         with pytest.raises(ValueError, match=message):
@@ -198,7 +198,7 @@ def test_records_that_are_read_only_are_not_played_on(name, tmp_path):
     for records in (frozen.records, np.load(file, mmap_mode="r")):
         view = type(game)(records)
         before, action = records.tobytes(), int(view.legal_actions()[0])
-        with pytest.raises(ValueError, match=r"read-only: play on in game.copy\(\)"):
+        with pytest.raises(ValueError, match=r"read-only: play in game.copy\(\) instead"):
             view.play(action)
         if name == "go":
             with pytest.raises(ValueError, match="read-only"):

@@ -1,4 +1,4 @@
-"""An exported network says the same in ONNX Runtime as in torch, for any number of positions, on any board."""
+"""Test that an exported network has the same outputs in ONNX Runtime as in torch, for any batch and board size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def saved(game, folder):
 
 
 def positions(spec):
-    """Return positions of a random game that is not over, one from each sixth of it."""
+    """Return about six positions of a random game, equally spaced, none of them over."""
     variant, rng, found = load_variant(spec), np.random.default_rng(0), []
     game = variant.game_class.start(variant, seed=0)
     while not game.is_over:

@@ -1,4 +1,4 @@
-"""Files are replaced whole or not at all."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ninetka_env.core.files import replace_file, replace_files, with_ending
 
 
 def failing_at(number, function):
-    """Return `function` that finds the disk full at its call number `number`."""
+    """Return a wrapper of `function` that raises "disk full" at call number `number`."""
     calls = iter(range(1, 100))
 
     def call(*arguments, **options):

@@ -1,4 +1,4 @@
-"""A small run of the fuzzer; `make fuzz` is the large one. And it finds what it is for."""
+"""A short run of the fuzzer (`make fuzz` runs a long one), and tests that the fuzzer finds errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ninetka_env.core import registry
 pytestmark = pytest.mark.slow
 
 GAMES = sorted(registry._REGISTER.modules)
-"""Those of the package; tests may have registered others."""
+"""The games of the package; tests may have registered others."""
 
 
 def test_inputs_end_in_success_or_a_sentence(tmp_path):

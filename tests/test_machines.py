@@ -1,6 +1,6 @@
-"""What differs from machine to machine: cores, processors, versions of Python and torch, terminals, file systems.
+"""Differences between machines: cores, processors, versions of Python and torch, terminals, file systems.
 
-Where a machine is not at hand, the one thing that differs there is put in the place of ours.
+The tests patch the one thing that differs on another machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def control_groups(root: Path, listed: str, limits: dict[str, str]) -> Path:
-    """Write what Linux shows of control groups: those of this process, and files of some groups."""
+    """Write files as Linux shows them: the list of this process's control groups, and limits of some groups."""
     limits = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()} | {"proc/self/cgroup": listed}
     for name, text in limits.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -315,7 +315,7 @@ def test_parts_of_the_page_have_their_types_whatever_the_system_says(monkeypatch
     fastapi = pytest.importorskip("fastapi")
     from ninetka_web.server import server
 
-    foreign = ("text/plain", None)  # as Windows' registry has it of `.js` after some programs
+    foreign = ("text/plain", None)  # some programs set this type for `.js` in Windows' registry
     monkeypatch.setattr(mimetypes, "guess_type", lambda *_, **__: foreign)
     app = fastapi.FastAPI()
     server._add_page(app)
@@ -357,7 +357,7 @@ def test_what_is_sent_to_browsers_does_not_wait():
     async def connect():
         config = uvicorn.Config(lambda: None, log_level="critical")
         config.load()
-        listener = socket.create_server(("127.0.0.1", 0))  # it does not name TCP, so asyncio leaves the option alone
+        listener = socket.create_server(("127.0.0.1", 0))  # its protocol is not TCP, so asyncio does not set the option
         make = functools.partial(Watched, config=config, server_state=ServerState(), app_state={})
         server = await asyncio.get_running_loop().create_server(make, sock=listener)
         _, writer = await asyncio.open_connection(*listener.getsockname())

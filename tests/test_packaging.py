@@ -1,4 +1,4 @@
-"""The wheel holds all it needs, runs away from the repository, and gets along with whatever else is installed."""
+"""Check the wheel: it is complete, works outside the repository, and does not clash with other packages."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ TINY = [f"alphazero.{key}" for key in ("rounds=1", "games=2", "playouts=8", "ste
 
 
 class Place:
-    """A Python of its own with the wheel installed; dependencies come from the Python that runs the tests.
+    """A virtual environment with the wheel installed; dependencies come from the Python that runs the tests.
 
-    They are on the path as a plain folder, in which Python looks for no `.pth`: an editable install does not shine in.
+    Their folder is added through a `.pth` file. Python does not read the `.pth` files in such a folder, so an editable
+    install in it has no effect.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,12 +44,12 @@ class Place:
         (self.site / "dependencies.pth").write_text("\n".join(others), encoding="utf-8")
 
     def run(self, command: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run one of its commands in a folder."""
+        """Run a command of the environment in a folder."""
         words = [str(self.bin / command), *arguments]
         return subprocess.run(words, cwd=cwd, env=self.env, capture_output=True, text=True, timeout=600, check=False)
 
     def install(self, wheel: Path) -> None:
-        """Install a wheel, whatever is among the dependencies, and leave those alone."""
+        """Install a wheel even if it is among the dependencies, without changing those."""
         pip(
             "--python", str(self.bin / "python"), "install", "--no-deps", "--no-index", "--ignore-installed", str(wheel)
         )
@@ -60,7 +61,7 @@ def pip(*arguments: str) -> None:
 
 
 def output(done: subprocess.CompletedProcess[str]) -> str:
-    """Return what a command printed, once it ended well."""
+    """Return the output of a command after checking that it succeeded."""
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
@@ -68,7 +69,9 @@ def output(done: subprocess.CompletedProcess[str]) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    isolation = ["--no-build-isolation"] if importlib.util.find_spec("hatchling") else []  # else pip gets hatchling
+    isolation = (
+        ["--no-build-isolation"] if importlib.util.find_spec("hatchling") else []
+    )  # otherwise pip gets hatchling
     pip("wheel", "--no-deps", *isolation, "--wheel-dir", str(folder), str(ROOT))
     (file,) = folder.glob("*.whl")
     return file
@@ -166,7 +169,7 @@ def test_evaluation_beside_a_script_named_train(place, tmp_path):
 
 @pytest.mark.exhaustive
 def test_another_distribution_may_own_agents(wheel, tmp_path):
-    """openai-agents installs a package `agents`, and so may anybody."""
+    """For example, openai-agents installs a package `agents`."""
     place = Place(tmp_path)
     place.install(wheel)
     before = contents(place)
@@ -179,12 +182,12 @@ def test_another_distribution_may_own_agents(wheel, tmp_path):
 
 
 def contents(place: Place) -> dict[Path, bytes]:
-    """Return all that is installed, byte for byte."""
+    """Return the contents of all installed files."""
     return {path: path.read_bytes() for path in place.site.rglob("*") if path.is_file() and path.suffix != ".pyc"}
 
 
 def write_wheel(folder: Path, name: str, sources: dict[str, str]) -> Path:
-    """Write a wheel of a few files by hand."""
+    """Write a wheel with the given files."""
     path, about = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
     files = sources | {
         f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
@@ -237,9 +240,9 @@ def test_configurations_of_the_checkout(tmp_path, monkeypatch):
     for name in ("gen-3", "gen-3.yaml", ROOT / "networks" / "ninetka" / "gen-3.yaml"):
         assert config.load_config(name).start_from == "gen-2"
     assert config.find_config("gen-1-go") == ROOT / "networks" / "go" / "gen-1-go.yaml"
-    (tmp_path / "quick").mkdir()  # a folder of that name is in nobody's way
+    (tmp_path / "quick").mkdir()  # a folder of that name does not hide the configuration
     assert config.load_config("quick").name == "quick"
-    (tmp_path / "quick.yaml").write_text("name: mine", encoding="utf-8")  # what exists comes first
+    (tmp_path / "quick.yaml").write_text("name: mine", encoding="utf-8")  # an existing file takes precedence
     assert config.load_config("quick.yaml").name == "mine"
     for wrong in ("quik", "other/quick.yaml", "configs/quik.yaml", "configs/gen-3.yaml", tmp_path / "ppo.yaml"):
         with pytest.raises(ValueError, match=r"cannot be read: .*shipped configurations are gen-2-kropki, .*quick"):
@@ -290,4 +293,4 @@ def test_the_command_tells_about_itself(place, tmp_path, arguments, said):
 def test_benchmarks_need_the_repository(place, tmp_path):
     done = place.run("ninetka", "bench", cwd=tmp_path)
     assert done.returncode == 2
-    assert "the benchmarks live in the repository" in done.stderr
+    assert "the benchmarks are in the repository" in done.stderr

@@ -1,4 +1,4 @@
-"""Pictures of all games say how the game stands."""
+"""Tests that the pictures of all games show the headline, which summarizes the state of the game."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that the public API is as promised, and that the page *Public API and stability* names all of it."""
+"""Tests that the public API has not changed, and that the page *Public API and stability* names all of it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PROMISED: dict[str, Any] = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "public-api.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 TITLES = {"ninetka": "9tka", "go": "Go", "kropki": "Kropki"}
-ADVICE = """Users' programs may depend on it: bring it back. If the change is intended, let the old spelling end in an
-error that names the new one, add both to CHANGELOG.md, change docs/reference/public-api.md, and update the
-snapshot in the same commit: make public-api"""
+ADVICE = """Users' programs may depend on it, so restore it. If the change is intended, make the old name raise an error
+that gives the new name, add both to CHANGELOG.md, change docs/reference/public-api.md, and update the snapshot in the
+same commit: make public-api"""
 
 
 @pytest.mark.parametrize("section", PROMISED)
@@ -26,7 +26,7 @@ def test_nothing_public_is_gone_or_has_changed(section: str) -> None:
         pytest.importorskip("torch")
     try:
         found = differences(PROMISED[section], SECTIONS[section](), section)
-    except Exception as error:  # a missing name can keep others from being read
+    except Exception as error:  # a missing name may prevent reading the others
         found = [f"{section} cannot be read: {error!r}"]
     if found:
         pytest.fail("\n".join(["the public API has changed:", *(f"  {one}" for one in found), ADVICE]), pytrace=False)
@@ -67,13 +67,13 @@ def options_in(parameters: Iterable[str]) -> set[str]:
 
 
 def specs(parameters: Iterable[str]) -> set[str]:
-    """Return the options of an agent as specs write them; without a value if the default cannot be written."""
+    """Return the options of an agent as in specs; without a value if the default cannot be written in a spec."""
     found = (one.replace("'", "").replace("=None", "").rstrip("=") for one in parameters if one != "*")
     return {one.replace("=False", "=false").replace("=True", "=true") for one in found}
 
 
 def table(heading: str) -> list[list[str]]:
-    """Return the cells of the page's table that has this first row."""
+    """Return the cells of the page's table whose first row is `heading`."""
     rows = TEXT.partition(f"{heading}\n")[2].partition("\n\n")[0].splitlines()[1:]
     return [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
 

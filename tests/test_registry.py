@@ -1,4 +1,4 @@
-"""The register of games: specs and options by name, what is refused, and a game that this package does not bring."""
+"""The registry of games: specs, options, refused definitions, and a game from outside the package."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_what_the_register_knows():
     assert limits_of(GAME) == definition.dtypes[GAME]
     assert definition.game_class is Game
     assert pickle.loads(pickle.dumps(definition)) is definition
-    with pytest.raises(ValueError, match=r"records of .*belong to no game: known are .*ninetka"):
+    with pytest.raises(ValueError, match=r"no game has the dtype .*: known games are .*ninetka"):
         definition_of(np.dtype([("x", np.int8)]))
 
 
@@ -219,7 +219,7 @@ def test_options_may_be_given_by_position():
         ninetka_v0.vector_env(num_players=3)
 
 
-# Games made known
+# Registering games
 
 
 def test_a_game_is_known_once_it_is_registered():
@@ -228,7 +228,7 @@ def test_a_game_is_known_once_it_is_registered():
     assert "toy" in known_games()
     assert get_definition("toy") is definition
     assert definition_of(toy.TOY) is definition
-    assert register(definition) is definition  # twice is as good as once
+    assert register(definition) is definition  # registering again is allowed
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_variants_of_different_games_are_different():
 
 
 def refused(definition, message):
-    """Check that a game is refused by name and stays unknown."""
+    """Check that `register` raises with this message and that the game stays unknown."""
     before = known_games()
     with pytest.raises(ValueError, match=message):
         register(definition)
@@ -280,9 +280,9 @@ def test_another_game_of_the_same_name_is_refused():
 
 def test_the_record_type_of_another_game_is_refused():
     limits = toy.definition().dtypes[toy.TOY]
-    refused(toy.definition(dtypes={GAME: limits}), "game 'toy': its record type is that of 'ninetka'; give it a field")
+    refused(toy.definition(dtypes={GAME: limits}), "game 'toy': its dtype is the dtype of 'ninetka'; add a field")
     register(toy.definition())
-    refused(toy.definition(name="nim"), "game 'nim': its record type is that of 'toy'")
+    refused(toy.definition(name="nim"), "game 'nim': its dtype is the dtype of 'toy'")
     assert definition_of(toy.TOY).name == "toy"
 
 
@@ -290,7 +290,7 @@ def test_the_record_type_of_another_game_is_refused():
 def test_records_lacking_a_field_are_refused(lacking):
     dtype = np.dtype([(name, np.int8) for name in ("heap", "num_players", "to_move") if name != lacking])
     limits = toy.definition().dtypes[toy.TOY]
-    refused(toy.definition(dtypes={dtype: limits}), f"game 'toy': its records lack {lacking}$")
+    refused(toy.definition(dtypes={dtype: limits}), f"game 'toy': its dtype lacks {lacking}$")
 
 
 def winer_of(game):
@@ -331,13 +331,13 @@ def test_all_missing_verbs_are_named_at_once():
 
 def test_a_game_cannot_be_asked_before_it_is_known():
     nobodys = np.dtype((np.record, [("heap_of_nobody", np.int8), ("num_players", np.int8), ("to_move", np.int8)]))
-    with pytest.raises(ValueError, match=r"records of .* belong to no game: known are"):
+    with pytest.raises(ValueError, match=r"no game has the dtype .*: known games are"):
         toy.ToyGame(np.zeros(1, nobodys))
-    with pytest.raises(TypeError, match=r"records of .* belong to no game that is registered"):
+    with pytest.raises(TypeError, match="no registered game has the dtype"):
         is_over(np.zeros(1, nobodys)[0])
 
 
-# A game that this package does not bring
+# A game from outside the package
 
 
 def started(spec="toy", **options):
@@ -376,7 +376,7 @@ def test_pettingzoo_plays_it():
     register(toy.definition())
     for options in ({}, {"num_players": 3, "last": "loses"}):
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Observation", UserWarning)  # the two of any dict of observations
+            warnings.filterwarnings("ignore", "Observation", UserWarning)  # PettingZoo warns of dict observations
             api_test(GameAEC(load_variant("toy", **options)), num_cycles=50)
 
 
@@ -420,7 +420,7 @@ def test_its_records_are_read_back():
 def test_without_pictures_it_is_shown_as_text():
     game = started()
     assert render_ansi(game) == str(game) == "<Game of Toy: ply 0, seat 0 to move>"
-    with pytest.raises(ValueError, match=r"Toy has no pictures but text: render_mode='ansi'"):
+    with pytest.raises(ValueError, match=r"Toy has no pictures: use render_mode='ansi'"):
         render_rgb(game)
     record = GameRecord.of([3] * 4, "toy")
     assert len(list(replay_text(record))) == 1 + 5

@@ -1,6 +1,6 @@
-"""The trainers' guides, cheaply: their blocks compile, what they use of ours exists, SB3's run.
+"""Check the guides to trainers: code blocks compile, the names of ninetka that they use exist, and SB3's blocks run.
 
-`make docs-trainers` runs all of them, each in an environment of its own.
+`make docs-trainers` runs all guides, each in its own environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-import ninetka_env  # noqa: F401  its ids are registered
+import ninetka_env  # noqa: F401  registers the environment ids
 
 GUIDES = Path(__file__).resolve().parent.parent / "docs" / "trainers"
 PAGES = sorted(path.stem for path in GUIDES.glob("*.md") if path.stem != "index")
@@ -65,6 +65,6 @@ def test_a_page_says_when_it_was_tried_with_the_versions_that_it_installs(page: 
 def test_sb3s_blocks_run(block: str, tmp_path: Path) -> None:
     pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
     command = [sys.executable, "-c", block]
-    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # torch's threads spin where others want the same cores
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # torch's threads spin and slow down other tests
     done = subprocess.run(command, cwd=tmp_path, env=one_thread, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

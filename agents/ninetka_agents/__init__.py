@@ -1,4 +1,4 @@
-"""Who plays: a position in, an action out."""
+"""Agents: they choose actions in positions of all games."""
 
 from ninetka_agents.agent import Agent, make_agent
 

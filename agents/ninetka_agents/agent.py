@@ -1,4 +1,4 @@
-"""What an agent is, how one is made from a line of text, and the simplest one, which plays at random."""
+"""The base class of agents, `make_agent`, which makes agents from text, and the random agent."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from ninetka_env.core.verbs import Records, random_action
 
 Actions = npt.NDArray[np.int64]
 MAX_SPEC = 2000
-"""Characters of an agent's spec."""
+"""Maximum length of an agent's spec, in characters."""
 
 
 class Agent(ABC):
-    """Decides for a seat. It keeps no memory of games, so one agent may play many games and seats at once.
+    """Base class of agents, which choose actions for the seat to move.
 
-    Agents derive from this class. Where an agent is expected, other objects with a name and a method `act` are accepted
-    as well; see `as_agent`.
+    An agent has no state per game, so one agent may play many games and seats at once. Where an agent is expected,
+    other objects with a name and a method `act` are accepted as well; see `as_agent`.
     """
 
     name: str
-    """How tables call the agent: usually the spec it was made from."""
+    """The name shown in reports, usually the spec that the agent was made from."""
     game: str = ""
-    """The name of the only game that it plays, see `check_plays`; empty if it plays any."""
+    """The name of the only game that the agent plays, see `check_plays`; empty if it plays any."""
     opens_alike: bool = False
-    """Whether it begins all games from the same start in much the same way, as networks do. Matches between such agents
-    begin with random plies; see `ninetka_train.judging.schedule`."""
+    """Whether the agent plays nearly the same opening in every game, as networks do. Matches between such agents start
+    with random plies; see `ninetka_train.judging.schedule`."""
     remembers: bool = False
-    """Whether `start` returns a player, which has a memory of its game."""
+    """Whether `start` returns a `Player`, which has state for its game."""
 
     @property
     def searcher(self) -> Agent:
-        """The agent that chooses the actions: itself, or the search that a network plays by."""
+        """The agent that chooses the actions: this agent, or the search of a network agent."""
         return self
 
     @abstractmethod
@@ -53,11 +53,15 @@ class Agent(ABC):
         """Choose an action for the seat to move in each game.
 
         Args:
-            games: (N,) records of one game, none of them over (else `ValueError`, see `as_positions`); not changed.
-            rng: the only source of chance; the same generator state gives the same actions on any number of threads.
+            games: (N,) states of one game, none of them finished; not changed.
+            rng: the only source of random numbers; the same generator state gives the same actions on any number of
+                threads.
 
         Returns:
             (N,) int64 legal actions.
+
+        Raises:
+            ValueError: if a game is finished; see `as_positions`.
         """
 
     def start(self, game: Game) -> Player | None:
@@ -67,13 +71,13 @@ class Agent(ABC):
             game: the position at the start; not changed.
 
         Returns:
-            The player to ask instead of `act` in this game; None if the agent keeps no memory of games.
+            The player that chooses the actions in this game instead of `act`; None if the agent has no state per game.
         """
         return None
 
 
 class RandomAgent(Agent):
-    """Plays a uniformly random legal action, of any game."""
+    """Plays uniformly random legal actions in any game."""
 
     name = "random"
 
@@ -92,7 +96,7 @@ def _act_at_random(games: Records, streams: Streams, actions: Actions) -> None:
 
 
 class AgentLike(Protocol):
-    """What is accepted as an agent: any object with a name and a method `act` like those of `Agent`."""
+    """Protocol of objects that are accepted as agents: a name and a method `act` like those of `Agent`."""
 
     name: str
 
@@ -101,22 +105,27 @@ class AgentLike(Protocol):
         ...
 
 
-class Forfeit(Exception):  # noqa: N818  # no error if a player resigns
-    """A player ends its game, to the loss of its seat."""
+class Forfeit(Exception):  # noqa: N818  # resigning is not an error
+    """Raised by a player that ends its game and so loses it."""
 
     def __init__(self, kind: str, failure: str = "") -> None:
-        """Say which of `ninetka_env.core.game.EVENTS` it is, and what went wrong if something did."""
+        """Create the exception.
+
+        Args:
+            kind: one of `ninetka_env.core.game.EVENTS`.
+            failure: what went wrong; empty if nothing did.
+        """
         super().__init__(failure)
         self.kind = kind
 
 
 class Player(Protocol):
-    """An agent in one game, with a memory of it: a kept tree, a thinking engine.
+    """An agent that plays one game and has state for it, such as a search tree or an engine process.
 
-    `Agent.start` returns such players. Where whole games are played, as in the arena, they are asked instead of
+    `Agent.start` returns such players. Where whole games are played, as in the arena, their `act` is called instead of
     `Agent.act`.
 
-    A player that resigns or cannot go on raises `Forfeit`, from `act` or `observe`, and so may `start`.
+    A player that resigns or cannot continue raises `Forfeit` from `act` or `observe`; `start` may raise it, too.
     """
 
     def act(self, rng: np.random.Generator) -> int:
@@ -124,11 +133,11 @@ class Player(Protocol):
         ...
 
     def observe(self, action: int) -> None:
-        """Take note of an action that was played, by whichever seat, its own included."""
+        """Update the state of the player after an action of any seat, including its own."""
         ...
 
     def close(self) -> None:
-        """End what runs for this game."""
+        """Release the resources of this game."""
         ...
 
 
@@ -148,7 +157,7 @@ class _PlayingOneGame(Protocol):
 
 
 class _Wrapped(Agent):
-    """An object that is like an agent; what it has of `Agent` beyond name and `act` counts."""
+    """Wraps an object that is like an agent; its other attributes of `Agent`, if any, are used as well."""
 
     def __init__(self, agent: AgentLike) -> None:
         self._agent = agent
@@ -172,11 +181,11 @@ class _Wrapped(Agent):
 
 
 def as_agent(agent: AgentLike | str, game: str = DEFAULT) -> Agent:
-    """Return an agent as it is, a spec made into one, any other object wrapped into one.
+    """Return an `Agent` for an agent (unchanged), a spec, or an object like an agent (wrapped).
 
     Args:
-        agent: an `Agent`, an object with a name and a method `act`, or a spec as of `make_agent`.
-        game: the game that it is to play, where it is made from a spec.
+        agent: an `Agent`, an object with a name and a method `act`, or a spec for `make_agent`.
+        game: the game that an agent made from a spec plays.
 
     Raises:
         ValueError: if a spec is wrong.
@@ -189,17 +198,17 @@ def as_agent(agent: AgentLike | str, game: str = DEFAULT) -> Agent:
 def make_agent(spec: str, game: str = DEFAULT) -> Agent:
     """Make an agent from text: a name, then options, such as `"maxn"`, `"maxn:depth=3"` or `"mcts:simulations=2000"`.
 
-    Options are `key=value` with commas between them; they are the keyword arguments of the agent's constructor. A value
-    without a key goes to the first argument (a path, for agents that load one); the name of one that is true or false
-    alone makes it true, as in `"mcts:simulations=1000,rave"`. The spec of an agent inside another's
-    stands in brackets if it has commas: `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
+    Options are `key=value`, separated by commas; they are the keyword arguments of the agent's constructor. A value
+    without a key is the first argument, such as the path of a network. The name of a boolean option alone makes it
+    true, as in `"mcts:simulations=1000,rave"`. A spec within a spec needs brackets if it has commas:
+    `"phases:placement=[net:runs/quick,simulations=64],movement=maxn"`.
 
     Args:
         spec: the text.
-        game: the name or spec of the game that it is to play.
+        game: the name or spec of the game that the agent plays.
 
     Raises:
-        ValueError: naming the agents that play the game, or the options of the agent named.
+        ValueError: if the spec is wrong; the message names the agents of the game, or the options of the agent.
     """
     if not isinstance(spec, str) or len(spec) > MAX_SPEC:
         raise ValueError(f"agent {shortened(spec)}: expected text of at most {MAX_SPEC} characters, such as 'random'")
@@ -224,14 +233,14 @@ def make_agent(spec: str, game: str = DEFAULT) -> Agent:
 
 
 def check_plays(agent: AgentLike, game: str) -> None:
-    """Raise `ValueError` if an agent says that it plays another game than that of this name."""
+    """Raise `ValueError` if an agent plays only another game than `game`."""
     own = as_agent(agent).game
     if own and own != game:
         raise ValueError(f"agent {agent.name!r} was made for {own}, not {game}: expected make_agent(..., {game!r})")
 
 
 def _unknown(name: str, game: str, known: list[str]) -> str:
-    """Say who plays a game instead of an agent that does not."""
+    """Return the error message for an agent that does not play a game."""
     others = games_with(name)
     what = f"agent {name!r} plays {', '.join(others)}, not {game}" if others else f"unknown agent {shortened(name)}"
     return f"{what}: known are {', '.join(sorted(known))}{did_you_mean(name, known)}"
@@ -259,7 +268,7 @@ def _parse_options(spec: str, text: str, constructor: Callable[..., Any]) -> dic
 
 
 def _at_commas(text: str) -> list[str]:
-    """Cut text at its commas; those in brackets belong to the spec there."""
+    """Split text at the commas outside of brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth = max(0, depth + (letter == "[") - (letter == "]"))
@@ -271,7 +280,7 @@ def _at_commas(text: str) -> list[str]:
 
 
 def _convert(spec: str, key: str, value: str, parameter: inspect.Parameter) -> Any:
-    """Convert an option's text to the kind of its default value; where that is None, as it is annotated."""
+    """Convert an option's text to the type of its default value, or of its annotation if the default is None."""
     default = parameter.default
     if isinstance(default, bool):
         if value in ("true", "false"):
@@ -288,39 +297,41 @@ def _convert(spec: str, key: str, value: str, parameter: inspect.Parameter) -> A
 
 
 class GameRandom(np.random.Generator):
-    """A generator that holds a stream of its own for every game of a call.
+    """A generator that holds a separate random stream for each game of a call.
 
-    An agent that draws by `game_streams` then decides the same in a game whichever games share the call. Other draws,
-    also for another number of games (those that an agent plays on from these, say), come from an ordinary generator,
-    seeded by the first game's stream.
+    With it, the actions of an agent that uses `game_streams` do not depend on the other games of the call. All other
+    draws, and those for another number of games (such as positions that an agent reaches from these), come from an
+    ordinary generator, seeded by the first game's stream.
     """
 
     def __init__(self, streams: Streams) -> None:
-        """Use, and move on, `streams`: (N,) uint64, one per game of the call."""
+        """Draw from `streams`, (N,) uint64, one per game of the call, and advance them."""
         super().__init__(np.random.PCG64(int(streams[0])))
         self.streams = streams
 
 
 def as_positions(games: Any, game: str = "") -> Records:
-    """Return games as the compiled code of agents takes them; see `ninetka_env.core.batch.as_records`.
+    """Return states in the form that compiled code accepts, after checking that no game is finished.
+
+    See `ninetka_env.core.batch.as_records`.
 
     Args:
-        games: (N,) records.
+        games: (N,) states.
         game: the name of the only game that the agent plays; empty if it plays any.
 
     Raises:
-        ValueError: if this is no (N,) array of the records of this game, or one of the games is over.
+        ValueError: if `games` is not an (N,) array of states of this game, or if one of the games is finished.
     """
     games = as_records(games)
     if game and (name := definition_of(games.dtype).name) != game:
-        raise ValueError(f"games: records of {name}, which this agent does not play: expected those of {game}")
+        raise ValueError(f"games: states of {name}, which this agent does not play: expected states of {game}")
     if (index := first_without_turn(games)) >= 0:
-        raise ValueError(f"games: the game at index {index} is over, or was never started: no seat is to move")
+        raise ValueError(f"games: the game at index {index} is over or has not been started: no seat is to move")
     return games
 
 
 def game_streams(games: Records, rng: np.random.Generator) -> Streams:
-    """Draw one random stream per game, (N,) uint64, so that what is drawn from them does not depend on threads."""
+    """Draw one random stream per game, (N,) uint64, so that results do not depend on the number of threads."""
     drawn = np.empty(len(games), np.uint64)
     if isinstance(rng, GameRandom) and len(rng.streams) == len(games):
         draw_each(rng.streams, drawn)
@@ -330,6 +341,6 @@ def game_streams(games: Records, rng: np.random.Generator) -> Streams:
 
 
 def check_threads(threads: int) -> int:
-    """Return how many threads an agent may use: `threads`, or one per core for 0; never more than those."""
+    """Return the number of threads that an agent may use: `threads`, or one per core for 0; at most one per core."""
     most = most_threads()
     return most if threads == 0 else min(most, check_count("threads", threads, least=0))

@@ -1,11 +1,11 @@
-"""The mean of several networks, and policies made softer for searches.
+"""Average the weights of several networks, and soften a network's policy for use in a search.
 
-Of networks that began from the same weights and learned on by different lessons, the mean of the weights often plays
-better than each of them and takes no longer (Wortsman et al., "Model soups", ICML 2022).
+If networks started from the same weights and were trained on different data, the mean of their weights often plays
+better than each of them, at the same cost (Wortsman et al., "Model soups", ICML 2022).
 
-A policy that learned to win without search becomes so sure of itself that a search of few simulations hardly looks at
-anything else. Divided by a temperature, as Leela Chess Zero's `--policy-softmax-temp` does, its logits leave a search
-more to choose from; which action is best stays as it is. Here the weights are divided, so that no search has to know.
+A policy that was trained to win without search becomes so peaked that a search of few simulations considers hardly any
+other action. Dividing its logits by a temperature, like Leela Chess Zero's `--policy-softmax-temp`, flattens the policy
+and does not change which action is best. Here the weights are divided, so searches need no option for it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import torch
 
 
 def mean_network(networks: Sequence[Any]) -> Any:
-    """Return a network whose weights are the means of those of one or more others, of one game and one shape.
+    """Return a network whose weights are the means of the weights of one or more networks.
 
-    One that is named several times counts as often.
+    A network that occurs several times counts that often.
 
     Raises:
-        ValueError: if there is none, or they differ in game or shape.
+        ValueError: if there is no network, or if the networks differ in game or shape.
     """
     if not networks:
         raise ValueError("expected at least one network")
@@ -41,7 +41,7 @@ def mean_network(networks: Sequence[Any]) -> Any:
 
 
 def soften_policy(network: Any, temperature: float) -> None:
-    """Divide a network's policy logits by a temperature, in its own weights.
+    """Divide a network's policy logits by a temperature, by scaling its weights in place.
 
     Raises:
         ValueError: unless the temperature is from 0.01 to 100.

@@ -1,7 +1,8 @@
-"""What a network for a board of points reads: the environment's own planes, a few numbers, the legal actions.
+"""Input features of `board_network`: the environment's planes, a few global numbers, and the legal actions.
 
 The N = height * width nodes of a board are numbered row by row. A game's actions are *layers* of N actions each, one
-per node, and a few others after them. All is as the seat to move sees it; there are two seats.
+per node, followed by a few other actions. Everything is from the point of view of the seat to move; there are two
+seats.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 class Inputs(NamedTuple):
-    """B positions on boards of one size: numpy arrays, or tensors."""
+    """Inputs for B positions on boards of one size: numpy arrays or tensors."""
 
     planes: Any
-    """(B, C, height, width) int8: the environment's observation of the seat to move."""
+    """(B, C, height, width) int8: the environment's observation for the seat to move."""
     globals: Any
-    """(B, G) float32: the lead as the game stands, own score less the other's, and what else the game tells. Points are
-    divided by the square root of N, which is how far apart games on larger boards end."""
+    """(B, G) float32: the current lead (own score minus the other's) and further numbers of the game. Points are
+    divided by the square root of N, because final margins grow in that proportion on larger boards."""
     mask: Any
-    """(B, A) int8: the legal actions; A is the most that games of the record type have."""
+    """(B, A) int8: the legal actions; A is the maximum for games of this dtype."""
 
 
 def make_inputs(games: Records, shape: tuple[int, int, int], more: Floats) -> Inputs:
-    """Return what a network reads of (B,) records of one game and one size of the board.
+    """Return the inputs for (B,) states of one game and one board size.
 
     Args:
-        games: the records.
+        games: the states.
         shape: (C, height, width) of an observation.
-        more: (B, G - 1), what the game tells besides the lead.
+        more: (B, G - 1) float32, the global numbers after the lead.
     """
     games = as_records(games)
     count, (_, height, width) = len(games), shape
@@ -68,7 +69,7 @@ def _write(games: Records, planes: Int8, leads: Floats, mask: Int8) -> None:
 
 @functools.cache
 def symmetries(height: int, width: int) -> Ints:
-    """Return which node each symmetry of the board brings to each place: (8, N) on squares, (4, N) else; first none."""
+    """Return the node that each symmetry moves to each place: (8, N) on squares, else (4, N); row 0 is the identity."""
     nodes = np.arange(height * width).reshape(height, width)
     turned = [nodes, nodes[::-1], nodes[:, ::-1], nodes[::-1, ::-1]]
     if height == width:
@@ -77,12 +78,12 @@ def symmetries(height: int, width: int) -> Ints:
 
 
 def turn(inputs: Inputs, owners: Array, order: Ints) -> tuple[Inputs, Array]:
-    """Turn boards; the mask stays as it is.
+    """Apply a symmetry to each position; the mask is not changed.
 
     Args:
-        inputs: of B positions.
-        owners: (B, T), per node, whatever comes after the nodes of the board.
-        order: (B, N), which node comes to each place.
+        inputs: B positions.
+        owners: (B, T); entries after the N nodes of the board are not changed.
+        order: (B, N), the node that moves to each place.
     """
     count, layers, height, width = inputs.planes.shape
     flat, nodes = inputs.planes.reshape(count, layers, -1), order.shape[1]
@@ -92,12 +93,12 @@ def turn(inputs: Inputs, owners: Array, order: Ints) -> tuple[Inputs, Array]:
 
 
 def turn_nodes(actions: Ints, places: Ints, layers: int) -> Ints:
-    """Return (K,) actions on turned boards: those of nodes go with the node, others stay.
+    """Return (K,) actions after a symmetry: actions on nodes move with the node, other actions stay the same.
 
     Args:
         actions: (K,) actions.
-        places: (K, N) where each node of the action's board goes.
-        layers: how many actions there are per node.
+        places: (K, N), the place that each node of the action's board moves to.
+        layers: number of actions per node.
     """
     nodes = places.shape[1]
     layer, node = np.divmod(actions, nodes)
@@ -106,7 +107,7 @@ def turn_nodes(actions: Ints, places: Ints, layers: int) -> Ints:
 
 
 def move_entries(array: Array, rows: Ints, before: Ints, after: Ints) -> Array:
-    """Return an array like (B, A) `array` with some entries of its rows at other places, and 0 everywhere else."""
+    """Return a copy of (B, A) `array` with the entries (rows, before) moved to (rows, after), and 0 everywhere else."""
     moved = np.zeros_like(array)
     moved[rows, after] = array[rows, before]
     return moved

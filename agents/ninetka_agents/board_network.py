@@ -1,12 +1,13 @@
-"""The network for boards of points, whose weights fit boards of any size.
+"""The network of Go and Kropki, whose weights fit boards of any size.
 
-A convolutional residual network with global pooling: Wu, "Accelerating self-play learning in Go", 2019 (KataGo), which
-is also where the heads for owners and score come from, as targets that teach more than who won. Convolutions and means
-know no size of the board. What is pooled, and what is counted, is told with the board's side too: see `_pooled`.
+A convolutional residual network with global pooling, as in Wu, "Accelerating self-play learning in Go", 2019 (KataGo).
+The heads for owners and score also come from there, because these targets teach more than the winner alone.
+Convolutions and means do not depend on the board size; pooled values are also given scaled by the board's side, see
+`_pooled`.
 
 There is no normalisation: a residual block adds nothing at first (its last weights are 0), which is enough at this
-depth (Zhang, Dauphin and Ma, "Fixup initialization", ICLR 2019). So positions of a batch do not depend on each other,
-nothing is different between training and play, and nothing remains to be folded.
+depth (Zhang, Dauphin and Ma, "Fixup initialization", ICLR 2019). So the positions of a batch are independent of each
+other, training and play compute the same, and no normalisation has to be folded into weights.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from ninetka_env.core.verbs import Records
 
 SEATS = 2
 POOLING_EVERY = 3
-"""Every so many residual blocks, one hears of the whole board."""
+"""One of this many residual blocks uses global pooling."""
 USUAL_SIDE = 10
-"""Boards of that side are told so by a 1."""
+"""Side lengths are divided by this one, so it is 1 on boards of this side."""
 USUAL_LEAD = 2
-"""The score's head counts in so many points times the board's side, about what games are decided by."""
+"""The unit of the score head, in points times the board's side: about a typical final margin."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +49,17 @@ class NetworkConfig:
 
 
 def _convolution(inputs: int, outputs: int, side: int = 3) -> nn.Conv2d:
-    """Return a convolution that neither swells nor shrinks what comes out of a rectifier (He et al., 2015)."""
+    """Return a convolution with Kaiming initialisation, which keeps the variance behind ReLU (He et al., 2015)."""
     layer = nn.Conv2d(inputs, outputs, side, padding=side // 2)
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     return layer
 
 
 def _pooled(trunk: Tensor) -> Tensor:
-    """Return (B, 3 * C): per channel of (B, C, height, width) its mean, its maximum, its mean times the board's side.
+    """Return (B, 3 * C): per channel of (B, C, height, width) the mean, the maximum, and the mean scaled by the side.
 
-    The side is not centred as in KataGo: a network that saw one size only could not tell its weights for the mean from
-    those for its multiple, and would be wrong by much elsewhere.
+    Unlike in KataGo, the side is not centred: a network trained on one size only could not distinguish its weights for
+    the mean from those for the scaled mean, and would be far off on other sizes.
     """
     mean, most = pools(trunk.permute(0, 2, 3, 1).flatten(1, 2))
     return torch.cat([mean, most, mean * (_side(trunk) / USUAL_SIDE)], -1)
@@ -70,7 +71,7 @@ def _side(trunk: Tensor) -> Any:
 
 
 class _Block(nn.Module):
-    """A residual step; where it pools, a quarter of its channels tell the others of the whole board."""
+    """A residual block; if it pools, a quarter of its channels give the others information about the whole board."""
 
     def __init__(self, width: int, pooling: bool) -> None:
         super().__init__()
@@ -83,7 +84,7 @@ class _Block(nn.Module):
         nn.init.zeros_(cast(Tensor, self.second.bias))
 
     def forward(self, trunk: Tensor) -> Tensor:
-        """Step (B, width, height, width of the board)."""
+        """Return the trunk, (B, width, height, width of the board), after this block."""
         hidden = self.first(functional.relu(trunk))
         if self.pooling:
             pooled = _pooled(functional.relu(hidden[:, : self.pooling]))
@@ -92,27 +93,27 @@ class _Block(nn.Module):
 
 
 class BoardNetwork(nn.Module):
-    """Policy, outcome, final owners and final score. A game's `Network` tells what it plays, and encodes it."""
+    """Predicts policy, outcome, final owners and final score; subclasses set the class variables and `encode`."""
 
     game: ClassVar[str]
-    """What it plays, by name."""
+    """The name of the game."""
     num_planes: ClassVar[int]
-    """Planes of an observation."""
+    """Number of planes of an observation."""
     num_globals: ClassVar[int]
-    """Numbers in `Inputs.globals`."""
+    """Number of entries of `Inputs.globals`."""
     action_layers: ClassVar[int]
-    """How many actions there are per node."""
+    """Number of actions per node."""
     other_actions: ClassVar[int]
-    """How many actions follow those."""
+    """Number of actions after those."""
     symmetries: ClassVar[int] = 8
-    """Ways in which `turned` turns examples."""
+    """Number of symmetries that `turned` accepts."""
     policy_layers: ClassVar[tuple[str, ...]] = ("policy", "policy_others")
-    """The layers that the policy's logits come from."""
+    """The layers that compute the policy logits."""
     bf16: ClassVar[bool] = True
-    """Searches ask it in bfloat16, which takes a third less time where the device has it in hardware."""
+    """Searches may use bfloat16, which takes a third less time if the device supports it in hardware."""
 
     def __init__(self, config: NetworkConfig | None = None) -> None:
-        """Build the layers with fresh weights from torch's generator."""
+        """Build the layers with random weights from torch's generator."""
         super().__init__()
         self.config = config = config or NetworkConfig()
         width, counted = config.width, 2 * (SEATS + 1) + self.num_globals
@@ -136,24 +137,24 @@ class BoardNetwork(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return self.stem.weight.device
 
     def encode(self, games: Records) -> Inputs:
-        """Return what the network reads of (B,) games on boards of one size, as the seats to move see them.
+        """Return the inputs for (B,) states on boards of one size, from the point of view of the seats to move.
 
         Raises:
-            ValueError: if the boards are of several sizes.
+            ValueError: if the boards have different sizes.
         """
         raise NotImplementedError
 
     def judge(self, games: Records) -> Outputs:
-        """Judge (B,) games from the eyes of the seats to move; see `Outputs`."""
+        """Evaluate (B,) states from the point of view of the seats to move; see `Outputs`."""
         outputs: Outputs = self(as_tensors(self.encode(games), self.device))
         return outputs
 
     def forward(self, inputs: Inputs) -> Outputs:
-        """Judge B positions; see `Outputs`."""
+        """Evaluate B positions; see `Outputs`."""
         planes = inputs.planes.to(self.stem.weight.dtype, memory_format=torch.channels_last)
         trunk = self.stem(planes) + self.stem_globals(inputs.globals)[:, :, None, None]
         for block in self.blocks:
@@ -172,7 +173,7 @@ class BoardNetwork(nn.Module):
         )
 
     def _policy_logits(self, trunk: Tensor, pooled: Tensor, mask: Tensor) -> Tensor:
-        """Return (B, A) masked logits: those of each layer, node by node, then the others'."""
+        """Return (B, A) masked logits: each layer node by node, then the other actions."""
         spread = self.policy_spread(pooled)
         hidden = functional.relu(self.policy_hidden(trunk) + spread[:, :, None, None])
         logits = torch.cat([self.policy(hidden).flatten(1), self.policy_others(functional.relu(spread))], -1).float()
@@ -180,14 +181,14 @@ class BoardNetwork(nn.Module):
         return torch.cat([logits, rest], -1).masked_fill(mask == 0, MASKED)
 
     def turned(self, inputs: Inputs, policy: Array, owners: Array, turns: Ints) -> tuple[Any, ...]:
-        """Return examples each turned by a symmetry of the board of its own.
+        """Return training examples, each transformed by its own symmetry of the board.
 
         Args:
-            inputs: what `encode` returns of B positions.
-            policy: (B, A), 0 where an action is illegal.
+            inputs: the result of `encode` for B positions.
+            policy: (B, A), 0 for illegal actions.
             owners: (B, T).
-            turns: (B,) int64 below `symmetries`: by which; boards that are no squares have half as many, each of them
-                twice.
+            turns: (B,) int64 below `symmetries`: the symmetry of each example. Boards that are not square have half as
+                many symmetries, and each of them occurs twice.
         """
         height, width = inputs.planes.shape[2:]
         ways = symmetries(height, width)
@@ -199,12 +200,12 @@ class BoardNetwork(nn.Module):
         return inputs, move_entries(policy, rows, before, after), owners
 
     def _turned_actions(self, inputs: Inputs, places: Ints, rows: Ints, actions: Ints) -> Ints:
-        """Return what (K,) legal actions of the positions `rows` become if nodes go to `places`, (B, N)."""
+        """Return (K,) legal actions of the positions `rows` after a symmetry that moves nodes to `places`, (B, N)."""
         return turn_nodes(actions, places[rows], self.action_layers)
 
 
 def _filled_up(owner_logits: Tensor, targets: int) -> Tensor:
-    """Return (B, targets, P + 1): what is beyond the board is nobody's."""
+    """Pad to (B, targets, P + 1); targets beyond the board belong to nobody."""
     nobody = torch.tensor([MASKED] * SEATS + [0.0], device=owner_logits.device)
     beyond = nobody.expand(owner_logits.shape[0], targets - owner_logits.shape[1], SEATS + 1)
     return torch.cat([owner_logits, beyond], 1)

@@ -1,7 +1,7 @@
-"""Weights on disk: one `.safetensors` file of tensors beside one `.json` that says what they are, of which game.
+"""Save and load networks: a `.safetensors` file of tensors and a `.json` file that describes them and names the game.
 
-Both are written whole or not at all. The JSON is written last and holds a SHA-256 of the tensors, so a pair that was
-cut short, edited or mixed up is refused, and the reason named.
+Both files are written atomically, the JSON last. It holds the SHA-256 of the tensors' file, so a pair that is
+truncated, edited or mixed up is rejected with a message.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from ninetka_env.core.options import shortened
 from ninetka_env.core.registry import DEFAULT, get_definition
 
 FORMAT = 2
-"""Raised when features or layers change so that older weights no longer mean the same."""
+"""Increased when features or layers change so that older weights no longer fit."""
 SHIPPED = Path(__file__).parent / "checkpoints"
-"""Where the shipped networks are: one in a folder per game."""
+"""The folder of the shipped networks: one per game, each in a folder of that name."""
 NETWORKS = Path(__file__).parents[2] / "networks"
-"""Where a clone of the repository has all other networks, with their configurations; an installed package has none."""
+"""The folder of all other networks in a clone of the repository; an installed package does not have it."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds beside the network's weights."""
+    """What a checkpoint holds in addition to the network's weights."""
 
     network: Any
     """The network's shape, the `NetworkConfig` of its game."""
     step: int = 0
-    """Training step (PPO: moves seen)."""
+    """Training step (in PPO: number of moves)."""
     config: dict[str, Any] = field(default_factory=dict)
     """The resolved configuration of the run."""
     notes: dict[str, Any] = field(default_factory=dict)
@@ -53,19 +53,19 @@ class Checkpoint:
 def save_checkpoint(
     path: Path | str, network: Any, checkpoint: Checkpoint | None = None, state: Mapping[str, Tensor] | None = None
 ) -> Path:
-    """Write a checkpoint, replacing an older one of that name only once the new one is complete on disk.
+    """Write a checkpoint, replacing an older one of that name only when the new one is complete on disk.
 
     Args:
-        path: of the `.safetensors` file; the JSON stands beside it. Missing folders are made.
-        network: whose weights are saved; its `game` names the game whose version the JSON tells.
-        checkpoint: what else to note; the network's own shape is always used.
-        state: further tensors, such as an optimiser's, for resuming.
+        path: path of the `.safetensors` file; the JSON is written next to it. Missing folders are created.
+        network: the network to save; the JSON contains the version of its `game`.
+        checkpoint: further entries of the JSON; the shape is always taken from `network`.
+        state: further tensors, such as those of an optimiser, for resuming.
 
     Returns:
         The path of the `.safetensors` file.
 
     Raises:
-        OSError: naming the path, if the disk is full or the folder cannot be written; the older pair is intact.
+        OSError: if the disk is full or the folder cannot be written; names the path. The older pair is unchanged.
     """
     target = _with_suffix(path)
     notes = checkpoint or Checkpoint(network.config)
@@ -84,18 +84,20 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path | str, device: torch.device | str = "cpu", game: str = DEFAULT
 ) -> tuple[Any, Checkpoint, dict[str, Tensor]]:
-    """Read a checkpoint back.
+    """Load a checkpoint.
 
     Args:
-        path: of a checkpoint, or the name of a known network; see `find_checkpoint`.
-        device: where the network is to be.
-        game: whose networks need no game named before them; a checkpoint itself tells what it plays.
+        path: path of a checkpoint, or the name of a known network; see `find_checkpoint`.
+        device: the device of the network.
+        game: the game whose networks may be named without a game in front. The game of the loaded network is that of
+            the checkpoint.
 
     Returns:
-        The `Network` of its game on `device`, in evaluation mode; what was noted; the further tensors, on the CPU.
+        The network, an instance of its game's `Network` on `device`, in evaluation mode; the description; further
+        tensors, on the CPU.
 
     Raises:
-        ValueError: naming the file and what is wrong with it: missing, cut short, edited, of another version.
+        ValueError: if a file is missing, truncated, edited, or of another version; names the file and the reason.
     """
     target = find_checkpoint(path, game)
     about, module = _read_about(target.with_suffix(".json"))
@@ -112,13 +114,13 @@ def load_checkpoint(
     except (TypeError, KeyError, ValueError, RuntimeError, ArithmeticError, MemoryError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0][:300]
         raise ValueError(
-            f"checkpoint {target}: the weights do not fit the network described beside them: {what}"
+            f"checkpoint {target}: the weights do not fit the network that the JSON describes: {what}"
         ) from None
     return network.to(device).eval(), checkpoint, _part(tensors, "state.")
 
 
 def _typed(about: Mapping[str, Any], name: str, kind: Any) -> Any:
-    """Return an entry of the JSON; `TypeError` if it is of another kind than the annotation of its field says."""
+    """Return an entry of the JSON; raise `TypeError` if its type does not match the annotation of its field."""
     wanted, value = int if kind == "int" else dict, about[name]
     if type(value) is not wanted:
         raise TypeError(f"{name}={shortened(value)}: expected {wanted.__name__}")
@@ -126,7 +128,7 @@ def _typed(about: Mapping[str, Any], name: str, kind: Any) -> Any:
 
 
 def _read_shape(shape: Any, module: Any) -> Any:
-    """Return the `NetworkConfig` that the JSON tells; its values are of the kinds of the defaults."""
+    """Return the `NetworkConfig` of the JSON; values must have the types of the defaults."""
     if not isinstance(shape, dict):
         raise TypeError(f"network={shortened(shape)}: expected dict")
     config = module.NetworkConfig()
@@ -138,9 +140,10 @@ def _read_shape(shape: Any, module: Any) -> Any:
 
 
 def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[str, Tensor]) -> None:
-    """Raise `ValueError` unless the weights are those of a network of this shape, which is not built to find out.
+    """Raise `ValueError` unless the weights fit a network of this shape.
 
-    Its layers are made without memory for their numbers, and no more of them than there are weights.
+    The layers are created on torch's meta device, without memory for their weights, and their number is limited by the
+    number of tensors in the file. So a wrong shape cannot exhaust the memory.
     """
     thread, made = threading.get_ident(), itertools.count(1)
 
@@ -156,7 +159,7 @@ def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[
         hook.remove()
     if expected.keys() != weights.keys():
         raise ValueError(f"tensors are missing or too many: {shortened(sorted(expected.keys() ^ weights.keys()))}")
-    for name, like in expected.items():  # the layers' order: a file's is not the same in every process
+    for name, like in expected.items():  # in the layers' order, since a file's order differs between processes
         tensor = weights[name]
         if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
             found, wanted = (f"{each.dtype} of shape {tuple(each.shape)}" for each in (tensor, like))
@@ -166,25 +169,25 @@ def _check_weights(network: Callable[[Any], Any], config: Any, weights: Mapping[
 
 
 def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
-    """Return the tensors' file that a path, or the name of a known network, stands for.
+    """Return the path of the tensors' file for a path or the name of a known network.
 
-    What exists comes first: a file, with or without one of the two suffixes, or a folder, which stands for the one in
-    it whose name comes last, so the newest of a run. Else it is one of `known_networks`, by its name (`gen-4`) or with
-    its game (`ninetka/gen-4`).
+    An existing path has priority: a file, with or without one of the two suffixes, or a folder, which means the
+    checkpoint in it whose name comes last, the newest of a run. Otherwise it must be one of `known_networks`, by its
+    name (`gen-4`) or with its game (`ninetka/gen-4`).
 
     Args:
         path: the path or name.
-        game: the game whose networks need no game named before them.
+        game: the game whose networks may be named without a game in front.
 
     Raises:
-        ValueError: if it is none of these, naming the known networks.
+        ValueError: if there is no such checkpoint; names the known networks.
     """
     try:
         kept = sorted(Path(path).glob("*.safetensors"), key=_in_order)
         target = kept[-1] if kept else _with_suffix(path)
         if target.exists() or target.with_suffix(".json").exists():
             return target
-    except (OSError, ValueError) as error:  # a name that is too long, a null character, a folder that nobody may read
+    except (OSError, ValueError) as error:  # a name that is too long, a null character, no read permission
         why = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"checkpoint {shown(path)}: cannot be read: {why}") from None
     games = sorted((folder.name for folder in SHIPPED.glob("*")), key=lambda owner: (owner != game, owner))
@@ -206,16 +209,16 @@ def find_checkpoint(path: Path | str, game: str = DEFAULT) -> Path:
 
 
 def known_networks(game: str = DEFAULT) -> dict[str, Path]:
-    """Return the networks of a game by name, generations from the oldest on: in a clone all, else the shipped one."""
+    """Return the networks of a game by name, older generations first: all in a clone, otherwise the shipped one."""
     paths = [path for folder in (NETWORKS, SHIPPED) for path in (folder / game).glob("*.safetensors")]
     return {path.stem: path for path in sorted(paths, key=_in_order)}
 
 
 def best_shipped(game: str = DEFAULT) -> Path:
-    """Return the network of a game that comes with the package: its best one, which `net` plays.
+    """Return the path of the network of a game that is shipped with the package: its best one, the default of `net`.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if no network is shipped for this game.
     """
     for path in (SHIPPED / game).glob("*.safetensors"):
         return path
@@ -223,7 +226,7 @@ def best_shipped(game: str = DEFAULT) -> Path:
 
 
 def _in_order(path: Path) -> list[str | int]:
-    """Return a key that sorts by name, but numbers in it by size: gen-9 before gen-10."""
+    """Return a sort key that compares numbers in the name by value, so gen-9 comes before gen-10."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.stem)]
 
 
@@ -238,12 +241,12 @@ def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _read_about(path: Path) -> tuple[dict[str, Any], Any]:
-    """Return what the JSON tells, and the module with the network of its game."""
+    """Return the contents of the JSON, and the module with the network of its game."""
     blob = _read(path)
     try:
         about = json.loads(blob)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"checkpoint {path}: is no complete JSON: {error}") from None
+        raise ValueError(f"checkpoint {path}: is not a complete JSON document: {error}") from None
     if not isinstance(about, dict) or "sha256" not in about:
         raise ValueError(f"checkpoint {path}: does not describe a network")
     if about.get("format") != FORMAT:
@@ -257,10 +260,10 @@ def _read_about(path: Path) -> tuple[dict[str, Any], Any]:
 
 
 def _read(path: Path) -> bytes:
-    """Return what a file holds; `ValueError` if it cannot be read or is none, such as /dev/zero."""
+    """Return the bytes of a file; raise `ValueError` if it cannot be read or is not a regular file (/dev/zero)."""
     try:
         if path.exists() and not path.is_file():
-            raise ValueError(f"checkpoint {path}: is no file")
+            raise ValueError(f"checkpoint {path}: is not a regular file")
         return path.read_bytes()
     except OSError as error:
         raise ValueError(f"checkpoint {path}: cannot be read: {error.strerror}") from None
@@ -276,4 +279,4 @@ def _read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
     try:
         return load_tensors(blob)
     except SafetensorError as error:
-        raise ValueError(f"checkpoint {path}: is no safetensors file: {error}") from None
+        raise ValueError(f"checkpoint {path}: is not a safetensors file: {error}") from None

@@ -1,10 +1,11 @@
-"""Whether a game keeps the contract, search included: what `ninetka_env.api.conformance` checks, and more.
+"""Conformance checks for games: those of `ninetka_env.api.conformance`, and a check of the searches.
 
     check("tictactoe")  # returns, or raises ConformanceError
     check("tictactoe", only=["search"])
 
-Near the end of a game, searches must find what plain reading finds. Where reading `MOST_POSITIONS` positions does not
-come to an end (in Go, say, a game need not end soon), searches are only asked for legal actions.
+Near the end of a game, searches must find an action that an exhaustive search finds best. If the exhaustive search
+needs more than `MOST_POSITIONS` positions (in Go, for example, games may be long), searches must only return
+legal actions.
 """
 
 from __future__ import annotations
@@ -32,35 +33,35 @@ from ninetka_env.core.verbs import Records, num_actions, write_legal_mask
 __all__ = ["CHECKS", "Case", "Check", "ConformanceError", "check"]
 
 PLIES_LEFT = 6
-"""How far from the end of a random game positions are searched."""
+"""Positions are searched at most this many plies before the end of a random game."""
 MOST_POSITIONS = 2000
-"""Positions that a plain search may visit; where more can follow, a position nearer to the end is taken."""
+"""Positions that the exhaustive search may visit; if it needs more, a position nearer to the end is tried."""
 TRIES = 10
-"""Random games played for each position that is searched."""
+"""Maximum number of random games per position to search."""
 SIMULATIONS, EVALUATIONS = 20_000, 8192
-"""Of the tree search, and of the searches guided by an evaluation."""
+"""Simulations of the tree search, and evaluations of the searches guided by an evaluation."""
 RAVE_EXPLORATION = 0.3
-"""Without exploration RAVE is quick to err and slow to see it."""
+"""Without exploration, RAVE can settle on a wrong action and takes long to correct it."""
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Outcomes: TypeAlias = set[int]
-"""Who may win if all play their best, ties broken either way: seats, or `DRAWN`."""
+"""Possible winners at best play, with ties broken in every way: seats, or `DRAWN`."""
 
 
 def check(
     game: str | Variant, *, games: int = 2, seed: int = 0, only: Iterable[str] | None = None, **options: Any
 ) -> None:
-    """Check that a game keeps the contract; the arguments are those of `ninetka_env.api.conformance.check`.
+    """Check that a game follows the contract; the arguments are those of `ninetka_env.api.conformance.check`.
 
     Raises:
-        ConformanceError: at the first thing that is wrong, naming the check, the game, the seed and the ply.
+        ConformanceError: at the first failure; names the check, the game, the seed and the ply.
         ValueError: if the game, an option or a check is unknown.
     """
     run_checks(CHECKS, load_variant(game, **options), games, seed, only)
 
 
 def check_search(case: Case) -> None:
-    """Near the end, searches find an action that plain reading cannot better; values are shares that sum to 1."""
+    """Check that searches find a best action near the end of games, and that their values sum to 1."""
     guided = (
         GumbelSearch(uniform, SearchOptions(EVALUATIONS, gumbel_scale=0.0, playouts=0)),
         GuidedSearch(uniform, simulations=EVALUATIONS // 64, playouts=64),
@@ -81,11 +82,11 @@ def check_search(case: Case) -> None:
 
 
 CHECKS: Mapping[str, Check] = MappingProxyType({**RULES, "search": check_search})
-"""Every check by name, in the order in which `check` runs them."""
+"""All checks by name, in the order in which `check` runs them."""
 
 
 def uniform(games: Records) -> tuple[Floats, Floats]:
-    """Evaluate positions without knowledge: all legal actions and all seats alike."""
+    """Return a uniform policy over the legal actions and equal values for all seats."""
     limits, masks = limits_of(games.dtype), np.zeros((len(games), limits_of(games.dtype).actions), np.int8)
     for game, mask in zip(games, masks, strict=True):
         write_legal_mask(game, mask[: num_actions(game)])
@@ -105,16 +106,16 @@ def _check_action(case: Case, game: Game, action: int, best: set[int] | None, wh
 
 def _check_shares(case: Case, values: npt.NDArray[np.floating], who: str) -> None:
     if (values < -1e-4).any() or (values > 1 + 1e-4).any() or (abs(values.sum(axis=1) - 1) > 1e-3).any():
-        case.fail(f"values of {who} are no shares that sum to 1: {values[0].tolist()}")
+        case.fail(f"values of {who} must be from 0 to 1 and sum to 1: got {values[0].tolist()}")
 
 
-# Plain reading
+# Exhaustive search
 
 
 def _endings(case: Case) -> Iterator[tuple[Game, set[int] | None]]:
-    """Yield positions near the ends of random games where not every action is best, with those that are.
+    """Yield positions near the ends of random games in which not all actions are best, and the set of best actions.
 
-    In a game whose ends are too long to be read, the last position comes with None.
+    If even the position before the last action cannot be searched exhaustively, it is yielded with None.
     """
     found, first = 0, case.seed
     for seed in range(first, first + TRIES * case.games):
@@ -133,13 +134,13 @@ def _endings(case: Case) -> Iterator[tuple[Game, set[int] | None]]:
 
 
 class _Reading:
-    """Max^n to the ends of all games that can follow (Luckhardt and Irani, 1986), by playing them."""
+    """Max^n search to the end of the game (Luckhardt and Irani, 1986), by playing out all continuations."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Outcomes] = {}
 
     def best_actions(self, game: Game) -> set[int] | None:
-        """Return the actions that no other is surely better than; None if there is too much to read."""
+        """Return the actions that no other action certainly beats; None if there are too many positions."""
         try:
             after = self._after(game)
         except _TooManyError:
@@ -148,7 +149,7 @@ class _Reading:
         return {action for action, winners in after.items() if _worth(winners, game)[1] >= sure}
 
     def _after(self, game: Game) -> dict[int, Outcomes]:
-        """Return who may win after each action."""
+        """Return the possible winners after each action."""
         after = {}
         for action in game.legal_actions().tolist():
             follower = game.copy()
@@ -163,7 +164,7 @@ class _Reading:
         if key not in self._known:
             if len(self._known) >= MOST_POSITIONS:
                 raise _TooManyError
-            self._known[key] = set()  # positions that come back on the way count as nothing
+            self._known[key] = set()  # a repetition of this position below itself counts as no outcome
             after = self._after(game)
             sure = max(_worth(winners, game)[0] for winners in after.values())
             good = [{one for one in winners if _worth({one}, game)[1] >= sure} for winners in after.values()]
@@ -176,6 +177,6 @@ class _TooManyError(Exception):
 
 
 def _worth(winners: Outcomes, game: Game) -> tuple[float, float]:
-    """Return the least and the most that the seat to move may get."""
+    """Return the minimum and maximum share of a win that the seat to move may get."""
     shares = [1 / game.num_players if winner == DRAWN else float(winner == game.to_move) for winner in winners]
     return min(shares, default=0.0), max(shares, default=0.0)

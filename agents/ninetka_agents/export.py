@@ -1,4 +1,4 @@
-"""A trained network as an ONNX file, for programs without torch."""
+"""Export a trained network as an ONNX file, for programs without torch."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ BOARD_AXES = {
     "logits": {1: "actions"},
     "owners": {1: "targets"},
 }
-"""Dimensions that are free, beside the first, where a network plays on boards of any size."""
+"""Dynamic dimensions, other than the first, of a network that plays on boards of any size."""
 
 
 def export_onnx(network: Any, path: StrPath) -> None:
-    """Write a network of any game into an ONNX file.
+    """Write a network of any game to an ONNX file.
 
-    Its inputs are the arrays that `network.encode` returns and the network reads (9tka's without relations between
-    slots leave these out), by their names, for any number N of positions, and on any board that the network plays on.
-    Its outputs are float32: `logits` (N, A), -1e9 where illegal; `values` (N, P), the chance to win per relative seat;
-    `owners` (N, T, P + 1), the chance of each target's final owner, relative seats and nobody; `score` (N,), if the
-    network tells one. See `ninetka_agents.outputs.Outputs`.
+    The inputs are the arrays of `network.encode` that the network uses (9tka networks without relations between slots
+    do not have those), by name, for any number N of positions and any board that the network can play on. The outputs
+    are float32: `logits` (N, A), -1e9 for illegal actions; `values` (N, P), the win probability per relative seat;
+    `owners` (N, T, P + 1), the probability of each final owner per target, relative seats and nobody; `score` (N,), if
+    the network predicts one. See `ninetka_agents.outputs.Outputs`.
 
     Raises:
         ImportError: if the package onnx is missing.
-        OSError: if the path cannot be written, naming it.
+        OSError: if the file cannot be written; names the path.
     """
-    importlib.import_module("onnx")  # torch needs it only at the very end
+    importlib.import_module("onnx")  # torch imports it only at the end of the export, so check for it first
     examples = network.encode(new_games(load_variant(network.game), np.arange(2, dtype=np.uint64)))
     plain, file = _Plain(copy.deepcopy(network).cpu().eval(), type(examples)), io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
@@ -51,11 +51,11 @@ def export_onnx(network: Any, path: StrPath) -> None:
         outputs = OUTPUTS[: len(plain(*tensors))]
         free = BOARD_AXES if isinstance(network, BoardNetwork) else {}
         axes = {name: {0: "positions", **free.get(name, {})} for name in (*examples._fields, *outputs)}
-        # The older exporter: what the newer one (`dynamo=True`) makes of 9tka's network crashes ONNX Runtime 1.31.
+        # The older exporter, because the newer one's (`dynamo=True`) file of 9tka's network crashes ONNX Runtime 1.31.
         torch.onnx.export(
             plain,
             tensors,
-            file,  # type: ignore[arg-type]  # a file will do
+            file,  # type: ignore[arg-type]  # file objects are accepted
             input_names=list(examples._fields),
             output_names=list(outputs),
             dynamic_axes=axes,
@@ -66,7 +66,7 @@ def export_onnx(network: Any, path: StrPath) -> None:
 
 
 class _Plain(nn.Module):
-    """The network with one tensor per input and output."""
+    """Wraps a network so that its inputs and outputs are single tensors."""
 
     def __init__(self, network: Any, kind: type[Any]) -> None:
         super().__init__()

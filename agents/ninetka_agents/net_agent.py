@@ -1,7 +1,7 @@
-"""The agent that plays what a trained network says, at once or after a search.
+"""The agent `net`, which plays with a trained network, with or without a search.
 
-What a game's network must be stands in `ninetka_agents.outputs`. How it is searched is up to the game, for each of its
-stages and sizes of its boards: see `make_searches`.
+`ninetka_agents.outputs` defines the interface of networks. The search depends on the game, the stage of the game and
+the board size: see `make_searches`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Search: TypeAlias = GumbelSearch | GuidedSearch | GuidedRaveSearch
 BATCH = 1024
 """Positions per forward pass."""
 BATCH_TARGETS = 1 << 17
-"""Sections, points or nodes of all those positions at most: there are fewer of them on large boards."""
+"""Maximum number of targets (sections, points or nodes) per forward pass, so batches are smaller on large boards."""
 EXACT = 200
-"""Usual most nodes to prove who wins after an action that is tried, where the game has a prover."""
+"""Default maximum of nodes per proof of the winner after an action, in games that have a prover."""
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How a network plays and is searched; the options are explained at `load_net`."""
+    """How a network plays and searches; see `load_net` for the options."""
 
     simulations: int = 0
     temperature: float = 0.0
@@ -55,7 +55,7 @@ class SearchSettings:
     reuse: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for options out of range, or that do not go together."""
+        """Raise `ValueError` for options that are out of range or contradict each other."""
         check_scale("temperature", self.temperature)
         if check_count("simulations", self.simulations, least=0) and check_scale("seconds", self.seconds):
             raise ValueError(f"simulations={self.simulations}, seconds={self.seconds:g}: expected one of them")
@@ -70,32 +70,32 @@ class SearchSettings:
 
     @property
     def is_on(self) -> bool:
-        """Whether there is a search at all."""
+        """Whether there is a search."""
         return bool(self.simulations or self.seconds)
 
     @property
     def positions(self) -> int:
-        """Positions to ask the network about in a search that does not go by the clock."""
+        """Positions that the network evaluates per move in a search without a time limit."""
         return max(1, self.simulations)
 
 
 PLAIN = SearchSettings()
-"""The most probable action, without search."""
+"""Play the most probable action, without search."""
 
 
 class NetAgent(Agent):
-    """Plays a network's most probable action, draws from its policy, or searches first."""
+    """Plays a network's most probable action, samples from its policy, or searches."""
 
     def __init__(self, network: Any, settings: SearchSettings = PLAIN, *, name: str = "net") -> None:
-        """Play as a network says, its game alone.
+        """Create the agent, which plays only the game of its network.
 
         Args:
             network: see `ninetka_agents.outputs`.
             settings: how it plays.
-            name: of the agent.
+            name: the name of the agent.
 
         Raises:
-            ValueError: if there is no tree that could be kept.
+            ValueError: if `reuse` is set and the game's searches cannot keep a tree.
         """
         self.name, self.game, self.network = name, network.game, network
         self.temperature = float(settings.temperature)
@@ -105,11 +105,11 @@ class NetAgent(Agent):
 
     @property
     def searcher(self) -> Agent:
-        """The search, unless it draws actions; see `ninetka_agents.agent.Agent.searcher`."""
+        """The search, unless actions are sampled; see `ninetka_agents.agent.Agent.searcher`."""
         return self._search if self._search and self.temperature == 0 else self
 
     def start(self, game: Game) -> Player | None:
-        """Start to play a game, if the search remembers it; see `ninetka_agents.agent.Agent.start`."""
+        """Start to play a game, if the search keeps its tree; see `ninetka_agents.agent.Agent.start`."""
         return self._search.start(game) if self._search else None
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
@@ -134,28 +134,28 @@ def load_net(
     reuse: bool = False,
     game: str = DEFAULT,
 ) -> NetAgent:
-    """Make the agent of a checkpoint, on the GPU if there is one, else on the CPU: the options of the agent `net`.
+    """Make the agent `net` from a checkpoint, on the GPU if there is one, otherwise on the CPU.
 
     Args:
-        path: of a checkpoint; empty for the shipped one.
-        temperature: 0 plays the most probable action; else actions are drawn by p ** (1 / temperature).
-            With a search, it scales the Gumbel noise at the root.
-        threads: at most this many CPU threads; 0 for `default_threads`. It is torch's for the whole process:
-            of several agents in one, the last that is made decides.
-        simulations: positions that the search before each move asks the network about; 0 plays without search.
-        playouts: random ones for each of them, twice as many for slides; simulations of RAVE in Go and Kropki; 0
-            trusts the network alone. None for what is best: 128, in Go 32, in Kropki 0, on its boards larger than
-            12 x 12 2048, fewer where so many simulations would not fit in one tree of RAVE.
-        exact: with two players, most nodes to prove who wins after a slide that is searched; 0 for none. None for
-            what is best: in 9tka 200, without playouts 0.
-        seconds: how long to search before a move, in place of `simulations`; 0 goes by those. What is played then
-            depends on the machine, whatever the seed.
-        reuse: keep the tree from move to move where whole games are played, in stages that are searched by one
+        path: path of a checkpoint or name of a network; empty for the shipped network.
+        temperature: 0 plays the most probable action; otherwise actions are drawn with probability proportional to
+            p ** (1 / temperature). With a search, it scales the Gumbel noise at the root.
+        threads: maximum number of CPU threads; 0 for `default_threads`. torch has one setting per process, so the
+            agent made last decides.
+        simulations: positions that the network evaluates in the search before each move; 0 plays without search.
+        playouts: random playouts per evaluated position, twice as many for 9tka's slides; in Go and Kropki simulations
+            of RAVE. 0 uses only the network's values. None for the best known number: 128 in 9tka, 32 in Go, 0 in
+            Kropki up to 12 x 12 and 2048 on larger boards; fewer where the simulations would not fit in one RAVE tree.
+        exact: with two players, maximum number of nodes to prove the winner after a slide in the search; 0 for no
+            proofs. None for the best known number: in 9tka 200, without playouts 0.
+        seconds: time to search before a move, instead of `simulations`; 0 for no time limit. With a time limit, the
+            moves depend on the machine, even with the same seed.
+        reuse: keep the search tree from move to move where whole games are played, in stages that are searched by one
             tree of playouts; see `ninetka_agents.search.guided` and `guided_rave`.
-        game: the game that it plays.
+        game: the game to play.
 
     Raises:
-        ValueError: if the checkpoint is no good, or an option is out of range, or does not go with another one.
+        ValueError: if the checkpoint cannot be used, or if an option is out of range or contradicts another one.
     """
     if check_count("threads", threads, least=0):
         torch.set_num_threads(check_threads(threads))
@@ -169,7 +169,7 @@ def load_net(
 
 
 def _make_search(network: Any, settings: SearchSettings) -> Search | Switch[Search] | None:
-    """Return the search before a move, None for none."""
+    """Return the search before a move; None if there is no search."""
     if not settings.is_on:
         return None
     searches = make_searches(quick_evaluate(network), network.game, settings)
@@ -177,15 +177,16 @@ def _make_search(network: Any, settings: SearchSettings) -> Search | Switch[Sear
 
 
 def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> Switch[Search]:
-    """Return the searches for the stages of a game, or for the sizes of its boards.
+    """Return the searches of a game, one per stage or one per range of board sizes.
 
-    The Gumbel search's few simulations go where the network points. Where a game is won by reading ahead (9tka's
-    slides), one tree that keeps all its playouts does better: twice as many of them, for they are half as long there.
-    What a prover decides in little time needs none of them; without playouts the network is trusted alone.
-    With playouts, games that say so, such as Go and Kropki, are searched by one tree of RAVE (`Parts.guided_rave`).
+    The default is the Gumbel search, whose few simulations follow the network's policy. Stages that are decided by
+    looking ahead, such as 9tka's slides, are played better by a `GuidedSearch`, one tree that keeps all its playouts.
+    There it makes twice as many playouts, because they are half as long. Positions that a prover decides quickly need
+    no playouts. Without playouts, only the network's values count. With playouts, games with `Parts.guided_rave`, such
+    as Go and Kropki, are searched by one RAVE tree.
 
     Raises:
-        ValueError: if an option is out of range, or no stage has a tree that can be kept.
+        ValueError: if an option is out of range, or if `reuse` is set and no search can keep its tree.
     """
     parts = parts_of(game)
     playouts = SearchOptions.playouts if settings.playouts is None else settings.playouts
@@ -203,20 +204,20 @@ def make_searches(evaluate: Evaluate, game: str, settings: SearchSettings) -> Sw
         searches = Switch(by_stage, [guided if stage in parts.guided_stages else usual for stage in stages])
     if settings.reuse and not searches.remembers:
         raise ValueError(
-            "reuse=True: the Gumbel search, which is the only one here, begins each move anew; a tree "
-            "that grows by playouts can be kept, such as that of playouts=128"
+            "reuse=True: the Gumbel search, which is the only one here, starts a new tree for each move; only a search "
+            "with playouts, such as playouts=128, can keep its tree"
         )
     return searches
 
 
 def _gumbel_search(evaluate: Evaluate, settings: SearchSettings, playouts: int, exact: int) -> Search:
-    """Return the Gumbel search, by simulations or by the clock."""
+    """Return the Gumbel search, with a number of simulations or a time limit."""
     options = SearchOptions(settings.positions, gumbel_scale=settings.temperature, playouts=playouts, exact=exact)
     return GumbelByClock(evaluate, options, settings.seconds) if settings.seconds else GumbelSearch(evaluate, options)
 
 
 def _guided_search(evaluate: Evaluate, settings: SearchSettings, playouts: int, exact: int) -> Search:
-    """Return the search by one tree of playouts."""
+    """Return the search that grows one tree of playouts."""
     return GuidedSearch(
         evaluate,
         settings.positions,
@@ -230,7 +231,7 @@ def _guided_search(evaluate: Evaluate, settings: SearchSettings, playouts: int, 
 
 def _search_for_board(evaluate: Evaluate, game: str, settings: SearchSettings, rave: GuidedRave) -> Search:
     """Return the search for boards of one range of sizes."""
-    fitting = min(rave.playouts, max(1, MOST_SIMULATIONS // settings.positions))  # all are in one tree
+    fitting = min(rave.playouts, max(1, MOST_SIMULATIONS // settings.positions))  # all simulations must fit in one tree
     playouts = fitting if settings.playouts is None else settings.playouts
     if playouts == 0:
         return _gumbel_search(evaluate, settings, 0, settings.exact or 0)
@@ -243,7 +244,7 @@ def _search_for_board(evaluate: Evaluate, game: str, settings: SearchSettings, r
 def default_threads() -> int:
     """Return the default number of threads for torch: its current number, at most the cores of this process.
 
-    torch does not know the CPU quota of a container. With `OMP_NUM_THREADS` set, its number is left alone.
+    torch does not know the CPU quota of a container. If `OMP_NUM_THREADS` is set, torch's number is returned unchanged.
     """
     known = torch.get_num_threads()
     return known if "OMP_NUM_THREADS" in os.environ else min(known, cores())
@@ -255,22 +256,23 @@ def best_device() -> torch.device:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Return whether a device multiplies in bfloat16 in hardware: of NVIDIA's GPUs, those from Ampere (2020) on."""
+    """Return whether a device supports bfloat16 in hardware; NVIDIA GPUs do since Ampere (2020)."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    is_supported = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private: torch 2.5 to 2.13 have it
+    is_supported = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private function of torch 2.5 to 2.13
     return device.type == "cpu" and is_supported is not None and bool(is_supported())
 
 
 def policy_logits(network: Any, games: Records) -> Floats:
-    """Return (N, num_actions) float32 masked logits of the seats to move."""
+    """Return (N, num_actions) float32 masked logits for the seats to move."""
     return _judge(network, games)[0]
 
 
 def network_evaluate(network: Any, batch: int = BATCH, bf16: bool = False) -> Evaluate:
-    """Return the function that asks a network, on its own device, `batch` positions at a time.
+    """Return a function that evaluates positions with a network, on the network's device, `batch` at a time.
 
-    With `bf16` it multiplies in bfloat16: faster where the device does so in hardware, and rounded to 1 part in 256.
+    With `bf16`, it multiplies in bfloat16, which is faster if the device supports it in hardware and rounds to 1 part
+    in 256.
     """
 
     def evaluate(games: Records) -> tuple[Floats, Floats]:
@@ -281,12 +283,12 @@ def network_evaluate(network: Any, batch: int = BATCH, bf16: bool = False) -> Ev
 
 
 def quick_evaluate(network: Any) -> Evaluate:
-    """Return `network_evaluate` in bfloat16 if the network may be asked so and its device has that in hardware."""
+    """Return `network_evaluate`, in bfloat16 if the network allows it and its device supports it in hardware."""
     return network_evaluate(network, bf16=network.bf16 and has_bf16(network.device))
 
 
 def _judge(network: Any, games: Records, batch: int = BATCH, normalised: bool = False) -> tuple[Floats, Floats]:
-    """Return logits, or logarithms of the policy, and chances to win per relative seat, from batches of positions.
+    """Return logits (or log probabilities if `normalised`) and win probabilities per relative seat, in batches.
 
     Raises:
         ValueError: if the network's outputs for a position are not finite.
@@ -306,9 +308,9 @@ def _judge(network: Any, games: Records, batch: int = BATCH, normalised: bool = 
 
 
 def _check_finite(logits: Floats, values: Floats) -> None:
-    """Raise `ValueError` for outputs that are not finite: finite weights overflow when they have become too large."""
+    """Raise `ValueError` for outputs that are not finite, which happens if the weights have become too large."""
     with np.errstate(invalid="ignore", over="ignore"):
-        if math.isfinite(logits.sum()) and math.isfinite(values.sum()):  # quicker than to look at each number
+        if math.isfinite(logits.sum()) and math.isfinite(values.sum()):  # faster than a check of each number
             return
     row = int((np.isfinite(logits).all(1) & np.isfinite(values).all(1)).argmin())
     what = "values" if np.isfinite(logits[row]).all() else "logits"
@@ -319,14 +321,14 @@ def _check_finite(logits: Floats, values: Floats) -> None:
 
 
 def _heated(scores: Floats, temperature: float) -> npt.NDArray[np.float64]:
-    """Return (N, A) logits divided by a temperature, the best 0; whatever it is, masked ones are never drawn."""
+    """Return (N, A) logits divided by a temperature, with a maximum of 0; masked actions become -inf."""
     with np.errstate(over="ignore"):
         heated = (scores - scores.max(1, keepdims=True)).astype(np.float64) / temperature
     return np.where(scores > MASKED / 2, heated, -np.inf)
 
 
 def _gumbel(games: Records, rng: np.random.Generator) -> Floats:
-    """Draw (N, num_actions) Gumbel noise, each game's from a stream of its own; the argmax then samples the softmax."""
+    """Draw (N, num_actions) Gumbel noise from one stream per game; the argmax of logits + noise samples the policy."""
     actions = limits_of(games.dtype).actions
     noise = [np.random.default_rng(int(word)).random(actions) for word in game_streams(games, rng)]
     uniform = np.array(noise).reshape(len(games), actions) * (1 - 2e-12) + 1e-12

@@ -1,4 +1,4 @@
-"""The Gymnasium view with opponents named by text; what `gymnasium.make` and `make_vec` call."""
+"""Entry points of `gymnasium.make` and `make_vec`: one-seat environments with opponents given as specs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def one_seat(
     render_mode: str | None = None,
     **options: Any,
 ) -> OneSeatEnv:
-    """Make a game as a Gymnasium environment for a learner in one seat; see `ninetka_env.api.one_seat.OneSeatEnv`.
+    """Make a Gymnasium environment for a learner in one seat; see `ninetka_env.api.one_seat.OneSeatEnv`.
 
     Args:
         game: the game's spec, such as `"ninetka"`.
         seat: the learner's seat, or `"random"` to draw it anew for each game.
         opponents: a spec for `make_agent` or an agent, for all other seats; or a sequence of n - 1 of them for the
-            seats after the learner's, in turn order; None for the game's usual yardstick.
+            seats after the learner's, in turn order; None for the game's default opponent.
         reward: `"win"` or `"score"`.
         render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
-        options: of the game.
+        options: options of the game.
 
     Raises:
-        ValueError: naming the option that is wrong and the values it may have.
+        ValueError: if an option is wrong; names the option and the allowed values.
     """
     variant = _variant(game, options)
     return OneSeatEnv(variant, seat, make_opponents(opponents, variant), reward, render_mode)
@@ -49,21 +49,21 @@ def one_seat_vector(
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     **options: Any,
 ) -> OneSeatVectorEnv:
-    """Make N such games, stepped at once; see `ninetka_env.api.one_seat.OneSeatVectorEnv`.
+    """Make a vector environment of N such games; see `ninetka_env.api.one_seat.OneSeatVectorEnv`.
 
     Args:
         num_envs: N, the number of games, at least 1.
-        game: as in `one_seat`, like the next three.
+        game: the game's spec.
         seat: the learner's seat in every game, or `"random"`.
-        opponents: a spec or an agent, or n - 1 of them.
+        opponents: a spec or an agent, or n - 1 of them, as in `one_seat`.
         reward: `"win"` or `"score"`.
         render_mode: None, `"rgb_array"` or `"ansi"`.
-        autoreset_mode: what becomes of games that end: a member of `gymnasium.vector.AutoresetMode` or its name as
-            text, such as `"NEXT_STEP"`, which Gymnasium's vector observation wrappers ask for.
-        options: of the game.
+        autoreset_mode: when finished games restart: a member of `gymnasium.vector.AutoresetMode` or its name, such as
+            `"NEXT_STEP"`, which Gymnasium's vector observation wrappers require.
+        options: options of the game.
 
     Raises:
-        ValueError: naming the option that is wrong and the values it may have.
+        ValueError: if an option is wrong; names the option and the allowed values.
     """
     variant = _variant(game, options)
     agents = make_opponents(opponents, variant)
@@ -71,7 +71,7 @@ def one_seat_vector(
 
 
 def _variant(game: str, options: dict[str, Any]) -> Variant:
-    """Return the variant; what is no option of the game may have been meant to be one of the environment's."""
+    """Return the variant; for an unknown option, the error message also suggests the options of the environment."""
     definition = load_variant(game).definition
     for name in options:
         definition.option(name, others=("seat", "opponents", "reward", "render_mode"))
@@ -79,7 +79,7 @@ def _variant(game: str, options: dict[str, Any]) -> Variant:
 
 
 def make_opponents(opponents: Any, variant: Variant) -> Any:
-    """Turn specs into agents, equal ones into one; everything else is left as it is.
+    """Make agents from specs, one agent for equal specs; other objects are returned unchanged.
 
     Raises:
         ValueError: if a spec is wrong, or an agent plays another game.

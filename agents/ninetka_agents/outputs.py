@@ -1,18 +1,20 @@
-"""What a network of any game says, and what it is to those who train and play it.
+"""The interface that training and play require of a network of any game, and its outputs.
 
-The module that `ninetka_agents.parts.Parts.network` names has two classes. `NetworkConfig`, a frozen dataclass with
-defaults, is the shape of a network; it raises `ValueError` for one that cannot be built. `Network(config)` is a torch
-module with
+The module named by `ninetka_agents.parts.Parts.network` has two classes. `NetworkConfig`, a frozen dataclass with
+defaults, is the shape of a network; it raises `ValueError` for a shape that cannot be built. `Network(config)` is a
+torch module with
 
-- `game`, the name of its game; `config`; `device`, where its weights are; `bf16`, whether searches ask it in bfloat16
-  where that device has it in hardware;
-- `policy_layers`, the names of the linear layers that the policy's logits come from, with nothing after them;
-- `encode(games)`: all that it reads of (B,) records, a NamedTuple of numpy arrays with B rows each, as the seats to
-  move see it; records that cannot share a batch are a `ValueError`;
-- `forward(inputs)`: `Outputs`, from the same as tensors on its device (`as_tensors` makes them);
-- `judge(games)`: both;
-- `turned(inputs, policy, owners, turns)`: the arrays of `encode`, a policy (B, A) and owners (B, T), each example
-  turned by a symmetry of the board of its own, (B,) numbers below `symmetries`; 1 for a network that turns nothing.
+- `game`, the name of its game; `config`; `device`, the device of its weights; `bf16`, whether searches may evaluate it
+  in bfloat16 if the device supports that in hardware;
+- `policy_layers`, the names of the linear layers whose outputs are the policy logits;
+- `encode(games)`, which returns the inputs for (B,) states: a NamedTuple of numpy arrays with B rows each, from the
+  point of view of the seats to move. It raises `ValueError` for states that cannot share a batch;
+- `forward(inputs)`, which returns `Outputs`; the inputs are those of `encode` as tensors on the network's device (see
+  `as_tensors`);
+- `judge(games)`, which does both;
+- `turned(inputs, policy, owners, turns)`, which transforms each training example by its own symmetry of the board. Its
+  arguments are the arrays of `encode`, a policy (B, A), owners (B, T), and the (B,) symmetries, numbers below the
+  attribute `symmetries`. `symmetries` is 1 for a network without symmetries.
 """
 
 from __future__ import annotations
@@ -23,48 +25,48 @@ import torch
 from torch import Tensor
 
 MASKED = -1e9
-"""Logit of what cannot be: finite, so that no gradient becomes nan; its probability is 0."""
+"""Logit of an impossible outcome: its probability is 0, and as it is finite, no gradient becomes nan."""
 
 
 class Outputs(NamedTuple):
-    """What a network says of B positions, of a game of A actions, P players and T targets at most.
+    """A network's outputs for B positions of a game with at most A actions, P players and T targets.
 
-    A, P and T are those of the record type, `ninetka_env.core.registry.limits_of(games.dtype)`. Seats are relative:
-    seat r is `(to_move + r) % n`, so it is the one to move that is seat 0.
+    A, P and T are the limits of the dtype, `ninetka_env.core.registry.limits_of(games.dtype)`. Seats are relative:
+    relative seat r is `(to_move + r) % n`, so relative seat 0 is to move.
     """
 
     logits: Tensor
-    """(B, A) float32: policy logits, `MASKED` where an action is illegal, or none of the variant's."""
+    """(B, A) float32: policy logits, `MASKED` for actions that are illegal or do not exist in the variant."""
     value_logits: Tensor
-    """(B, P + 1) float32: logits of the outcomes: each relative seat wins, `MASKED` for seats that are not in play;
-    drawn, `MASKED` where the game knows no draws."""
+    """(B, P + 1) float32: logits of the outcomes: a win of each relative seat, `MASKED` for seats that are not in play,
+    and a draw, `MASKED` in games without draws."""
     owner_logits: Tensor
     """(B, T, P + 1) float32: logits of the final owner of each target (`ninetka_env.core.verbs.write_targets`): each
-    relative seat, nobody."""
+    relative seat, and nobody."""
     score: Tensor | None = None
-    """(B,) float32: the final score expected, own less the best other, in points; None if the network tells none."""
+    """(B,) float32: the expected final lead in points, own score minus the best other; None if not predicted."""
 
     @property
     def values(self) -> Tensor:
-        """(B, P) float32: chance to win per relative seat, P(it wins) + P(drawn) / n."""
+        """(B, P) float32: win probability per relative seat with draws shared, P(win) + P(draw) / n."""
         outcomes = self.value_logits.softmax(-1)
         players = (self.value_logits[:, :-1] > MASKED / 2).sum(-1, keepdim=True)
         return outcomes[:, :-1] + outcomes[:, -1:] / players
 
 
 def as_tensors(arrays: tuple[Any, ...], device: torch.device | str = "cpu") -> Any:
-    """Move a NamedTuple of numpy arrays to a device, as one of tensors; on the CPU nothing is copied."""
+    """Return a NamedTuple of numpy arrays as one of tensors on a device; on the CPU the data is not copied."""
     kind: Any = type(arrays)
     return kind(*(torch.from_numpy(array).to(device) for array in arrays))
 
 
-# Layers that networks of all games share
+# Layers that the networks of all games use
 
 
 class _Max(torch.autograd.Function):
-    """The maximum over dimension 1; equal ones share its gradient.
+    """The maximum over dimension 1; the gradient is divided equally among several maxima.
 
-    `Tensor.amax` is the same, but its backward pass takes five times as long on a CPU.
+    `Tensor.amax` computes the same, but its backward pass takes five times as long on a CPU.
     """
 
     @staticmethod
@@ -87,9 +89,9 @@ def pools(tokens: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def expected_counts(owner_logits: Tensor) -> Tensor:
-    """Return (B, 2 * (P + 1)) mean and variance of how many targets each relative seat, and nobody, will own.
+    """Return (B, 2 * (P + 1)): mean and variance of the number of targets each relative seat, and nobody, will own.
 
-    They decide who wins: without this short way, values hardly learn to count what the owners' head foresees.
+    These counts decide who wins. Without this shortcut, the value head hardly learns to count the predicted owners.
 
     Args:
         owner_logits: (B, T, P + 1), see `Outputs`.

@@ -1,7 +1,7 @@
-"""What each game brings to agents: its own players, a prover, a network. Found by name, imported when asked for.
+"""Plugins of the games: their own agents, provers, heuristics and networks, named by text and imported when needed.
 
-Games know nothing of agents; whoever adds a game adds its parts here with `register_parts`. A game without any has the
-agents of `GENERIC`.
+The games' packages do not depend on agents. A new game registers its plugins with `register_parts`; without plugins, it
+has the agents of `GENERIC`.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ GENERIC: Mapping[str, str] = MappingProxyType(
         "mcts": "ninetka_agents.search.mcts:MctsAgent",
     }
 )
-"""Agents of every game: by name, where the class or function is that makes them."""
+"""Agents of every game: maps names to constructors, as `"module:name"`."""
 
 
 @dataclass(frozen=True)
 class GuidedRave:
-    """How a network's search goes about boards of some size."""
+    """How a network's search uses RAVE on boards of one range of sizes."""
 
     spec: str
-    """Of the `mcts:rave` whose tree the network guides where it is searched with playouts."""
+    """Spec of the `mcts:rave` agent whose tree the network guides."""
     trust: float = 0.5
-    """What the network's values count there, in times of the playouts."""
+    """Weight of the network's values, relative to the playouts."""
     playouts: int = 32
-    """Playouts for each position that the network is asked about, unless told, fewer if they do not fit in one tree; 0
+    """Default number of playouts per position that the network evaluates, fewer if they do not fit in one tree; 0
     searches without RAVE."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What one game brings. Modules and classes are named by text, `"module"` and `"module:name"`."""
+    """Plugins of one game. Modules are named as `"module"`, classes and functions as `"module:name"`."""
 
     agents: Mapping[str, str] = field(default_factory=dict)
-    """The game's own agents, beside `GENERIC`."""
+    """The game's own agents, in addition to `GENERIC`."""
     yardstick: str = "mcts:simulations=200"
-    """Who plays the other seats unless told."""
+    """Spec of the default agent for the other seats in `one_seat`, also used as a benchmark opponent."""
     opponents: tuple[str, ...] = ("random", "mcts:simulations=200")
-    """Whom a network is measured against while it learns."""
+    """Specs of the agents against which networks are evaluated during training."""
     teacher: str = "mcts"
-    """The strongest search with playouts, as an agent's spec: networks learn from its games first."""
+    """Spec of the strongest search with playouts; the first training games of networks are played by it."""
     prover: str = ""
-    """Module with the game's own functions of `ninetka_agents.search.knowledge`; empty for none."""
+    """Module with the game's prover functions, see `ninetka_agents.search.knowledge`; empty for none."""
     knowledge: str = ""
-    """Module with the game's own functions of `ninetka_agents.search.knowledge`; empty for none."""
+    """Module with the game's heuristics, see `ninetka_agents.search.knowledge`; empty for none."""
     guided_stages: tuple[int, ...] = ()
-    """Stages that are won by reading ahead: a network's search is one tree of playouts there."""
+    """Stages that are decided by looking ahead, where a network's search is one tree of playouts."""
     guided_rave: Mapping[int, GuidedRave] = field(default_factory=dict)
-    """By how many points the type of a game's records has room for, at least, how networks are searched; empty for none
-    by RAVE."""
+    """Settings of the networks' RAVE search by board size: maps the minimum number of points of the dtype to settings;
+    empty for no RAVE."""
     network: str = ""
     """Module with the classes `Network` and `NetworkConfig`; empty for none. See `ninetka_agents.outputs`."""
 
@@ -95,8 +95,8 @@ _PARTS: dict[str, Parts] = {
         opponents=("random", "greedy", "mcts:simulations=200,rave"),
         teacher="mcts:rave",
         knowledge="ninetka_agents.kropki.knowledge",
-        # On boards much larger than those that networks learned on their values mislead, their policies do not;
-        # they are slow there, so they are asked about few positions.
+        # On boards much larger than those of the training, networks' values are unreliable, but their policies are
+        # not. Networks are slow there, so they evaluate few positions.
         guided_rave={
             0: GuidedRave("mcts:rave", playouts=0),
             145: GuidedRave("mcts:rave,local,playouts=heavy", trust=0.0, playouts=2048),
@@ -107,14 +107,16 @@ _PARTS: dict[str, Parts] = {
 
 
 def register_parts(game: str, parts: Parts) -> None:
-    """Say what a game brings; before anything is searched, since what is compiled is kept.
+    """Register the plugins of a game.
+
+    This must be done before the first search, because compiled searches are cached.
 
     Raises:
-        ValueError: if the game is unknown, or has said something else before.
+        ValueError: if the game is unknown, or if other plugins of the game are registered.
     """
     definition = get_definition(game)
     if _PARTS.get(game, parts) != parts:
-        raise ValueError(f"game {game!r}: its parts are registered already")
+        raise ValueError(f"game {game!r}: other plugins are registered already")
     if parts.prover:
         found_by_type(definition.dtypes, [importlib.import_module(parts.prover).proven_winner])
     if parts.knowledge:
@@ -124,17 +126,17 @@ def register_parts(game: str, parts: Parts) -> None:
 
 
 def parts_of(game: str) -> Parts:
-    """Return what a game brings; `ValueError` names the games that there are."""
+    """Return the plugins of a game; raise `ValueError` for an unknown game."""
     return _PARTS.get(get_definition(game).name, Parts())
 
 
 def agents_of(game: str) -> dict[str, str]:
-    """Return all agents of a game: by name, where the class or function is that makes them."""
+    """Return all agents of a game, a dict of names and constructors, as `"module:name"`."""
     return {**GENERIC, **parts_of(game).agents}
 
 
 def games_with(agent: str) -> list[str]:
-    """Return the games that have an agent of that name as their own."""
+    """Return the games that have their own agent of this name."""
     return sorted(game for game, parts in _PARTS.items() if agent in parts.agents)
 
 
@@ -144,7 +146,7 @@ def games_with_networks() -> list[str]:
 
 
 def network_of(game: str) -> Any:
-    """Return the module with a game's `Network` and `NetworkConfig`; `ValueError` names the games that have one."""
+    """Return the module with a game's `Network` and `NetworkConfig`; raise `ValueError` for a game without networks."""
     module = parts_of(game).network
     if not module:
         raise ValueError(f"game={game!r}: it has no networks, unlike {', '.join(games_with_networks())}")
@@ -152,18 +154,18 @@ def network_of(game: str) -> Any:
 
 
 def load(place: str) -> Any:
-    """Return the class or function at `"module:name"`."""
+    """Import and return the class or function named by `"module:name"`."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def find_in_prover(dtype: np.dtype[Any], name: str) -> Any:
-    """Return a function of the prover of the game whose records have this type; None if it has no prover."""
+    """Return a function of the prover of the game with this dtype; None if the game has no prover."""
     module = parts_of(definition_of(dtype).name).prover
     return getattr(importlib.import_module(module), name) if module else None
 
 
 def find_in_knowledge(dtype: np.dtype[Any], name: str) -> Any:
-    """Return a function of the knowledge of the game whose records have this type; None if it brings none."""
+    """Return a function of the heuristics of the game with this dtype; None if the game does not have it."""
     module = parts_of(definition_of(dtype).name).knowledge
     return getattr(importlib.import_module(module), name, None) if module else None

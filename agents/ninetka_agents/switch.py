@@ -1,4 +1,4 @@
-"""A different agent for each stage of a game, or for boards of each size."""
+"""An agent that uses different agents for the stages of a game, or for different board sizes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Records
 
 Choose: TypeAlias = Callable[[Records], npt.NDArray[np.integer[Any]]]
-"""Returns the number of the agent to ask, (N,), for each of (N,) games of one type."""
+"""Returns the index of the agent for each game, (N,) integers for (N,) states of one dtype."""
 AnyAgent = TypeVar("AnyAgent", bound=Agent)
 
 
 def by_stage(games: Records) -> npt.NDArray[np.int8]:
-    """Choose the agent number `stage`."""
+    """Return the stage of each game as the index of its agent."""
     stages = np.zeros(len(games), np.int8)
     write_stages(games, stages)
     return stages
 
 
 def by_size(least: Sequence[int]) -> Choose:
-    """Return the function that chooses by how many points (in Kropki nodes) the games' type has room for.
+    """Return a function that chooses agents by board size, the number of points (in Kropki nodes) of the dtype.
 
     Args:
-        least: for each agent the smallest number of points, ascending; the first is 0.
+        least: for each agent the minimum number of points, ascending; the first is 0.
     """
 
     def choose(games: Records) -> npt.NDArray[np.int64]:
@@ -40,16 +40,16 @@ def by_size(least: Sequence[int]) -> Choose:
 
 
 class Switch(Agent, Generic[AnyAgent]):
-    """Asks one of several agents about each position; those that remember games play them by their players."""
+    """Plays each position by one of several agents."""
 
     def __init__(self, choose: Choose, agents: Sequence[AnyAgent], word: str = "then") -> None:
-        """Join agents.
+        """Combine agents.
 
         Args:
-            choose: which of them to ask; see `by_stage` and `by_size`.
-            agents: one or more, by the numbers that `choose` returns; the same one may be there several times. Number 0
-                says whether they open alike.
-            word: what stands between their names.
+            choose: chooses the agent for each position; see `by_stage` and `by_size`.
+            agents: one or more agents, indexed by the results of `choose`. An agent may occur several times.
+                `opens_alike` is that of agent 0.
+            word: separator between the names of the agents.
         """
         self.choose, self.agents = choose, tuple(agents)
         self.name = f" {word} ".join(dict.fromkeys(agent.name for agent in agents))
@@ -57,7 +57,7 @@ class Switch(Agent, Generic[AnyAgent]):
         self.remembers = any(agent.remembers for agent in agents)
 
     def agent_for(self, games: Records) -> AnyAgent:
-        """Return the agent to ask about the first of the games."""
+        """Return the agent for the first of the games."""
         return self.agents[self.choose(games)[0]]
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
@@ -71,12 +71,12 @@ class Switch(Agent, Generic[AnyAgent]):
         return actions
 
     def start(self, game: Game) -> Player | None:
-        """Start to play a game, if one of the agents remembers it; see `ninetka_agents.agent.Agent.start`."""
+        """Start to play a game, if one of the agents has state per game; see `ninetka_agents.agent.Agent.start`."""
         return _Player(self, game) if self.remembers else None
 
 
 def _ask(agent: Agent, games: Records, chosen: npt.NDArray[np.bool_], rng: np.random.Generator) -> Actions:
-    """Let an agent act in some of the games, each with the stream that it has in `rng`, if it has one."""
+    """Let an agent act in the `chosen` games; if `rng` has one stream per game, each game uses its own."""
     if not isinstance(rng, GameRandom):
         return agent.act(games[chosen], rng)
     part = GameRandom(rng.streams[chosen])
@@ -86,7 +86,7 @@ def _ask(agent: Agent, games: Records, chosen: npt.NDArray[np.bool_], rng: np.ra
 
 
 class _Player:
-    """The agents in one game. Each starts when it is first asked, and is then shown the actions before that."""
+    """The agents in one game. An agent starts when it is first needed and then observes all earlier actions."""
 
     def __init__(self, switch: Switch[Any], game: Game) -> None:
         self._switch, self._first, self._game = switch, game.copy(), game.copy()
@@ -94,7 +94,7 @@ class _Player:
         self._players: dict[Agent, Player | None] = {}
 
     def act(self, rng: np.random.Generator) -> int:
-        """Ask the agent for this position; see `ninetka_agents.agent.Player.act`."""
+        """Act by the agent for this position; see `ninetka_agents.agent.Player.act`."""
         agent = self._switch.agent_for(self._game.records)
         if agent not in self._players:
             self._start(agent)
@@ -108,13 +108,13 @@ class _Player:
                 player.observe(action)
 
     def observe(self, action: int) -> None:
-        """Show all of them an action."""
+        """Pass an action to all players that have started."""
         self._game.play(action)
         self._actions.append(action)
         for player in filter(None, self._players.values()):
             player.observe(action)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all players that have started."""
         for player in filter(None, self._players.values()):
             player.close()

@@ -1,9 +1,9 @@
-"""Run the trainers' guides: each page's installation and Python blocks, in a virtual environment of its own.
+"""Run the guides to trainers: install and run the code blocks of each page in a separate virtual environment.
 
-`python docs/trainers/run.py [PAGE ...]` (all pages unless named; `make docs-trainers`) makes `.venvs/PAGE`, runs the
-page's `sh` block in it from the repository's root, then every `python` block in an empty folder. Where all of them end
-well it writes the day and the installed versions onto the page and into the table of `index.md`; at the end it prints a
-table.
+`python docs/trainers/run.py [PAGE ...]` (by default all pages; also `make docs-trainers`) creates `.venvs/PAGE`, runs
+the page's `sh` block in it from the root of the repository, then every `python` block in an empty folder. If all blocks
+succeed, it writes the date and the installed versions to the page and to the table in `index.md`. At the end it prints
+a table of the results.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BESIDE = ("torch", "gymnasium", "pettingzoo", "numpy")
-"""The packages whose versions are told beside the trainer's."""
+"""Packages whose versions are written in addition to the trainer's."""
 
 
 class Guide:
-    """A page of `docs/trainers` and the environment that its blocks run in."""
+    """A page of `docs/trainers` and the virtual environment that runs its blocks."""
 
     def __init__(self, name: str) -> None:
         """Read the page `name`."""
@@ -36,11 +36,11 @@ class Guide:
         self.trainers = re.findall(r"([\w-]+)(?:\[\w+\])?==", "".join(self.blocks("sh")).replace("torch==", ""))
 
     def blocks(self, language: str) -> list[str]:
-        """Return the page's blocks in a language."""
+        """Return the page's code blocks in a language."""
         return re.findall(rf"^```{language}\n(.*?)^```", self.text, re.S | re.M)
 
     def run(self) -> None:
-        """Install what the page says and run its blocks; `subprocess.CalledProcessError` if one fails."""
+        """Install the trainer and run the page's blocks; raise `subprocess.CalledProcessError` if one fails."""
         if not (self.folder / "bin" / "python").exists():
             venv.create(self.folder, with_pip=True)
         for block in self.blocks("sh"):
@@ -50,14 +50,14 @@ class Guide:
                 self._call([str(self.folder / "bin" / "python"), "-c", block], Path(empty))
 
     def tried(self) -> dict[str, str]:
-        """Return the installed versions of Python, the trainer and what stands beside it."""
+        """Return the installed versions of Python, the trainer and the packages in `BESIDE`."""
         names = [*self.trainers, *BESIDE]
         program = "import sys, importlib.metadata as m; print(sys.version.split()[0], *map(m.version, sys.argv[1:]))"
         said = self._call([str(self.folder / "bin" / "python"), "-c", program, *names], ROOT)
         return dict(zip(["Python", *names], said.split(), strict=True))
 
     def write(self, versions: dict[str, str], day: str) -> None:
-        """Write the day and the versions onto the page and into the table of the index."""
+        """Write the date and the versions to the page and to the table in `index.md`."""
         told = ", ".join(f"{name} {version.split('+')[0]}" for name, version in versions.items())
         self.page.write_text(re.sub(r"^Tried .*$", f"Tried {day} with {told}.", self.text, flags=re.M), "utf-8")
         index, trainer = HERE / "index.md", self.trainers[0] if self.trainers else "torch"
@@ -76,7 +76,7 @@ class Guide:
 
 
 def main(names: list[str]) -> int:
-    """Run the guides named, all unless any is; return 1 if one failed."""
+    """Run the named guides, or all if `names` is empty; return the exit status, 1 if a guide failed."""
     pages = sorted(page.stem for page in HERE.glob("*.md") if page.stem != "index")
     if unknown := set(names) - set(pages):
         print(f"unknown guide {', '.join(sorted(unknown))}: known are {', '.join(pages)}", file=sys.stderr)

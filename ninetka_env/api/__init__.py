@@ -1,1 +1,1 @@
-"""The ways in to any game: PettingZoo, batches, Gymnasium, records in files, pictures, the conformance kit."""
+"""Interfaces for every game: PettingZoo and Gymnasium environments, batches, game records, rendering, conformance."""

@@ -1,4 +1,7 @@
-"""The PettingZoo AEC environment of any game: seats become agents `player_0` .. `player_{n-1}`."""
+"""PettingZoo AEC environment for every game: the seats are the agents `player_0` .. `player_{n-1}`.
+
+Users make it with `env` or `raw_env` of a game's module, such as `ninetka_env.ninetka_v0`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ Observation = dict[str, npt.NDArray[np.int8]]
 
 
 def observation_space(variant: Variant) -> Dict:
-    """Return the space of one seat's observation: `observation` (C, H, W) int8, `action_mask` (num_actions,) int8."""
+    """Return the observation space of a seat: `observation`, (C, H, W) int8; `action_mask`, (num_actions,) int8."""
     planes, mask = Box(0, 1, variant.sizes.planes, np.int8), Box(0, 1, (variant.num_actions,), np.int8)
     return Dict({"observation": planes, "action_mask": mask})
 
@@ -33,14 +36,14 @@ def observation_space(variant: Variant) -> Dict:
 class GameAEC(AECEnv[str, Observation, int]):
     """A game as a PettingZoo AEC environment.
 
-    Observations are dicts of `"observation"`, (C, H, W) int8 planes from the agent's own eyes, and `"action_mask"`,
-    (num_actions,) int8, all zero for everyone but the agent to move, and for everybody once the game is over. Rewards
-    come once, on the last step. An illegal action raises `ValueError`, what is no integer `TypeError`; neither changes
-    anything.
+    An observation is a dict of `"observation"`, (C, H, W) int8 planes as the agent's seat sees the game, and
+    `"action_mask"`, (num_actions,) int8. The mask is all zero for agents that are not to move, and for all agents when
+    the game is over. Rewards are nonzero only on the last step. An illegal action raises `ValueError`, an action that
+    is not an integer raises `TypeError`; in both cases the game does not change.
     """
 
     def __init__(self, variant: Variant, reward: str = "win", render_mode: str | None = None) -> None:
-        """Keep the options; `reset` starts a game.
+        """Make an environment; `reset` starts a game.
 
         Args:
             variant: the game with its options.
@@ -48,7 +51,7 @@ class GameAEC(AECEnv[str, Observation, int]):
             render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is wrong; the message gives its name and the allowed values.
         """
         super().__init__()
         self.variant = variant
@@ -69,7 +72,7 @@ class GameAEC(AECEnv[str, Observation, int]):
         self._streams = make_streams(None)
 
     game: Game
-    """The current game, also after its end."""
+    """The current game; it stays available after its end."""
 
     def observation_space(self, agent: str) -> Dict:
         """Return the agent's observation space, the same object on each call."""
@@ -80,9 +83,11 @@ class GameAEC(AECEnv[str, Observation, int]):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a new game; `options` is ignored.
+        """Start a new game.
 
-        `seed` starts the stream of what is drawn before the first turn; without one the stream goes on.
+        Args:
+            seed: seed of the random stream for what is drawn before the first turn; None continues the stream.
+            options: ignored.
         """
         if seed is not None:
             self._streams = make_streams(seed)
@@ -100,23 +105,24 @@ class GameAEC(AECEnv[str, Observation, int]):
             self.render()
 
     def observe(self, agent: str) -> Observation:
-        """Return what `agent` sees now, in fresh arrays; possible at any time after `reset`, also after the end."""
+        """Return the current observation of `agent` in new arrays; also available after the end of the game."""
         planes, mask = np.empty(self.variant.sizes.planes, np.int8), np.empty(self.variant.num_actions, np.int8)
         _observe(self.game.records, self._seats[agent], self.game.event is None, planes.reshape(-1), mask)
         return {"observation": planes, "action_mask": mask}
 
     def state(self) -> npt.NDArray[np.int8]:
-        """Return the planes as seen by seat 0, (C, H, W) int8."""
+        """Return the planes as seat 0 sees the game, (C, H, W) int8."""
         return self.observe(self.possible_agents[0])["observation"]
 
     def step(self, action: int | None) -> None:
-        """Play `action` for `agent_selection`; once the game is over, each agent steps with None and leaves.
+        """Play `action` for `agent_selection`.
 
-        If `game.resign` or `game.forfeit` has ended the game meanwhile, this ends it here too, and nothing is played.
+        When the game is over, each agent must step once with None and is then removed from `agents`. If `game.resign`
+        or `game.forfeit` has ended the game, the action is not played and all agents are terminated.
 
         Raises:
-            ValueError: if the action is illegal; the game stays as it is.
-            TypeError: if it is no integer.
+            ValueError: if the action is illegal; the game does not change.
+            TypeError: if the action is not an integer.
         """
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
@@ -132,14 +138,14 @@ class GameAEC(AECEnv[str, Observation, int]):
             self.render()
 
     def _finish(self) -> None:
-        """Pay the rewards and terminate every agent, all on the same step."""
+        """Set the rewards and terminate all agents."""
         rewards = self.game.returns(REWARDS[self._reward])
         self.rewards = dict(zip(self.agents, rewards.tolist(), strict=True))
         self.terminations = dict.fromkeys(self.agents, True)
         self._accumulate_rewards()
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
-        """Return the board as text (`ansi`) or (H, W, 3) uint8 picture (`rgb_array`), or show it (`human`)."""
+        """Return the board as text (`ansi`) or as an (H, W, 3) uint8 picture (`rgb_array`), or show it (`human`)."""
         return self._screen.draw(self.game)
 
     def close(self) -> None:
@@ -154,7 +160,7 @@ _FIRST = np.zeros(1, np.int64)
 def _observe(
     games: Records, viewer: int, going_on: bool, planes: npt.NDArray[np.int8], mask: npt.NDArray[np.int8]
 ) -> None:
-    """Draw planes and mask of game 0 for `viewer`; only the seat to move has anything legal."""
+    """Write planes and mask of game 0 for `viewer`; the mask is zero unless `viewer` is to move."""
     game = games[0]
     write_observation(game, viewer, planes)
     if viewer == game.to_move and going_on:
@@ -167,18 +173,19 @@ def _observe(
 
 
 def wrapped(bare: GameAEC) -> OrderEnforcingWrapper[str, Observation, int]:
-    """Put PettingZoo's usual wrappers round an environment.
+    """Wrap an environment in PettingZoo's standard wrappers.
 
-    An illegal action ends the game with reward -1 for whoever played it, an action out of bounds fails an assertion,
-    and methods called in the wrong order are reported.
+    An illegal action ends the game with reward -1 for the agent that played it. An action outside the action space
+    raises `AssertionError`. Methods that are called in the wrong order raise an error.
     """
     return OrderEnforcingWrapper(_AssertOutOfBounds(_TerminateIllegal(bare, illegal_reward=-1)))
 
 
 class _ShortWay:
-    """Hands the attributes that every step reads straight on to the wrapped environment.
+    """Mixin that forwards the attributes which every step reads to the wrapped environment.
 
-    PettingZoo's wrappers find them by failing look-ups, one per wrapper, which would take longer than the game.
+    PettingZoo's wrappers forward attributes by `__getattr__` after a failed look-up in each wrapper, which takes longer
+    than a step of the game.
     """
 
     agent_selection = property(attrgetter("env.agent_selection"))
@@ -192,7 +199,7 @@ class _ShortWay:
 
 class _TerminateIllegal(_ShortWay, TerminateIllegalWrapper[str, Observation, int]):
     def step(self, action: int | None) -> None:
-        """Let a game end that somebody has resigned: nothing is legal there, but whoever steps is not to blame."""
+        """Step; do not check the action after `resign` or `forfeit`, because then no action is legal."""
         if self.env.game.event is None:
             super().step(action)
         else:

@@ -1,4 +1,4 @@
-"""What a network of your own reads of positions at hand: planes and legal actions, as environments show them."""
+"""Observations and action masks of given states, the same as in the environments, as input of a network."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ Int8s = npt.NDArray[np.int8]
 
 
 class Observed(NamedTuple):
-    """N positions as their seats to move see them."""
+    """Observations and masks of N positions, as seen by the seats to move."""
 
     observations: Int8s
-    """(N, C, H, W) int8: as of `vector_env(...).observations`."""
+    """(N, C, H, W) int8, as `vector_env(...).observations`."""
     action_mask: Int8s
-    """(N, num_actions) int8: the legal actions, all 0 where a game is over."""
+    """(N, num_actions) int8: 1 for legal actions; all 0 where a game is over."""
 
 
 def observe(games: Records, variant: Variant) -> Observed:
-    """Return what the seats to move see of positions, in fresh arrays: what an agent of yours asks its network about.
+    """Return observations and masks of the seats to move, in new arrays.
+
+    An agent can call this in `act` to get the input of its network.
 
     Args:
-        games: (N,) records, such as an agent is given by `act`.
-        variant: the game with its options, as of `ninetka_env.core.registry.load_variant` or `vector_env(...).variant`;
-            it says how large observations are.
+        games: (N,) states, such as the argument of `Agent.act`.
+        variant: the game with its options, from `ninetka_env.core.registry.load_variant` or `vector_env(...).variant`.
+            It determines the shape of the observations.
 
     Raises:
-        ValueError: if this is no (N,) array, or the records are not those of games of this variant, naming the first
-            option that differs.
+        ValueError: if `games` is not an (N,) state array, or the states belong to another variant; the message names
+            the first option that differs.
     """
     games = _checked(games, variant)
     observations = np.empty((len(games), *variant.sizes.planes), np.int8)
@@ -45,14 +47,14 @@ def observe(games: Records, variant: Variant) -> Observed:
 
 
 def _checked(games: Records, variant: Variant) -> Records:
-    """Return records for compiled code; `ValueError` if they differ from the variant in an option that they hold."""
+    """Return the states in the form for compiled code; raise `ValueError` if they store options of another variant."""
     games = as_records(games)
     if games.dtype != variant.dtype:
-        raise ValueError(f"records of another game, or of another size of board: expected those of {variant}")
+        raise ValueError(f"states of another game or board size: expected states of {variant}")
     expected = new_games(variant, make_streams(0))
     for name in sorted({"num_players", *variant.options}.intersection(games.dtype.names or ())):
         if (games[name] != expected[name]).any():
-            raise ValueError(f"records of games of another {name}: expected those of {variant}")
+            raise ValueError(f"states of games with another {name}: expected states of {variant}")
     return games
 
 

@@ -1,4 +1,7 @@
-"""The Gymnasium view of any game: the learner holds one seat, agents hold the others."""
+"""Gymnasium environments for every game: the learner plays one seat, agents play the others.
+
+Users make them with `gymnasium.make` and `gymnasium.make_vec`; see `ninetka_agents.one_seat`.
+"""
 
 from __future__ import annotations
 
@@ -23,32 +26,34 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Records, is_over, write_legal_mask, write_observation
 
 MOST_STARTS = 100
-"""Times that a game is started again which ends before the learner's first turn."""
+"""Limit of restarts of a game that ends before the learner's first turn."""
 
 
 class Opponent(Protocol):
-    """Whoever plays the other seats, such as any agent of `ninetka_agents`."""
+    """Interface of the agents that play the other seats, such as the agents of `ninetka_agents`."""
 
     name: str
 
     def act(self, games: Records, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Return (N,) int64 legal actions for (N,) records, none of them over."""
+        """Return (N,) int64 legal actions for (N,) states of unfinished games."""
         ...
 
 
 class OneSeatGames:
-    """N games in which one seat each is the learner's and opponents play the rest: what both environments share.
+    """N games in which the learner plays one seat and opponents play the others; used by both environments.
 
     Attributes:
-        games: (N,) records.
+        games: (N,) states.
         seats: (N,) int8, the learner's seat in each game.
-        observations: (N, C, H, W) int8 as the learner sees them; masks: (N, num_actions) int8.
-        rewards: (N,) float32, the learner's, of games that are over, else 0.
-        over: (N,) bool.
+        observations: (N, C, H, W) int8, as the learner's seat sees each game.
+        masks: (N, num_actions) int8, 1 for legal actions.
+        rewards: (N,) float32, the learner's reward where the game is over, else 0.
+        over: (N,) bool, whether the game is over.
+        last_actions: (N,) int64, the action played last in each game, -1 at the start.
     """
 
     def __init__(self, num_envs: int, variant: Variant, seat: int | str, opponents: Any, reward: str) -> None:
-        """Check the options and make the arrays; see `OneSeatEnv` for the arguments."""
+        """Check the options and allocate the arrays; see `OneSeatEnv` for the arguments."""
         self.variant = variant
         self._reward = check_choice("reward", reward, REWARDS)
         check_choice("seat", seat, ("random", *range(variant.num_players)))
@@ -64,26 +69,26 @@ class OneSeatGames:
         self.last_actions = np.full(num_envs, -1, np.int64)
 
     def _check_started(self, which: npt.NDArray[np.int64] | int) -> None:
-        """Raise `gymnasium.error.ResetNeeded` unless the games `which` have been started."""
+        """Raise `gymnasium.error.ResetNeeded` unless the selected games have been started."""
         if not self.games["num_players"][which].all():
             raise gymnasium.error.ResetNeeded("there is no game yet: call reset first")
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Take back what was done to the games if anything fails, an opponent for one, or is interrupted."""
+        """Restore the games if an exception leaves the context, such as an opponent's error or `KeyboardInterrupt`."""
         before = self.games.copy(), self.seats.copy(), self.last_actions.copy()
         try:
             yield
         except BaseException:
             self.games[:], self.seats[:], self.last_actions[:] = before
-            self._show(np.flatnonzero(self.games["num_players"]))  # those that have been started
+            self._show(np.flatnonzero(self.games["num_players"]))  # only the games that have been started
             raise
 
     def restart(self, which: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Start the games `which` anew and let the opponents move until it is the learner's turn.
+        """Restart the selected games and let the opponents move until it is the learner's turn.
 
         Raises:
-            ValueError: if a game ends before that again and again.
+            ValueError: if a game has ended `MOST_STARTS` times before the learner's turn.
         """
         for _ in range(MOST_STARTS):
             self._start(which, rng)
@@ -102,11 +107,11 @@ class OneSeatGames:
         self._let_opponents_move(which, rng)
 
     def play(self, which: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Play the learner's actions in the games `which` and let the opponents answer.
+        """Play the learner's actions in the selected games, then let the opponents move.
 
         Raises:
-            ValueError: if an action is illegal, naming its game; no game has moved then.
-            gymnasium.error.ResetNeeded: before the first start.
+            ValueError: if an action is illegal; the message names the game, and no game has changed.
+            gymnasium.error.ResetNeeded: if a game has not been started.
         """
         self._check_started(which)
         if (illegal := play_all(self.games, which, actions, np.zeros(len(which), np.bool_))) >= 0:
@@ -116,7 +121,11 @@ class OneSeatGames:
         self._let_opponents_move(which, rng)
 
     def game(self, index: int) -> Game:
-        """Return the readable face of a game; a view of it; `gymnasium.error.ResetNeeded` before the first start."""
+        """Return the current position as a `Game` that shares memory with this object.
+
+        Raises:
+            gymnasium.error.ResetNeeded: if the game has not been started.
+        """
         self._check_started(index)
         game: Game = self.variant.game_class(self.games[index : index + 1])
         last = int(self.last_actions[index])
@@ -124,7 +133,7 @@ class OneSeatGames:
         return game
 
     def _let_opponents_move(self, which: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Move for the opponents in the games `which` until each is over or the learner's, then draw what it sees."""
+        """Play the opponents' moves until each selected game is over or the learner is to move; update the outputs."""
         over = np.zeros(len(which), np.bool_)
         while True:
             write_over(self.games, which, over)
@@ -139,7 +148,7 @@ class OneSeatGames:
         self._show(which)
 
     def _move(self, agent: Opponent, which: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-        """Let an opponent move in the games `which`; `ValueError` names it if one of its actions is illegal."""
+        """Let an opponent move in the selected games; raise `ValueError` with its name if an action is illegal."""
         actions = check_actions(agent.act(self.games[which], rng), len(which))
         if (illegal := play_all(self.games, which, actions, np.zeros(len(which), np.bool_))) >= 0:
             game = self.game(int(which[illegal]))
@@ -152,32 +161,32 @@ class OneSeatGames:
 
 
 class LegalActions(Discrete):
-    """`Discrete(num_actions)` whose samples, unless they are given a mask, are legal in the current position."""
+    """`Discrete(num_actions)` whose samples are by default legal in the current position."""
 
     def __init__(self, masks: npt.NDArray[np.int8]) -> None:
-        """Look at the first row of `masks`, (N, num_actions) int8, as it is at the time."""
+        """Keep a reference to `masks`, (N, num_actions) int8; each sample reads the first row at that time."""
         super().__init__(masks.shape[1])
         self._masks = masks
 
     def sample(self, mask: Any = None, probability: Any = None) -> np.int64:
-        """Draw an action; see `gymnasium.spaces.Discrete.sample`."""
+        """Draw an action; arguments as in `gymnasium.spaces.Discrete.sample`."""
         return super().sample(self._masks[0] if mask is None and probability is None else mask, probability)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy by itself knows no position: it is the plain space, with the same generator."""
+        """Copy as a plain `Discrete` with the same generator, because a copied space has no current position."""
         return Discrete, (int(self.n),), {name: value for name, value in vars(self).items() if name != "_masks"}
 
 
 class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
     """A game as a Gymnasium environment for a learner in one seat.
 
-    Observations are the planes alone, (C, H, W) int8, from the learner's eyes; the legal actions are in
-    `info["action_mask"]`, (num_actions,) int8, and come from the method `action_masks()`. Each step plays the learner's
-    action and every opponent's up to the learner's next turn. The reward comes at the end.
+    Observations are only the planes, (C, H, W) int8, as the learner's seat sees the game. The legal actions are in
+    `info["action_mask"]`, (num_actions,) int8, and are returned by `action_masks()`. Each step plays the learner's
+    action, then the opponents' actions up to the learner's next turn. The reward is nonzero only on the last step.
 
-    When the game is over the mask is all zero: nothing is legal, and `step` raises `ValueError` until `reset`. What a
-    sampler makes of such a mask means nothing: `Discrete.sample(mask)` says action 0, a softmax over logits that are
-    all minus infinity NaN, one over logits that are all equally low any action.
+    When the game is over the mask is all zero, because no action is legal, and `step` raises `ValueError` until
+    `reset`. Samples from such a mask are meaningless: `Discrete.sample(mask)` returns action 0, a softmax over logits
+    of minus infinity gives NaN, and a softmax over equal logits gives any action.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES), "render_fps": 2}  # type: ignore[misc]
@@ -190,18 +199,18 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         reward: str = "win",
         render_mode: str | None = None,
     ) -> None:
-        """Check the options.
+        """Make an environment; `reset` starts a game.
 
         Args:
             variant: the game with its options.
-            seat: the learner's seat, or `"random"` to draw it anew for each game.
-            opponents: an agent for all other seats; or a sequence of n - 1 of them for the seats after the learner's,
-                in turn order.
-            reward: `"win"` or `"score"`.
+            seat: the learner's seat, or `"random"` to draw it for each game.
+            opponents: an agent for all other seats, or a sequence of n - 1 agents for the seats after the learner's, in
+                turn order.
+            reward: `"win"` or `"score"`; see `ninetka_env.core.outcome.REWARDS`.
             render_mode: None, `"human"`, `"rgb_array"` or `"ansi"`.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is wrong; the message gives its name and the allowed values.
         """
         self._screen = Screen(render_mode)
         self.render_mode = render_mode
@@ -211,7 +220,7 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
 
     @property
     def game(self) -> Game:
-        """The current game; a view of it, so play through `step` only."""
+        """The current game; it shares memory with the environment, so do not play in it but use `step`."""
         return self._table.game(0)
 
     @property
@@ -222,19 +231,19 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.int8], dict[str, Any]]:
-        """Start a game and play up to the learner's first turn; returns its observation and info."""
+        """Start a game and play up to the learner's first turn; return the observation and info."""
         super().reset(seed=seed)
         with self._table.all_or_nothing():
             self._table.restart(np.arange(1), self.np_random)
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[npt.NDArray[np.int8], float, bool, bool, dict[str, Any]]:
-        """Play the learner's action and the opponents' answers. If anything fails, the game stays as it is.
+        """Play the learner's action and the opponents' actions; on an error the game does not change.
 
         Raises:
-            ValueError: if the action is illegal, or an opponent's.
-            TypeError: if it is no integer.
-            Exception: whatever an opponent raises.
+            ValueError: if the action, or an opponent's action, is illegal.
+            TypeError: if the action is not an integer.
+            Exception: if an opponent raises it.
         """
         action = as_action(action, self._table.variant.num_actions)
         if not -1 < action < 1 << 31:
@@ -244,7 +253,7 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         return self._observation(), float(self._table.rewards[0]), bool(self._table.over[0]), False, self._info()
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """Return the legal actions as (num_actions,) bool: what SB3-contrib's MaskablePPO asks for."""
+        """Return the legal actions, (num_actions,) bool; SB3-contrib's MaskablePPO calls this method."""
         return self._table.masks[0].astype(np.bool_)
 
     def render(self) -> Any:
@@ -257,7 +266,7 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
         self._screen.close()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """In a copy, samples are legal in the copy's own position."""
+        """Restore a copy; its action space draws legal actions of the copy's position."""
         vars(self).update(state)
         plain, self.action_space = self.action_space, LegalActions(self._table.masks)
         vars(self.action_space).update(vars(plain))
@@ -272,17 +281,17 @@ class OneSeatEnv(gymnasium.Env[npt.NDArray[np.int8], np.int64]):
 
 
 class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], npt.NDArray[Any]]):
-    """The same for N games at once; opponents think about all games together.
+    """Vector environment of N games as in `OneSeatEnv`; each opponent acts on all its games in one call.
 
-    What becomes of a game that ends is Gymnasium's `AutoresetMode`, found in `metadata["autoreset_mode"]`:
+    Gymnasium's `AutoresetMode`, in `metadata["autoreset_mode"]`, defines what happens when a game ends:
 
-    - `SAME_STEP`: it restarts in the same step; `info["final_obs"]` and `info["final_info"]` then hold the last
+    - `SAME_STEP`: the game restarts in the same step. `info["final_obs"]` and `info["final_info"]` hold the last
       observation and info of the games marked in `info["_final_obs"]`. Every mask has a legal action.
-    - `NEXT_STEP`: the step returns its last observation with a mask that is all zero. The next step does not look at
-      its action, starts the next game and returns that game's first observation, reward 0 and terminated False. This
-      is what Gymnasium's observation wrappers ask for. A policy is asked about the all-zero mask once in each game:
-      mask its logits with a large finite number, as minus infinity makes NaN, and do not learn from these steps.
-    - `DISABLED`: it stays over, and `step` refuses to go on, until `reset(options={"reset_mask": over})`.
+    - `NEXT_STEP`: the step returns the last observation with a mask that is all zero. The next step ignores the action
+      for this game, starts the next game and returns its first observation, reward 0 and terminated False.
+      Gymnasium's observation wrappers require this mode. A policy gets an all-zero mask once in each game: mask the
+      logits with a large finite number, because minus infinity gives NaN, and do not train on these steps.
+    - `DISABLED`: the game stays finished, and `step` raises an error, until `reset(options={"reset_mask": over})`.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -301,21 +310,21 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     ) -> None:
-        """Check the options.
+        """Make the environment; `reset` starts the games.
 
         Args:
             num_envs: N, the number of games, at least 1.
-            variant: as in `OneSeatEnv`, like the next three.
-            seat: the learner's seat in every game, or `"random"`.
-            opponents: an agent, or n - 1 of them.
-            reward: `"win"` or `"score"`.
-            render_mode: None, `"rgb_array"` or `"ansi"`; for a window put the former into Gymnasium's
-                `wrappers.vector.HumanRendering`.
+            variant: the game with its options.
+            seat: the learner's seat in every game, or `"random"` to draw it for each game.
+            opponents: as in `OneSeatEnv`.
+            reward: `"win"` or `"score"`; see `ninetka_env.core.outcome.REWARDS`.
+            render_mode: None, `"rgb_array"` or `"ansi"`; to get a window, wrap an environment of mode `"rgb_array"` in
+                Gymnasium's `wrappers.vector.HumanRendering`.
             autoreset_mode: a member of `gymnasium.vector.AutoresetMode`, or its name or value as text, such as
                 `"NEXT_STEP"` or `"NextStep"`.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is wrong; the message gives its name and the allowed values.
         """
         self.num_envs = check_count("num_envs", num_envs)
         check_memory("num_envs", self.num_envs, bytes_per_game(variant))
@@ -334,12 +343,14 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.int8], dict[str, Any]]:
-        """Start games; returns (N, C, H, W) observations and the infos.
+        """Start games; return (N, C, H, W) int8 observations and the infos.
 
-        `options["reset_mask"]`, (N,) bool, says which games start anew, at least one; without it all do.
+        Args:
+            seed: seed of the random generator; None continues its stream.
+            options: `"reset_mask"`, (N,) bool with at least one True, selects the games to restart; by default all.
 
         Raises:
-            ValueError: if `reset_mask` is anything else.
+            ValueError: if `reset_mask` is not such an array.
         """
         where = self._everywhere if not options else self._reset_mask(options.get("reset_mask", self._everywhere))
         super().reset(seed=seed)
@@ -352,13 +363,14 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
         """Play one action per game, (N,) integers, and return what Gymnasium's vector environments return.
 
-        That is (N, C, H, W) int8 observations, (N,) float64 rewards, (N,) bool terminated and truncated, and infos. If
-        anything fails, no game has moved. In `NEXT_STEP` the actions of games that start anew are not looked at.
+        These are (N, C, H, W) int8 observations, (N,) float64 rewards, (N,) bool terminated and truncated, and infos.
+        On an error no game has changed. In `NEXT_STEP` the actions for games that restart are ignored.
 
         Raises:
-            ValueError: if the shape is wrong or an action is illegal, naming the first such game; or an opponent's is.
-            TypeError: if the actions are no integers.
-            Exception: whatever an opponent raises.
+            ValueError: if the shape is wrong or an action is illegal; the message names the first such game. Also if an
+                opponent's action is illegal.
+            TypeError: if the actions are not integers.
+            Exception: if an opponent raises it.
         """
         chosen = check_actions(actions, self.num_envs)
         with self._table.all_or_nothing():
@@ -385,11 +397,11 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         )
 
     def render(self) -> tuple[Any, ...]:
-        """Return a frame per game: (H, W, 3) uint8 pictures (`rgb_array`) or texts (`ansi`).
+        """Return one frame per game: (H, W, 3) uint8 pictures (`rgb_array`) or texts (`ansi`).
 
         Raises:
             ValueError: if the environment was made without a render mode, or the game has no pictures.
-            ImportError: if pygame is missing, naming the extra to install.
+            ImportError: if pygame is missing; the message names the extra to install.
         """
         self._screen.check_mode()
         return tuple(self._screen.draw(self._table.game(index)) for index in range(self.num_envs))
@@ -404,26 +416,26 @@ class OneSeatVectorEnv(VectorEnv[npt.NDArray[np.int8], npt.NDArray[np.int64], np
         raise ValueError(f"reset_mask={shortened(mask)}: expected ({self.num_envs},) bool, at least one of them True")
 
     def _restart_ended(self, over: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """Start the games that are over anew and return how they ended, as `SAME_STEP` has it."""
+        """Restart the finished games and return their last observations and infos in the format of `SAME_STEP`."""
         final = {"final_obs": self._table.observations.copy(), "final_info": self._infos(over)}
         self._table.restart(np.flatnonzero(over), self.np_random)
         return final | {"_final_obs": over, "_final_info": over}
 
     def _infos(self, where: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        """Return the infos, with the masks that Gymnasium's convention asks for: `where` they hold."""
+        """Return the infos; `where`, (N,) bool, is returned as `_action_mask` and `_seat`, as Gymnasium requires."""
         masks, seats = self._table.masks.copy(), self._table.seats.copy()
         return {"action_mask": masks, "_action_mask": where.copy(), "seat": seats, "_seat": where.copy()}
 
 
 def _autoreset_mode(given: Any) -> AutoresetMode:
-    """Return the mode that a member of the enum, its name or its value stands for."""
+    """Return the mode given as a member of the enum, its name or its value."""
     spellings = {spelling: mode for mode in AutoresetMode for spelling in (mode.name, mode.value)}
     asked = given.name if isinstance(given, AutoresetMode) else given
     return list(spellings.values())[check_choice("autoreset_mode", asked, tuple(spellings))]
 
 
 def _distinct(opponents: Any, num_players: int) -> list[tuple[list[int], Opponent]]:
-    """Return the distinct agents, each with the relative seats (1..n-1 after the learner) that it holds."""
+    """Return the distinct agents, each with its relative seats: 1..n-1 places after the learner's seat."""
     given = list(opponents) if isinstance(opponents, Sequence) else [opponents] * (num_players - 1)
     if len(given) != num_players - 1:
         raise ValueError(f"opponents: {len(given)} given, expected one for all or {num_players - 1}, one per seat")
@@ -445,7 +457,7 @@ def _show(
     rewards: npt.NDArray[np.float32],
     over: npt.NDArray[np.bool_],
 ) -> None:
-    """Write what the learner sees of the games `which`, and what it gets where they are over."""
+    """Write the learner's observations, masks and rewards of the selected games, and whether they are over."""
     for index in which:
         game, seat = games[index], seats[index]
         paid = np.empty(game.num_players, np.float32)

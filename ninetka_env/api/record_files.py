@@ -1,6 +1,7 @@
-"""Game records in files: written whole or not at all, read back and checked move by move, and shown.
+"""Read, write and print files of game records. Readers replay every game; writers replace files atomically.
 
-A path that ends in `.sgf` is one of the Smart Game Format, for the games that have it; see `ninetka_env.core.sgf`.
+`ninetka_env.api.records` describes the text format. Paths that end in `.sgf` use the Smart Game Format, for the games
+that have it; see `ninetka_env.core.sgf`.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ from ninetka_env.core.text import MAX_LINE, TAG, quote
 
 _RESULT = rb"result: [^(]*; (?:[^(]* wins|drawn)(?: \(stated: .*\))?"
 _STATED_RESULT = rb"result: [^(;]*, as stated \(.*\); counted: .*"
-"""The last line of a game in a file: only a line feed shows that the scores at the end of the second form are whole."""
+"""The last line of a game in a file. The second form is complete only with a line feed, because it ends with scores."""
 
 
 def write_records(target: StrPath | IO[str], records: Iterable[GameRecord], *, append: bool = False) -> int:
-    """Write games into a file, one after the other as `records` yields them.
+    """Write games to a file in the order in which `records` yields them.
 
-    With `append=False` a path is replaced only when all games are written; if anything fails, a file that was there
-    stays as it was. With `append=True` each game is added by itself, whole or not at all.
+    With `append=False`, replace the file atomically: on an error an existing file is left unchanged. With
+    `append=True`, append each game separately: on an error the file keeps the complete games written so far.
 
     Args:
-        target: a path, or a text file open for writing (then `append` does not matter).
+        target: a path, or a text file open for writing (then `append` is ignored).
         records: the games; may be a generator.
-        append: add to the games of an existing file.
+        append: append to an existing file instead of replacing it.
 
     Returns:
-        How many games were written.
+        The number of games written.
 
     Raises:
-        OSError: if the path cannot be written, naming it.
-        ValueError: if a record is wrong (see `format_record`), or `append` finds that the file ends inside a game.
+        OSError: if the path cannot be written; the message names it.
+        ValueError: if a record is wrong (see `format_record`), or if `append` is true and the file ends inside a game.
     """
     if not isinstance(target, (str, os.PathLike)):
         count = 0
@@ -74,19 +75,19 @@ def _is_sgf(path: StrPath) -> bool:
 
 
 def check_form(path: StrPath, variant: Variant) -> None:
-    """Raise `ValueError` if games of a variant cannot be written in the form that a path's name asks for."""
+    """Raise `ValueError` if games of a variant cannot be written in the format that the path's suffix selects."""
     if _is_sgf(path):
         sgf_text(GameRecord(variant, (), (), 0))
 
 
 def _texts(records: Iterable[GameRecord], *, as_sgf: bool = False) -> Iterator[str]:
-    """Yield the text of each game, blank lines between them."""
+    """Yield the text of each game, with a blank line between games."""
     for number, record in enumerate(records):
         yield "\n" * (number > 0) + (sgf_text if as_sgf else format_record)(record)
 
 
 def _append(path: Path, records: Iterable[GameRecord]) -> int:
-    """Add games, each in one write; a write that fails half-way is taken back."""
+    """Append games, each in one write; remove what a failed write has written."""
     with naming(path):
         file = path.open("ab+", buffering=0)
     count = 0
@@ -106,7 +107,11 @@ def _append(path: Path, records: Iterable[GameRecord]) -> int:
 
 
 def _gap(file: IO[bytes], path: Path) -> str:
-    """Return what parts the games that a file holds from the next one."""
+    """Return the line feeds to write between the games of a file and the next game.
+
+    Raises:
+        ValueError: if the file ends inside a game.
+    """
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - MAX_LINE))
     tail = file.read()
@@ -120,15 +125,15 @@ def _gap(file: IO[bytes], path: Path) -> str:
 
 
 def read_records(source: StrPath | IO[str]) -> Iterator[GameRecord]:
-    """Yield the games of a file one by one, each replayed and found right before it is handed out.
+    """Yield the games of a file one by one; each game is replayed and checked before it is yielded.
 
     Args:
         source: a path, or a text file open for reading.
 
     Raises:
-        OSError: if the path cannot be read, naming it.
-        ValueError: if a game is broken (an illegal move, a wrong result, an unknown option, an end inside a game ...),
-            naming file, line and what was expected.
+        OSError: if the path cannot be read; the message names it.
+        ValueError: if a game is not valid (an illegal move, a wrong result, an unknown option, an end inside a game and
+            so on); the message gives the file, the line and what was expected.
     """
     if isinstance(source, (str, os.PathLike)):
         if _is_sgf(source):
@@ -151,7 +156,7 @@ def _read_sgf(path: Path) -> Iterator[GameRecord]:
 
 
 class _Lines:
-    """The lines of a text file, counted, with the next one in view."""
+    """Reads the lines of a text file, counts them, and allows one line of lookahead: `next`."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -161,7 +166,7 @@ class _Lines:
         self._advance()
 
     def _advance(self) -> None:
-        """Bring the next line into view; `next` is None after the last."""
+        """Read the next line into `next`; None after the last line."""
         text = self._file.readline(MAX_LINE + 1)
         self.number += 1
         self.next = text.rstrip() if text else None
@@ -171,25 +176,25 @@ class _Lines:
             self.fail(f"expected printable text in UTF-8, found {quote(self.next)}")
 
     def take(self) -> str:
-        """Return the line in view and go on; at the end of the text return ""."""
+        """Return `next` and read the following line; return "" at the end of the text."""
         line = self.next
         if line is not None:
             self._advance()
         return line or ""
 
     def skip_blank(self) -> bool:
-        """Go to the next line that is not blank; tell whether there is one."""
+        """Skip blank lines; return whether another line follows."""
         while self.next == "":
             self._advance()
         return self.next is not None
 
     def fail(self, message: str, number: int | None = None) -> NoReturn:
-        """Raise the error of a line, by default of the one in view."""
+        """Raise `ValueError` for line `number`, by default for the next line."""
         raise ValueError(f"{self._name}, line {number or self.number}: {message}")
 
 
 def _read_record(lines: _Lines) -> GameRecord:
-    """Read the game that starts in the line in view."""
+    """Read the game that starts in the next line."""
     first = lines.number
     if lines.next != FORMAT:
         lines.fail(f"expected {FORMAT!r}, found {quote(lines.next or '')}")
@@ -213,7 +218,7 @@ def _read_record(lines: _Lines) -> GameRecord:
 
 
 def _read_game(lines: _Lines) -> Definition:
-    """Read which game it is."""
+    """Read the line `game` and return the definition that it names."""
     if not (lines.next or "").startswith("game: "):
         lines.fail(f"expected 'game: ...', found {quote(lines.next or '')}")
     try:
@@ -225,9 +230,9 @@ def _read_game(lines: _Lines) -> Definition:
 
 
 def _words(lines: _Lines, first: int, name: str, folded: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the words of the line `name`, which must come now, each with its line's number.
+    """Yield the words of the line `name`, each with its line number; the next line must be that line.
 
-    If it is one of the `folded`, also those of indented lines after it.
+    If `name` is one of `folded`, include the indented lines that continue it.
     """
     if not lines.next:
         lines.fail(f"the game that begins in line {first} is cut off: expected '{name}: ...'")
@@ -241,7 +246,7 @@ def _words(lines: _Lines, first: int, name: str, folded: Iterable[str]) -> Itera
 
 
 def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Variant, dict[str, str]]:
-    """Read options and tags up to the moves; the line `game`, which came before, must not come again."""
+    """Read options and tags up to the moves; the line `game` has been read and must not be repeated."""
     options = {option_key(one): one for one in definition.options}
     names = definition.stages if definition.stages_follow else ("moves",)
     values: dict[str, Any] = {}
@@ -274,12 +279,12 @@ def _read_tags(lines: _Lines, first: int, definition: Definition) -> tuple[Varia
 
 
 def _spelled(option: Option, between: str) -> str:
-    """Say how a record may spell the values of an option."""
+    """Return the allowed values of an option as a record writes them, for messages."""
     return between.join(map(str, option.values)) if isinstance(option, Choice) else option.allowed
 
 
 def _read_drawn(lines: _Lines, first: int, record: GameRecord) -> GameRecord:
-    """Read what chance drew before the first turn, if it draws anything: it has the first line for itself."""
+    """Read what was drawn at random before the first turn, if the variant draws; it fills the first line of moves."""
     count = record.variant.sizes.drawn
     if not count:
         return record
@@ -305,10 +310,10 @@ class _Moves:
         self.actions: list[int] = []
 
     def read_all(self) -> int:
-        """Play all lines of moves; return the number of the last one that the game has come to."""
+        """Play all lines of moves; return the number of the last line that the game has reached."""
         last = self._lines.number
         for place, name in enumerate(self._names):
-            if not (place == 0 and self._drawn):  # the line of what was drawn is read already
+            if not (place == 0 and self._drawn):  # the drawn actions, which fill this line, have been read
                 last = self._read(name, place, last)
         return last
 
@@ -336,7 +341,7 @@ class _Moves:
         return last if behind else number
 
     def end_by(self, event: Event | None, number: int, last: int) -> None:
-        """End the game by the event that line `number` names, if it names one; else it must be over."""
+        """End the game by `event`, which line `number` names; if it is None, the game must be over."""
         if event is not None:
             try:
                 self.game.forfeit(event.seat, event.kind)
@@ -346,7 +351,7 @@ class _Moves:
             self.fail_unfinished(last)
 
     def fail_unfinished(self, number: int, expected: str = "") -> NoReturn:
-        """Raise the error of a game that ends before it is over; `number` is the line where more was expected."""
+        """Raise the error of an incomplete game; `number` is the line where more was expected."""
         expected = expected or " ".join(map(self.game.action_name, self.game.legal_actions().tolist()))
         name = self._names[min(line_of(self.game), len(self._names) - 1)]
         self._fail(f"phase {name.upper()} is cut off: expected one more of {expected}", number)
@@ -355,7 +360,7 @@ class _Moves:
         self._lines.fail(f"after {len(self.actions)} moves: {message}", number)
 
 
-# What a person asks for
+# Selecting and printing games
 
 
 def find_record(path: StrPath, game: int = 1) -> GameRecord:
@@ -363,20 +368,21 @@ def find_record(path: StrPath, game: int = 1) -> GameRecord:
 
     Raises:
         OSError: if the path cannot be read.
-        ValueError: if the file has no such game, or a game up to it is broken; see `read_records`.
+        ValueError: if the file has no such game, or a game up to it is not valid; see `read_records`.
     """
     count = 0
     for count, record in enumerate(read_records(path), 1):
         if count == game:
             return record
-    raise ValueError(f"{os.fspath(path)}: there is no game {game} among its {count}, counted from 1")
+    raise ValueError(f"{os.fspath(path)}: there is no game {game}; the file has {count} games, counted from 1")
 
 
 def position_at(record: GameRecord, ply: int | None = None) -> Game:
     """Return the position of a game after `ply` plies, counted as `Game.ply` does; None: the last one.
 
     Raises:
-        ValueError: naming the plies that the record has (stones drawn at random have no positions of their own).
+        ValueError: if the game has no such ply; the message gives the range of plies. There are no positions between
+            stones that are drawn at random.
     """
     position = None
     for game in record.replay():
@@ -388,12 +394,12 @@ def position_at(record: GameRecord, ply: int | None = None) -> Game:
 
 
 def replay_text(record: GameRecord, ply: int | None = None, *, color: bool = True) -> Iterator[str]:
-    """Yield a game as text to print: first options, tags and result, then the drawn board of each position.
+    """Yield a game as text to print: first options, tags and result, then the board of each position.
 
     Args:
         record: the game.
-        ply: show only the position after this many plies; see `position_at`.
-        color: use the colours of a terminal (ANSI escapes).
+        ply: yield only the position after this many plies; see `position_at`.
+        color: whether to use the colours of a terminal (ANSI escapes).
     """
     positions = record.replay() if ply is None else iter([position_at(record, ply)])
     yield "\n".join(heading(record))

@@ -1,6 +1,6 @@
-"""A finished game of any kind, from its first action to its result, and how it is written down.
+"""The text format of game records, for every game. See `ninetka_env.api.record_files` for reading and writing files.
 
-A *game record*, format 2, is a block of lines; a blank line parts it from the next in the same file:
+A *game record*, format 2, is a block of lines; blank lines separate the records in a file:
 
     game record, format 2
     game: ninetka
@@ -16,27 +16,28 @@ A *game record*, format 2, is a block of lines; a blank line parts it from the n
     movement: B11 A10 (pass) K4 ...
     result: yellow 5, blue 3; yellow wins
 
-The game's options are always written (`num_players` as `players`). Other tags (lower-case key, one line of text) are
-free; by convention the agents stand under what people call their seats. Then come the moves, a line for each stage of
-the game if its stages follow one another, else one line `moves`; what chance drew before the first turn stands first in
-the line of its stage. `(pass)` is no move but shows a seat that the rules passed over. Long lines go on in indented
-ones.
+All options of the game are written (`num_players` as `players`). Other tags (lower-case key, one line of text) are
+free; by convention the names of the agents are written under the names of their seats. The moves follow: one line for
+each stage of the game if its stages follow one another, else one line `moves`. What was drawn at random before the
+first turn is at the beginning of its stage's line. `(pass)` is not a move; it marks a seat that the rules passed over.
+Long lines are continued in indented lines.
 
-`result` closes the game, in one of these forms:
+`result` is the last line of the game, in one of these forms:
 
     yellow 5, blue 3; yellow wins
     blue resigned; yellow wins
     Black wins, as stated (B+2.5); counted: Black 9, White 43.5
     Black 9, White 43.5; White wins (stated: Unfinished)
 
-- The scores, then who wins or `drawn`.
-- The event that ended the game (`resigned`, `lost on time`, `left`), then who wins.
-- Who wins, `drawn` or `no winner` by the result that players agreed on or a file states, that result in brackets, then
-  the scores. The text in brackets may contain brackets; it ends at the last `); counted: ` of the line.
+- The scores, then the winner or `drawn`.
+- The event that ended the game (`resigned`, `lost on time`, `left`), then the winner.
+- The winner, `drawn` or `no winner` according to a stated result, which the players agreed on or a file contains; the
+  stated result in brackets; the scores. The text in brackets may contain brackets; it ends at the last `); counted: `
+  of the line.
 - The scores as in the first form, then in brackets a stated result that names no winner. It ends with the line.
 
-A reader finds the winner again, by the scores and the text in brackets (`ninetka_env.core.stated.read_result`); a line
-that says otherwise is refused.
+Readers derive the winner from the scores and the text in brackets (`ninetka_env.core.stated.read_result`) and reject a
+line with another winner.
 """
 
 from __future__ import annotations
@@ -60,34 +61,34 @@ __all__ = [
 FORMAT = "game record, format 2"
 PASSED = "(pass)"
 ENDED = {"resigned": "resigned", "time": "lost on time", "left": "left"}
-"""How the result names an event, by its kind."""
+"""The text of each kind of event in the line `result`."""
 _STATED = re.compile(r"[^;(]*, as stated \((.*)\); counted: .*|[^(]*; [^(]* \(stated: (.*)\)")
 
 
 def move_lines(variant: Variant) -> tuple[str, ...]:
-    """Return the names of a record's lines of moves."""
+    """Return the names of the lines of moves in a game record."""
     definition = variant.definition
     return definition.stages if definition.stages_follow else ("moves",)
 
 
 def line_of(game: Game) -> int:
-    """Return in which of the lines of moves the next move stands."""
+    """Return the index of the line of moves to which the next move belongs."""
     return game.stage if game.definition().stages_follow else 0
 
 
 def option_key(option: Option) -> str:
-    """Return how a record calls an option."""
+    """Return the key of an option in a game record."""
     return "players" if option.name == "num_players" else option.name
 
 
 def format_record(record: GameRecord) -> str:
-    """Return a game as text, one block of lines; the format is described at the top of this module.
+    """Return a game as a block of lines; the module docstring describes the format.
 
     Raises:
-        ValueError: if the record does not replay to its own result, a tag cannot be written, or the game is not over or
-            begins from a position that was set up.
+        ValueError: if replaying the actions gives another result, a tag cannot be written, the game is not over, or it
+            starts from a position that was set up.
     """
-    unfit = "games that are not over, or begin from a position that was set up, cannot be written so"
+    unfit = "games that are not over, or start from a position that was set up, cannot be written in this format"
     if record.begin is not None or record.handed:
         raise ValueError(unfit)
     words, final = _words_by_line(record)
@@ -105,7 +106,7 @@ def format_record(record: GameRecord) -> str:
 
 
 def heading(record: GameRecord) -> list[str]:
-    """Return the lines of a record but for the first one and the moves: game, options, tags, result."""
+    """Return the lines of a record without the first line and the moves: game, options, tags, result."""
     variant = record.variant
     options = [f"{option_key(one)}: {variant.options[one.name]}" for one in variant.definition.options]
     tags = [_tag_line(record, key, text) for key, text in record.tags.items()]
@@ -113,9 +114,9 @@ def heading(record: GameRecord) -> list[str]:
 
 
 def result_text(record: GameRecord) -> str:
-    """Return who wins and why, as the record writes it: by the scores, by an event, or as stated.
+    """Return the text of the line `result`: scores, event or stated result, and the winner.
 
-    A game that is not over and has no stated winner is `unfinished`.
+    For a game that is not over and has no stated winner it is `unfinished`.
     """
     words = {DRAWN: "drawn", UNFINISHED: "no winner"}
     outcome = words.get(record.winner) or f"{record.seats[record.winner]} wins"
@@ -129,13 +130,13 @@ def result_text(record: GameRecord) -> str:
 
 
 def stated_of(result: str) -> str:
-    """Return the stated result that a line of results contains; empty if it contains none."""
+    """Return the stated result in the text of a line `result`; empty if it contains none."""
     match = _STATED.fullmatch(result)
     return (match[1] or match[2] or "") if match else ""
 
 
 def event_of(result: str, seats: tuple[str, ...]) -> Event | None:
-    """Return the event that a result names; None if none ended the game."""
+    """Return the event in the text of a line `result`; None if it contains none."""
     for seat, name in enumerate(seats):
         for kind in EVENTS:
             if result.startswith(f"{name} {ENDED[kind]}; "):
@@ -157,7 +158,7 @@ def _tag_line(record: GameRecord, key: str, text: str) -> str:
 
 
 def _words_by_line(record: GameRecord) -> tuple[dict[str, list[str]], Game]:
-    """Return the words of the lines of moves, and the last position."""
+    """Return the words of each line of moves, by name, and the last position."""
     names = move_lines(record.variant)
     words: dict[str, list[str]] = {name: [] for name in names}
     game = record.start()

@@ -1,4 +1,4 @@
-"""The render modes that the environments share; what they draw is each game's own."""
+"""Render modes of all environments; each game draws its own pictures (`Definition.pictures` names the module)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ RENDER_MODES = ("human", "rgb_array", "ansi")
 
 
 class Screen:
-    """Draws games in one render mode, and owns the window that `"human"` needs."""
+    """Renders games in one render mode; owns the window of mode `"human"`."""
 
     def __init__(self, render_mode: str | None) -> None:
-        """Check the mode: None, `"human"`, `"rgb_array"` or `"ansi"`; `ValueError` for any other."""
+        """Set the mode: None, `"human"`, `"rgb_array"` or `"ansi"`; raise `ValueError` for any other."""
         check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.mode = render_mode
         self._window: Window | None = None
 
     def check_mode(self) -> None:
-        """Raise `ValueError` if nothing is to be drawn."""
+        """Raise `ValueError` if the environment was made without a render mode."""
         if self.mode is None:
             raise ValueError(f"render_mode=None: nothing to render; make the environment with one of {RENDER_MODES}")
 
@@ -37,7 +37,7 @@ class Screen:
 
         Raises:
             ValueError: if the environment was made without a render mode, or the game has no pictures.
-            ImportError: if pygame is missing, naming the extra to install.
+            ImportError: if pygame is missing; the message names the extra to install.
         """
         self.check_mode()
         if self._window is not None and self._window.is_closed:
@@ -59,37 +59,40 @@ class Screen:
             self._window = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles leave the window behind."""
+        """Return the state for copies and pickles, without the window."""
         return self.__dict__ | {"_window": None}
 
 
 def render_ansi(game: Game, color: bool = True) -> str:
-    """Return the board as text for a terminal, in colours (ANSI escapes) if wanted; without pictures, its text."""
+    """Return the board as text for a terminal, by default with colours (ANSI escapes); `str(game)` without pictures."""
     pictures = _pictures(game)
     return str(pictures.render_ansi(game, color)) if pictures else str(game)
 
 
 def render_rgb(game: Game) -> npt.NDArray[np.uint8]:
-    """Return a picture, (H, W, 3) uint8; `ValueError` if the game has none."""
+    """Return a picture, (H, W, 3) uint8; raise `ValueError` if the game has no pictures."""
     pictures = _pictures(game)
     if pictures is None:
-        raise ValueError(f"{game.definition().title} has no pictures but text: render_mode='ansi'")
+        raise ValueError(f"{game.definition().title} has no pictures: use render_mode='ansi'")
     return np.asarray(pictures.render_rgb(game), np.uint8)
 
 
 def render_svg(game: Game) -> str:
-    """Return the position as an `<svg>` element for a page that has `svg_style(game)`; plain text if it has none."""
+    """Return the position as an `<svg>` element, to be styled by `svg_style(game)`.
+
+    Games that draw no SVG are returned as text in a `<pre>` element.
+    """
     draw = getattr(_pictures(game), "render_svg", None)
     return str(draw(game)) if draw else f"<pre>{escape(render_ansi(game, color=False))}</pre>"
 
 
 def svg_style(game: Game) -> str:
-    """Return the style sheet of `render_svg`."""
+    """Return the CSS style sheet for `render_svg`."""
     return str(getattr(_pictures(game), "SVG_STYLE", ""))
 
 
 def save_png(game: Game, path: StrPath) -> None:
-    """Write the picture of `render_rgb` to a PNG file; raises `OSError` naming the path if that fails."""
+    """Write the picture of `render_rgb` to a PNG file; raise `OSError` with the path if writing fails."""
     pixels, encoded = render_rgb(game), io.BytesIO()
     pygame = load_pygame()
     pygame.image.save(pygame.surfarray.make_surface(pixels.swapaxes(0, 1)), encoded, "board.png")
@@ -97,6 +100,6 @@ def save_png(game: Game, path: StrPath) -> None:
 
 
 def _pictures(game: Game) -> Any:
-    """Return the module that draws a game, loaded when it is used; None if there is none."""
+    """Import on first use and return the module that draws a game; None if the game has none."""
     module = game.definition().pictures
     return importlib.import_module(module) if module else None

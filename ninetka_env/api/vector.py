@@ -1,4 +1,7 @@
-"""Batched self-play of any game: many games stepped at once by compiled code, on arrays that are owned and reused."""
+"""Vector environment for self-play, for every game: compiled code steps many games at once on preallocated arrays.
+
+Users make it with `vector_env` of a game's module, such as `ninetka_env.ninetka_v0`.
+"""
 
 from __future__ import annotations
 
@@ -52,67 +55,68 @@ Actions = npt.NDArray[np.int64]
 Int8s = npt.NDArray[np.int8]
 
 CHUNK = 64
-"""Games that a thread claims at a time."""
+"""Number of games that a thread claims at a time."""
 GAMES_PER_THREAD = 512
-"""Games for which a further thread is worth its while."""
+"""Minimum number of games per thread; with fewer games another thread does not make a step faster."""
 
 
 class Work(NamedTuple):
-    """What the compiled step works on."""
+    """Arguments of the compiled step."""
 
     actions: Actions
     """(N,) int64, one action per game."""
     reward: int
-    """A place in `outcome.REWARDS`."""
+    """An index of `outcome.REWARDS`."""
     options: Codes
-    """(N, k) int64, the options of each game."""
+    """(N, k) int64, the encoded options of each game."""
     streams: Streams
     """(N,) uint64, one per game."""
     endings: Endings
     terminated: npt.NDArray[np.bool_]
-    """(N,) whether the last step ended the game."""
+    """(N,) bool, whether the last step ended the game."""
     games: Records
     planes: Int8s
-    """(N, C * H * W) as the seat to move sees each game."""
+    """(N, C * H * W) int8, as the seat to move sees each game."""
     masks: Int8s
-    """(N, num_actions)."""
+    """(N, num_actions) int8, 1 for legal actions."""
     to_move: Int8s
-    """(N,)."""
+    """(N,) int8, the seat that acts next."""
     drawn_stage: Int8s
-    """(N,) the stage at which the slow planes were drawn, -1 for never."""
+    """(N,) int8, the stage of each game when its slow planes were written last; -1 if they have not been written."""
 
 
 class GameVectorEnv:
-    """Self-play on N games at once: one action per game and step, always for the seat to move.
+    """Environment for self-play in N games at once; each step plays one action per game for its seat to move.
 
-    All arrays below are the environment's own: `reset` and `step` write into them, so copy what you keep, and do not
-    write into them yourself. A game that ends restarts in the same step (`AutoresetMode.SAME_STEP`), so there is
-    always a seat to move and a legal action. There is no other mode: nothing is to be learned from the position after
-    the end, whose rewards are exact, and a row that plays nothing would need care in every learner. Game i under seed s
-    is, action for action, the game that `raw_env(...)` plays after `reset(seed=s + i)`.
+    `reset` and `step` overwrite the arrays below, so copy what you keep, and do not write to them. A game that ends
+    restarts in the same step (`AutoresetMode.SAME_STEP`), so there is always a seat to move and a legal action. Other
+    modes are not supported: a learner does not need the final position, because its rewards are exact, and every
+    learner would have to handle rows in which no action is played. Game i after `reset(seed=s)` equals, action for
+    action, the game of `raw_env(...)` after `reset(seed=s + i)`.
 
     Attributes:
         observations: (N, C, H, W) int8, each game as its seat to move sees it.
         action_mask: (N, num_actions) int8, the legal actions of the seat to move.
         to_move: (N,) int8, the seat that acts next.
-        rewards: (N, n) float32, per seat; zero but on the step that ends a game.
+        rewards: (N, n) float32, per seat; zero except on the step that ends a game.
         terminated: (N,) bool, whether the last step ended the game.
-        final_scores: (N, n) of the game's `score_dtype`, at the end of each slot's last finished game.
-        final_winner: (N,) int8, its winner: a seat, -1 (`DRAWN`), or -2 (`UNFINISHED`) before the first.
-        games: (N,) records, for agents and searches; not to be written.
+        final_scores: (N, n) of the game's `score_dtype`, the scores at the end of each slot's last finished game.
+        final_winner: (N,) int8, the winner of that game: a seat or -1 (`DRAWN`); -2 (`UNFINISHED`) if the slot has
+            finished no game.
+        games: (N,) states, for agents and searches; do not write to them.
     """
 
     def __init__(self, num_envs: int, variant: Variant, reward: str = "win", num_threads: int | None = None) -> None:
-        """Make the arrays and start the games; `reset` starts them anew, from a seed if you like.
+        """Allocate the arrays and start the games with unseeded random streams; `reset` restarts them.
 
         Args:
             num_envs: N, the number of games, at least 1.
             variant: the game with its options.
-            reward: `"win"` or `"score"`.
-            num_threads: at most this many threads step the games; None for one per core.
+            reward: `"win"` or `"score"`; see `ninetka_env.core.outcome.REWARDS`.
+            num_threads: maximum number of threads that step the games; None for one per core.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is wrong; the message gives its name and the allowed values.
         """
         self.variant = variant
         self.metadata = {"name": variant.definition.version, "autoreset_mode": AutoresetMode.SAME_STEP}
@@ -143,28 +147,30 @@ class GameVectorEnv:
 
     @property
     def num_players(self) -> int:
-        """Seats of each game."""
+        """Number of seats of each game."""
         return self.variant.num_players
 
     @property
     def rewards(self) -> npt.NDArray[np.float32]:
-        """(N, n) float32, per seat; zero but on the step that ends a game."""
+        """(N, n) float32, per seat; zero except on the step that ends a game."""
         return self._endings.rewards
 
     @property
     def final_scores(self) -> npt.NDArray[Any]:
-        """(N, n) scores at the end of each slot's last finished game."""
+        """(N, n), the scores at the end of each slot's last finished game."""
         return self._endings.scores
 
     @property
     def final_winner(self) -> npt.NDArray[np.int8]:
-        """(N,) int8, the winner of each slot's last finished game, `DRAWN`, or `UNFINISHED` before the first."""
+        """(N,) int8, the winner of each slot's last finished game or `DRAWN`; `UNFINISHED` before the first."""
         return self._endings.winners
 
     def reset(self, seed: int | None = None) -> npt.NDArray[np.int8]:
-        """Start all games anew and return `observations`.
+        """Restart all games and return `observations`.
 
-        `seed` gives game i the stream of seed + i for what is drawn before its first turn; None lets the streams go on.
+        Args:
+            seed: game i gets the random stream of seed + i for what is drawn before its first turn; None continues the
+                streams.
         """
         if seed is not None:
             self._streams[:] = make_streams(seed, self.num_envs)
@@ -185,9 +191,9 @@ class GameVectorEnv:
             actions: (N,) integers, one legal action per game for its seat to move.
 
         Raises:
-            ValueError: if the shape is wrong or an action is illegal, naming the game, the action and what is legal;
-                no game has moved then.
-            TypeError: if the actions are no integers.
+            ValueError: if the shape is wrong or an action is illegal; the message names the game, the action and the
+                legal actions, and no game has changed.
+            TypeError: if the actions are not integers.
         """
         self._actions[:] = check_actions(actions, self.num_envs)
         if self._helpers:
@@ -198,19 +204,19 @@ class GameVectorEnv:
         return self.observations, self.rewards, self.terminated
 
     def close(self) -> None:
-        """Let the helping threads go; a later step calls them anew."""
+        """End the helper threads; a later step starts new ones."""
         if self._team is not None:
             self._team.close()
             self._team = None
 
     def _call_helpers(self) -> None:
-        if self._team is None or self._team.process != os.getpid():  # threads stay behind when a process forks
+        if self._team is None or self._team.process != os.getpid():  # a forked process has no threads of its parent
             self._team = ThreadTeam(self._helpers, _watch, self._control, self._work)
             weakref.finalize(self, self._team.close)
         self._team.wake()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles get helpers of their own."""
+        """Return the state for copies and pickles, without threads; a copy starts its own helper threads."""
         return {name: value for name, value in self.__dict__.items() if name != "_work"} | {"_team": None}
 
     @functools.cached_property
@@ -230,10 +236,10 @@ def _show_all(work: Work) -> None:
 
 @jit(counted=False)
 def _step(control: Control, *fields: Any) -> int:
-    """Play the actions in all games, together with whoever watches the counters, and return -1 when all are done.
+    """Play the actions in all games, together with the helper threads, and return -1.
 
-    If an action is illegal, return the number of its game instead and change nothing. The fields of `Work` come one by
-    one: numba takes 2 microseconds longer to find the type of a named tuple.
+    If an action is illegal, return the index of the first such game and change nothing. The fields of `Work` are
+    separate arguments, because numba takes 2 microseconds longer to find the type of a named tuple.
     """
     work = Work(*fields)
     illegal = first_illegal(work.games, work.actions)
@@ -248,7 +254,7 @@ def _step(control: Control, *fields: Any) -> int:
 
 @jit(counted=False)
 def _watch(control: Control, share: int, work: Work) -> None:
-    """Help with every step that begins, until none has begun for a while."""
+    """Run a helper thread: help with every step that starts, and return after `PAUSES` pauses without a step."""
     idle = 0
     while idle < PAUSES:
         idle += 1
@@ -285,7 +291,7 @@ def _step_games(first: int, stop: int, work: Work) -> None:
 
 @jit(inline=True, counted=False)
 def _show(game: Record, planes: Int8s, mask: Int8s, to_move: Int8s, drawn_stage: Int8s, index: int) -> None:
-    """Write what the seat to move sees; planes that cannot have changed since the last time are left alone."""
+    """Write the outputs for the seat to move; write the slow planes only if the stage has changed."""
     to_move[index] = game.to_move
     write_legal_mask(game, mask)
     now = stage(game)

@@ -1,1 +1,1 @@
-"""What knows no game: what all of them are made of."""
+"""Code that all games share; it depends on no single game."""

@@ -1,11 +1,11 @@
-"""Compiled code on disk: never stale, never in the way.
+"""Disk cache of compiled code, keyed by a hash of all source files that a function can reach.
 
 numba's disk cache is keyed by the file of the cached function alone, so a change in a helper of another file would go
-unnoticed and stale machine code would be served. Here a function's code is kept in a folder named after a hash of every
-source file that it can reach: all files of its own package, however deep, and of the packages that these import.
+unnoticed and stale machine code would be loaded. Here a function's code is cached in a folder named after a hash of
+every source file that it can reach: all files of its own package, at any depth, and of the packages that these import.
 
-A cache that is damaged, full, read-only or half-written costs time, nothing else: what cannot be read is compiled
-again and written anew, what cannot be written is left out.
+Errors of the cache cost only time: code that cannot be read is compiled and written again, and code that cannot be
+written is not cached.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import numpy as np
 try:
     from numba.core.caching import FunctionCache
     from numba.core.serialize import dumps
-except ImportError:  # not what numba promises to keep; without, its own cache has to do
+except ImportError:  # undocumented in numba; without them, numba's own cache is used
     FunctionCache, dumps = object, None
 
 try:
@@ -43,31 +43,32 @@ except ImportError:  # not on Windows
 
 _WEEK = 7 * 24 * 3600.0
 _PATIENCE = 1.0
-"""Seconds to wait for a lock that others hold for milliseconds, unless they are stuck."""
+"""Seconds to wait for a lock; other processes hold it for milliseconds, unless they hang."""
 _IMPORT = re.compile(
     r"(?:^|[:;])[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w., \t]+))|\b(?:import_module|__import__)\(\s*['\"](\w+)",
     re.MULTILINE,
 )
 _IN_LIST = re.compile(r"(?:^|,)\s*(\w+)")
 _FAMILY = __name__.partition("_")[0]
-"""How the names of this project's packages begin."""
+"""Prefix of the names of this project's packages."""
 
 _SETTING_NUMBA = threading.Lock()
 _GAVE_UP = threading.Event()
-"""Set once a lock was not to be had in time: from then on nobody waits for one."""
+"""Set when a lock was not acquired in time; after that, this process does not wait for locks."""
 _EDITED: set[Path] = set()
-"""The packages and files that changed after their hash was taken: what is loaded of them may be older or newer, so from
-then on this process leaves the cache of all that reaches them alone."""
+"""The packages and files that changed after they were hashed. Their loaded modules may be older or newer, so this
+process does not use the cache of functions that reach them."""
 _TOPS: set[Path] = set()
-"""The packages and files with functions that are kept on disk, as far as they are loaded."""
+"""The loaded packages and files with cached functions."""
 _OWNERS: dict[str, set[Path]] = {}
-"""By numba's names for a record type, those whose functions code for such records may hold; see `found_by_type`."""
+"""For each of numba's names of a dtype, the packages and files with functions that code for this dtype can contain; see
+`found_by_type`."""
 
 
 def keep_on_disk(compiled: Any) -> None:
-    """Give a compiled function (numba's dispatcher) a disk cache; where nothing can be written it does without.
+    """Give a compiled function (numba's dispatcher) a disk cache, if a folder can be written.
 
-    So does a function that comes from no file, such as one typed into a notebook: nobody knows what it can reach.
+    A function without a source file, for example in a notebook, is not cached, because its dependencies are unknown.
     """
     try:
         source = Path(compiled.py_func.__code__.co_filename).absolute()
@@ -85,7 +86,7 @@ def keep_on_disk(compiled: Any) -> None:
 
 
 def found_by_type(dtypes: Iterable[np.dtype[Any]], functions: Iterable[Callable[..., Any]]) -> None:
-    """Say that code for records of these types may hold these functions, though it does not import them."""
+    """Declare that code for states of these dtypes can contain these functions without importing them."""
     tops = {_top_of(Path(getattr(each, "py_func", each).__code__.co_filename).absolute()) for each in functions}
     for kind in map(numba.from_dtype, dtypes):
         for name in (str(kind), repr(kind)):
@@ -105,7 +106,7 @@ def _give_cache(compiled: Any, folder: Path, top: Path) -> None:
 
 @contextlib.contextmanager
 def _numba_writes_to(folder: Path) -> Iterator[None]:
-    """Have numba choose `folder` meanwhile; other people's functions keep their own cache."""
+    """Make numba use `folder` in a `with` block; functions of other packages keep their own cache."""
     wanted = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}
     with _SETTING_NUMBA:
         before = {name: getattr(numba.config, name) for name in wanted if hasattr(numba.config, name)}
@@ -119,7 +120,7 @@ def _numba_writes_to(folder: Path) -> Iterator[None]:
 
 
 class _Cache(FunctionCache):
-    """numba's cache of one function, which never raises for what it finds on the disk."""
+    """numba's cache of one function; it never raises because of files on the disk."""
 
     def __init__(self, function: Any, folder: Path, top: Path) -> None:
         super().__init__(function)
@@ -142,9 +143,9 @@ class _Cache(FunctionCache):
             _EDITED.update(filter(_is_edited, roots))
             if not _are_doubtful(roots):
                 super().save_overload(signature, data)
-        except Warning:  # numba says why the function cannot be cached, and warnings are errors
+        except Warning:  # numba's reason why the function cannot be cached, if warnings are errors
             raise
-        except Exception:  # a full disk, a folder that is gone: the function is compiled, which is what matters
+        except Exception:  # such as a full disk or a removed folder; the function is compiled anyway
             return
 
     def _index_key(self, signature: Any, codegen: Any) -> Any:
@@ -153,9 +154,9 @@ class _Cache(FunctionCache):
 
 
 class _File:
-    """Where a function's code is kept: for all signatures one file, behind a digest, so that damage is noticed first.
+    """The file with a function's code for all signatures, preceded by a digest that reveals damage.
 
-    It is replaced as a whole. Processes that write without a lock may lose what another has just added, no more.
+    The file is replaced atomically. Processes that write without a lock can only lose entries of each other.
     """
 
     def __init__(self, path: Path, lock: Path) -> None:
@@ -163,7 +164,7 @@ class _File:
         self._lock = lock
 
     def load(self, key: Any) -> Any:
-        """Return what was saved with `key`, None if nothing was; raises if the file is damaged."""
+        """Return the entry saved with `key`, or None; raises if the file is damaged."""
         blob = self._entries().get(key)
         return None if blob is None else pickle.loads(blob)
 
@@ -179,7 +180,7 @@ class _File:
             _replace(self._path, _sealed(dumps({**entries, key: blob})))
 
     def flush(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         if self._path.is_dir() and not self._path.is_symlink():
             shutil.rmtree(self._path)
         else:
@@ -197,12 +198,12 @@ class _File:
 
 
 def _sealed(blob: bytes) -> bytes:
-    """Return the blob behind its digest, which is another one with another version of numba."""
+    """Return the blob with its digest in front, which depends on numba's version."""
     return hashlib.sha256(numba.__version__.encode() + blob).digest() + blob
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that others find the old one or the new one, never half of it."""
+    """Replace a file atomically."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix="new-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -216,18 +217,18 @@ def _replace(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock if it can be had in time: one process at a time adds to files, so that none adds in vain."""
+    """Hold a lock in a `with` block, if it can be acquired in time, so that entries of other processes are not lost."""
     with contextlib.ExitStack() as stack:
         if fcntl is not None:
             with contextlib.suppress(OSError):
                 file = stack.enter_context(path.open("wb"))
                 _lock(file)
-                stack.callback(fcntl.flock, file, fcntl.LOCK_UN)  # also for children that were forked meanwhile
+                stack.callback(fcntl.flock, file, fcntl.LOCK_UN)  # also for child processes forked in the meantime
         yield
 
 
 def _lock(file: Any) -> None:
-    """Lock a file; `BlockingIOError` if another process holds on to it."""
+    """Lock a file; `BlockingIOError` if another process holds the lock too long."""
     end = time.perf_counter() + (0 if _GAVE_UP.is_set() else _PATIENCE)
     while True:
         try:
@@ -240,18 +241,18 @@ def _lock(file: Any) -> None:
 
 
 def source_digest(package: str) -> str:
-    """Return a digest, hexadecimal, of all sources of an installed package: the same wherever they lie."""
+    """Return a hexadecimal digest of all sources of an installed package; it does not depend on their location."""
     return _read(_on_path(package)[0]).hash.hex()
 
 
-# Where the cache lies
+# Location of the cache
 
 
 @functools.cache
 def cache_folder(top: Path) -> Path | None:
-    """Return the folder for the compiled functions of a package or a single file; None if none can be written.
+    """Return the cache folder of a package or a single file; None if no folder can be written.
 
-    Folders unused for a week are dropped.
+    Folders unused for a week are deleted.
     """
     name = f"{top.stem[:40]}-{_reach(top).hash[:16]}"
     for home in _homes():
@@ -273,7 +274,7 @@ def _check_writable(folder: Path) -> None:
 
 
 def _homes() -> Iterator[Path]:
-    """Yield the folders where all caches may be: numba's own if one is set, else the user's; a temporary one."""
+    """Yield the folders that can contain caches: numba's folder if it is set, else the user's, then a temporary one."""
     told = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     with contextlib.suppress(RuntimeError, OSError):  # a user without a home
         yield (Path(told) if told else Path.home() / ".cache").absolute() / "ninetka"
@@ -281,7 +282,7 @@ def _homes() -> Iterator[Path]:
         user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
         shared = Path(tempfile.gettempdir()).absolute() / f"ninetka-{user}"
         shared.mkdir(mode=0o700, exist_ok=True)
-        if not hasattr(os, "getuid") or shared.lstat().st_uid == os.getuid():  # what others wrote is not to be run
+        if not hasattr(os, "getuid") or shared.lstat().st_uid == os.getuid():  # never run code that other users wrote
             yield shared
 
 
@@ -294,14 +295,14 @@ def _drop_unused(home: Path) -> None:
             continue
 
 
-# What it depends on
+# Dependencies of a function
 
 Stamp = tuple[int, int] | None
-"""Time of change and size of a file, None if there is none."""
+"""Modification time and size of a file, None if there is no file."""
 
 
 class _Root(NamedTuple):
-    """What was found in a package or a single file when it was first needed; modules are loaded only once, too."""
+    """The sources of a package or a single file, read once, like modules."""
 
     hash: bytes
     names: frozenset[str]
@@ -310,15 +311,15 @@ class _Root(NamedTuple):
 
 
 class _Reach(NamedTuple):
-    """All that a function can be compiled together with."""
+    """All sources that can be compiled into a function."""
 
     hash: str
     roots: frozenset[Path]
-    """The packages and files that are read whole."""
+    """The packages and files that are read completely."""
 
 
 def _top_of(source: Path) -> Path:
-    """Return the folder of the outermost package that a source file belongs to; the file itself if to none."""
+    """Return the folder of the outermost package of a source file, or the file itself if it is in no package."""
     top = source
     while (top.parent / "__init__.py").exists() and top.parent != top:
         top = top.parent
@@ -327,9 +328,9 @@ def _top_of(source: Path) -> Path:
 
 @functools.cache
 def _reach(top: Path) -> _Reach:
-    """Return what `top` imports, what that imports, and so on; and this package, which decides how to compile.
+    """Return the packages and files that `top` imports, directly or indirectly, and this package, which compiles.
 
-    What others installed counts by its stamp and is not followed any further: it changes as a whole if at all.
+    Installed packages of others are represented by a stamp and not followed further, because they change as a whole.
     """
     read: dict[Path, _Root] = {}
     installed: dict[Path, Stamp] = {}
@@ -367,7 +368,7 @@ def _read(root: Path) -> _Root:
 
 
 def _sources(root: Path) -> list[Path]:
-    """Return the source files of a package, however deep and whatever the links, or of a single file."""
+    """Return all source files of a package, following links, or a single file."""
     if not root.is_dir():
         return [root]
     found, seen = [], set()
@@ -388,7 +389,7 @@ def _imported_names(text: str) -> set[str]:
 
 
 def _find(name: str, folder: Path) -> list[Path]:
-    """Return the packages and files that a name may stand for in the sources of a package that lies in `folder`."""
+    """Return the packages and files that an imported name can mean in the sources of a package in `folder`."""
     beside = (folder / name, folder / f"{name}.py")
     found = [path for path in beside if (path if path.suffix else path / "__init__.py").exists()]
     return found + _on_path(name)
@@ -396,12 +397,12 @@ def _find(name: str, folder: Path) -> list[Path]:
 
 @functools.cache
 def _on_path(name: str) -> list[Path]:
-    """Return what Python finds for a top-level name, as far as it has sources: a package may lie in several folders."""
+    """Return the sources that Python finds for a top-level name; a package can have several folders."""
     if name in sys.stdlib_module_names:
         return []
     try:
         found = importlib.util.find_spec(name)
-    except Exception:  # finders are other people's
+    except Exception:  # import finders of other packages can raise anything
         return []
     if found is None:
         return []
@@ -412,7 +413,7 @@ def _on_path(name: str) -> list[Path]:
 
 @functools.cache
 def _is_installed(folder: Path) -> bool:
-    """Tell whether a folder is one where packages are installed."""
+    """Return whether packages are installed in a folder."""
     known = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
     return folder in known or folder.name in ("site-packages", "dist-packages") or any(folder.glob("*.dist-info"))
 
@@ -430,17 +431,17 @@ def _is_edited(root: Path) -> bool:
 
 
 def _are_doubtful(roots: set[Path]) -> bool:
-    """Tell whether sources have changed, or there are none: a game may be typed in, and nobody knows it again."""
+    """Return whether sources have changed or are missing, as for a game that was defined interactively."""
     return bool(_EDITED & roots) or not all(root.exists() for root in roots)
 
 
 def _roots(signature: Any, top: Path) -> set[Path]:
-    """Return the packages and files whose sources decide what a function of `top` does with these arguments."""
+    """Return the packages and files that a function of `top` depends on when it is called with these arguments."""
     return {root for each in {top} | _guests(signature, top) for root in _reach(each).roots}
 
 
 def _guests(signature: Any, top: Path) -> set[Path]:
-    """Return what `top` does not import but code for these arguments may hold."""
+    """Return the packages and files that `top` does not import but code for these arguments can contain."""
     text = repr(signature) if _OWNERS else ""
     owners = {owner for name, tops in _OWNERS.items() if name in text for owner in tops} - _reach(top).roots
     return owners | {other for other in _TOPS if owners & _reach(other).roots}

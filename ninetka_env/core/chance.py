@@ -1,6 +1,6 @@
 """Random numbers for compiled code: one SplitMix64 stream per game, so that results do not depend on threads.
 
-A stream is one uint64 in an array; whoever draws from it moves it on. SplitMix64 is from Steele, Lea and Flood, "Fast
+A stream is one uint64 in an array, and every draw advances it. SplitMix64 is from Steele, Lea and Flood, "Fast
 splittable pseudorandom number generators", OOPSLA 2014 (the finaliser's constants are David Stafford's mix 13).
 """
 
@@ -20,7 +20,7 @@ _MIX_B = np.uint64(0x94D049BB133111EB)
 
 
 def make_streams(seed: int | None, count: int = 1) -> Streams:
-    """Return `count` streams, (count,) uint64; stream i is the one that `make_streams(seed + i)` gives first.
+    """Return `count` random streams, (count,) uint64; stream i equals `make_streams(seed + i)[0]`.
 
     `seed=None` draws fresh entropy from the operating system.
     """
@@ -34,7 +34,7 @@ def make_streams(seed: int | None, count: int = 1) -> Streams:
 
 @jit
 def draw(streams: Streams, index: int) -> np.uint64:
-    """Draw the next 64 random bits of one stream."""
+    """Draw the next 64 random bits from one stream."""
     streams[index] += _GOLDEN
     word = streams[index]
     word = (word ^ (word >> np.uint64(30))) * _MIX_A
@@ -44,14 +44,14 @@ def draw(streams: Streams, index: int) -> np.uint64:
 
 @jit
 def draw_each(streams: Streams, words: Streams) -> None:
-    """Draw one word from each of N streams into `words`, (N,) uint64."""
+    """Draw 64 bits from each of N streams into `words`, (N,) uint64."""
     for index in range(len(words)):
         words[index] = draw(streams, index)
 
 
 @jit
 def draw_many(streams: Streams, words: Streams) -> None:
-    """Fill `words`, (N,) uint64, from the first stream."""
+    """Draw all of `words`, (N,) uint64, from the first stream."""
     for index in range(len(words)):
         words[index] = draw(streams, 0)
 
@@ -60,22 +60,25 @@ def draw_many(streams: Streams, words: Streams) -> None:
 def draw_below(streams: Streams, index: int, bound: int) -> int:
     """Draw an int from 0..bound-1, uniform to within 2**-32 (Lemire's multiply and shift)."""
     word = (draw(streams, index) >> np.uint64(32)) * np.uint64(bound)
-    return np.int64(word >> np.uint64(32))  # type: ignore[return-value]  # signed: numba mixes the kinds into floats
+    return np.int64(word >> np.uint64(32))  # type: ignore[return-value]  # numba mixes signed and unsigned to float
 
 
 @jit
 def draw_bit(streams: Streams, index: int, bits: int) -> int:
-    """Draw the number of one of the ones in `bits` (not 0), uniformly."""
+    """Draw the index of a set bit of `bits`, uniformly; `bits` must not be 0."""
     return nth_one(bits, draw_below(streams, index, popcount(bits)))
 
 
 _NTH_ONE = frozen([([i for i in range(9) if bits >> i & 1] + [0] * 9)[:9] for bits in range(512)], np.int8)
-"""(512, 9) int8: where the ones of a 9-bit number stand, from the lowest up."""
+"""(512, 9) int8: the indices of the set bits of each 9-bit number, ascending."""
 
 
 @jit
 def nth_one(bits: int, n: int) -> int:
-    """Return the place of one number `n` (from 0) among up to 63 bits, without branches that chance would mislead."""
+    """Return the index of set bit number `n` (from 0) among up to 63 bits.
+
+    The code is branch-free, because random data would defeat branch prediction.
+    """
     place = 0
     for width in (36, 18, 9):
         below = popcount(bits & ((1 << width) - 1))

@@ -1,4 +1,4 @@
-"""What all pictures need: pygame, which is an extra, a canvas for drawings, and a window on the screen."""
+"""Drawing with pygame, an optional dependency: a canvas, shaded stones, and a window on the screen."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 
 def load_pygame() -> ModuleType:
-    """Import pygame, which is an extra.
+    """Import pygame, an optional dependency.
 
     Raises:
-        ImportError: saying what to install.
+        ImportError: if pygame is missing; the message says what to install.
     """
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
@@ -30,9 +30,9 @@ def load_pygame() -> ModuleType:
 
 @functools.lru_cache(maxsize=32)
 def load_font(size: float) -> Any:
-    """Return pygame's own font; `ImportError` as in `load_pygame`."""
+    """Return pygame's default font; raises `ImportError` as `load_pygame` does."""
     pygame = load_pygame()
-    pygame.register_quit(load_font.cache_clear)  # fonts die with pygame.quit(), which other programs' windows call
+    pygame.register_quit(load_font.cache_clear)  # pygame.quit(), which other code may call, destroys fonts
     return pygame.freetype.Font(None, size)
 
 
@@ -44,18 +44,18 @@ _OVERSAMPLE = 2
 
 
 class Canvas:
-    """A surface whose lengths are counted in cells of a board.
+    """A surface with lengths in cells of a board.
 
-    It is drawn on twice the pixels asked for and then made smaller, so that all edges are smooth.
+    The canvas is drawn at twice the requested resolution and then scaled down, which makes all edges smooth.
     """
 
     def __init__(self, size: tuple[int, int], cells: float, back: Any = None) -> None:
-        """Prepare a surface of a size, (width, height) in pixels, that is `cells` high.
+        """Create a canvas.
 
         Args:
-            size: of the finished surface.
-            cells: how many cells its height has.
-            back: the `surface` of another canvas of this size to begin with.
+            size: (width, height) of the finished surface in pixels.
+            cells: height of the surface in cells.
+            back: the `surface` of another canvas of this size, which is copied as the background.
         """
         self.pygame = load_pygame()
         self._finished_size = size
@@ -64,7 +64,7 @@ class Canvas:
         self.surface = self.pygame.Surface(whole) if back is None else back.copy()
 
     def finished(self) -> Any:
-        """Return the surface in the size asked for."""
+        """Return the surface in the requested size."""
         return self.pygame.transform.smoothscale(self.surface, self._finished_size)
 
     def box(self, x: float, y: float, width: float, height: float, colour: Colour, corner: float = 0.0) -> None:
@@ -75,7 +75,7 @@ class Canvas:
         self.pygame.draw.rect(self.surface, colour, rect, border_radius=round(corner * self.cell))
 
     def disc(self, x: float, y: float, radius: float, colour: Colour, width: float = 0.0) -> None:
-        """Fill a circle, or draw it as a ring of some width."""
+        """Fill a circle, or draw a ring if `width` is not 0."""
         place, thickness = (x * self.cell, y * self.cell), max(1, round(width * self.cell)) if width else 0
         self.pygame.draw.circle(self.surface, colour, place, radius * self.cell, thickness)
 
@@ -84,17 +84,17 @@ class Canvas:
         self.pygame.draw.polygon(self.surface, colour, [(x * self.cell, y * self.cell) for x, y in points])
 
     def sprite(self, sprite: Any, x: float, y: float) -> None:
-        """Put a small surface with its centre at a place."""
+        """Draw a small surface centred at (x, y)."""
         self.surface.blit(sprite, sprite.get_rect(center=(round(x * self.cell), round(y * self.cell))))
 
     def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
-        """Write a line with its middle at height y; x is where it begins (`align=0`), or ends (1), or its middle."""
+        """Write a line of text with its middle at y; x is its left end (`align=0`), right end (1) or centre (0.5)."""
         line, place = load_font(max(4, 0.72 * height * self.cell)).render(text, colour)
         left = x * self.cell - align * line.get_width() + (place.x if align == 0 else 0)
         self.surface.blit(line, (round(left), round((y + 0.26 * height) * self.cell) - place.y))
 
     def grain(self, colour: Colour) -> None:
-        """Shade all wood of a colour along its grain, in the square at the left."""
+        """Add a wood grain to all pixels of a colour, in the square at the left."""
         pixels = self.pygame.surfarray.pixels3d(self.surface)
         length = min(self.surface.get_size())
         place = np.arange(length, dtype=np.float32) / self.cell
@@ -107,14 +107,14 @@ class Canvas:
 
 
 def lens(diameter: int) -> tuple[Floats, Floats]:
-    """Return where the pixels of a stone's sprite are, x and y from its centre in units of its radius."""
+    """Return the x and y coordinates of the pixels of a stone's sprite, from its centre in units of its radius."""
     side = round(1.4 * diameter)
     y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (diameter / 2)
     return x, y
 
 
 def shaded(colour: Colour, x: Floats, y: Floats) -> Floats:
-    """Return the rgb, (side, side, 3), of a lens of a colour that is lit from the top left."""
+    """Return the RGB values, (side, side, 3), of a lens-shaped stone that is lit from the top left."""
     base, rho = np.array(colour, np.float64), np.hypot(x, y)
     height = np.sqrt(np.maximum(0, 1 - 0.82 * rho**2))
     normal = np.stack([0.62 * x, 0.62 * y, height])
@@ -127,7 +127,7 @@ def shaded(colour: Colour, x: Floats, y: Floats) -> Floats:
 
 
 def stone_sprite(rgb: Floats, diameter: int, shadow: float = 1.0) -> Any:
-    """Return a stone of these colours, (side, side, 3), with its shadow on a transparent surface; see `lens`."""
+    """Return a transparent surface with a stone and its shadow; `rgb` is (side, side, 3), see `lens`."""
     x, y = lens(diameter)
     body = np.clip(0.5 + (1 - np.hypot(x, y)) * diameter / 2, 0, 1)
     around = 0.42 * np.clip((1.16 - np.hypot(x - 0.07, y - 0.12)) / 0.28, 0, 1) ** 1.5 * shadow
@@ -137,13 +137,13 @@ def stone_sprite(rgb: Floats, diameter: int, shadow: float = 1.0) -> Any:
 
 
 def mix(one: Colour, other: Colour, share: float) -> Colour:
-    """Return a colour that is `other` by `share`."""
+    """Mix two colours; `share` is the weight of `other`, 0 to 1."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
     return red, green, blue
 
 
 def paint(text: str, ink: Colour, back: Colour | None, color: bool) -> str:
-    """Return text in 24-bit colours for a terminal, or as it is."""
+    """Return text in 24-bit terminal colours, or unchanged if `color` is False."""
     if not color:
         return text
     behind = "" if back is None else f"\x1b[48;2;{back[0]};{back[1]};{back[2]}m"
@@ -162,20 +162,20 @@ class Window:
         """Prepare a window; it opens when the first picture is shown.
 
         Args:
-            title: what the window is called.
-            fps: how many pictures to show in a second at most; `show` waits for the one before to be seen.
+            title: title of the window.
+            fps: maximum number of pictures per second; `show` waits for the previous picture's time to pass.
         """
         self._pause, self._title = 1 / fps, title
         self._surface: Any = None
         self._next_at = 0.0
         self.is_closed = False
-        """Whether the window was closed, by its user or by `close`; it then stays closed and shows nothing."""
+        """Whether the user or `close` has closed the window; a closed window cannot be opened again."""
 
     def show(self, pixels: npt.NDArray[np.uint8]) -> None:
-        """Show a picture, (H, W, 3) uint8, and let the system handle the window's events.
+        """Show a picture, (H, W, 3) uint8, and handle the window's events.
 
         Raises:
-            ImportError: if pygame is missing, naming the extra to install.
+            ImportError: if pygame is missing; the message names the extra to install.
             RuntimeError: if there is no screen.
         """
         while not self.is_closed and (wait := self._next_at - time.perf_counter()) > 0:
@@ -192,14 +192,14 @@ class Window:
         self.pump()
 
     def pump(self) -> None:
-        """Handle the window's events, so that it stays alive; notices when its user closes it."""
+        """Handle the window's events, which keeps it responsive, and notice when the user closes it."""
         if self._surface is not None:
             pygame = load_pygame()
             if not pygame.display.get_init() or any(event.type == pygame.QUIT for event in pygame.event.get()):
                 self.close()
 
     def close(self) -> None:
-        """Close the window for good."""
+        """Close the window permanently."""
         if self._surface is not None:
             load_pygame().display.quit()
         self._surface, self.is_closed = None, True

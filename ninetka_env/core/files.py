@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all, and errors that name the file that was asked for."""
+"""Atomic replacement of files, with errors that name the path that the caller gave."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ StrPath = str | os.PathLike[str]
 
 
 def replace_file(path: StrPath, pieces: Iterable[bytes]) -> int:
-    """Write pieces into a new file that takes the place of `path` once all of it is on the disk.
+    """Write pieces to a new file and rename it to `path` once all of them are on the disk.
 
-    If anything fails, the source of the pieces included, a file that was there stays as it was. A link stays a link, a
-    file keeps its mode; what is no file, such as /dev/stdout or a pipe, is written to directly.
+    On any error, also one raised by `pieces`, the old file is left unchanged. A link stays a link, and a file keeps its
+    mode. A path that is not a regular file, such as /dev/stdout or a pipe, is written to directly.
 
     Returns:
-        How many pieces there were.
+        The number of pieces.
 
     Raises:
-        OSError: if the path cannot be written, naming it.
+        OSError: if the path cannot be written; the error names the path.
     """
     return replace_files({path: pieces})[0]
 
 
 def replace_files(contents: Mapping[StrPath, Iterable[bytes]]) -> list[int]:
-    """Do the same for files that belong together: all are on the disk before the first takes its place, in order."""
+    """Replace files that belong together; all are on the disk before the first is renamed, in order.
+
+    See `replace_file`. Returns the number of pieces of each file.
+    """
     parts: dict[Path, Path] = {}
     counts = []
     try:
@@ -53,7 +56,7 @@ def replace_files(contents: Mapping[StrPath, Iterable[bytes]]) -> list[int]:
 
 
 def check_writable(path: StrPath) -> None:
-    """Raise `OSError` now if a result could not be written to `path` later."""
+    """Raise `OSError` if `path` cannot be written; for use before a long computation."""
     target = Path(path)
     with naming(target):
         if target.is_dir():
@@ -66,24 +69,24 @@ def check_writable(path: StrPath) -> None:
 
 
 def with_ending(path: Path, ending: str) -> Path:
-    """Return the path of one of several files that differ in their endings; a dot in the name is no ending."""
+    """Return the path with another extension; of the old ones, only .png, .json and .md are removed."""
     return path.with_name(re.sub(r"\.(png|json|md)$", "", path.name) + ending)
 
 
 def shown(path: StrPath) -> str:
-    """Return a path as errors tell it: in one line, cut off where it is absurdly long."""
+    """Return a path as text for an error message: one line, cut off after 300 characters."""
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in os.fspath(path))
     return text if len(text) <= 300 else f"{text[:300]} ..."
 
 
 def is_special(path: Path) -> bool:
-    """Tell whether a path is no file and must not be replaced by one, such as /dev/stdout or a pipe."""
+    """Return whether a path exists and is not a regular file, such as /dev/stdout or a pipe."""
     return path.exists() and not path.is_file()
 
 
 @contextmanager
 def naming(path: StrPath) -> Iterator[None]:
-    """Make errors of the file system name the file that was to be written."""
+    """Raise errors of the file system again as `OSError` with the path that was to be written."""
     try:
         yield
     except OSError as error:
@@ -93,7 +96,7 @@ def naming(path: StrPath) -> Iterator[None]:
 
 
 def _write(path: Path, part: Path | None, pieces: Iterable[bytes]) -> int:
-    """Write pieces into the file that is to replace `path`, or into `path` itself, and count them."""
+    """Write pieces to the temporary file `part`, or to `path` itself if that is None; return the number of pieces."""
     count = 0
     with naming(path):
         _check_mode(path)
@@ -116,7 +119,7 @@ def _write(path: Path, part: Path | None, pieces: Iterable[bytes]) -> int:
 
 
 def is_closed_pipe(error: OSError) -> bool:
-    """Return whether an error means that a pipe has no reader any more; on Windows it is EINVAL, without a filename."""
+    """Return whether an error means that a pipe has no reader; on Windows that is EINVAL without a filename."""
     is_invalid = sys.platform == "win32" and error.errno == errno.EINVAL
     return error.errno == errno.EPIPE or (is_invalid and error.filename is None)
 
@@ -127,23 +130,23 @@ def _check_mode(path: Path) -> None:
 
 
 def _goal(path: Path) -> Path:
-    """Return the file that a path stands for: a link's, where it points to."""
+    """Return the path with all links resolved."""
     return Path(os.path.realpath(path))
 
 
 def _part(path: Path) -> Path:
-    """Return the name of the file, beside the one asked for, that is written first."""
+    """Return the path of the temporary file, in the same folder as the file that it will replace."""
     goal = _goal(path)
-    return goal.with_name(f".{goal.name[-40:]}.{os.getpid()}.part")  # no name is too long for it that is not itself
+    return goal.with_name(f".{goal.name[-40:]}.{os.getpid()}.part")  # cut, so that the new name is not too long
 
 
 _UNKNOWN_TO_SHARES = {errno.EACCES, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""How systems of files answer that have no way to synchronise a folder, or let nobody read it."""
+"""Errors of file systems that cannot synchronise a folder or do not allow to read it."""
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last, where folders can be synchronised: not on Windows, nor on some network shares."""
-    if not hasattr(os, "O_DIRECTORY"):
+    """Write a folder to the disk so that a rename survives a crash."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows
         return
     try:
         descriptor = os.open(folder, os.O_DIRECTORY)
@@ -152,5 +155,5 @@ def _sync_folder(folder: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        if error.errno not in _UNKNOWN_TO_SHARES:  # else the file is in place, and nothing more can be done
+        if error.errno not in _UNKNOWN_TO_SHARES:  # with these errors, the file is replaced nevertheless
             raise

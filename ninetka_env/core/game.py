@@ -1,4 +1,4 @@
-"""`Game`: the readable Python face of one record, as far as all games share it."""
+"""`Game`: the Python interface to one position, as far as all games share it."""
 
 from __future__ import annotations
 
@@ -29,47 +29,47 @@ from ninetka_env.core.verbs import (
 from ninetka_env.core.verbs import num_actions as count_actions
 
 EVENTS = ("resigned", "time", "left")
-"""What can end a game before the rules do: a seat resigns, runs out of time, or leaves."""
+"""Events that end a game before the rules do: a seat resigns, runs out of time, or leaves the game."""
 
 
 MOST_NAMED = 100
-"""Legal actions that an error names, at most."""
+"""Maximum number of legal actions that an error message names."""
 
 
 class Event(NamedTuple):
-    """What ended a game before the rules did."""
+    """An event that ended a game before the rules did."""
 
     kind: str
     """One of `EVENTS`."""
     seat: int
-    """Whose game it ended: that seat cannot win."""
+    """The seat that resigned, ran out of time or left; it cannot win."""
 
 
 class Game:
-    """One position of a game, and the game that goes on from it.
+    """One position of a game, and the game that continues from it.
 
-    Seats count from 0, actions are ints from 0 on. What only one game has is in the class derived from this one.
+    Seats are counted from 0; actions are ints from 0. Each game derives a class that adds its own members.
     """
 
     __slots__ = ("event", "last_action", "passed", "records")
 
     name: ClassVar[str]
-    """The game's name in the register."""
+    """The game's name in the registry."""
 
     records: Records
-    """(1,) structured array: the position itself."""
+    """(1,) state array: the position."""
     last_action: int | None
-    """The action played last, None at the start."""
+    """The last action, None at the start."""
     passed: tuple[int, ...]
-    """The seats that the rules passed over after the last action because they could do nothing."""
+    """The seats that were skipped after the last action, because they had no legal action."""
     event: Event | None
-    """What ended the game before the rules did, None unless something has."""
+    """The event that ended the game before the rules did, or None."""
 
     def __init__(self, records: Records) -> None:
-        """Wrap a (1,) array of the game's records without copying it; `new` makes games.
+        """Wrap a (1,) state array of the game without copying it. To start a game, use `new`.
 
         Raises:
-            ValueError: if this is no such array.
+            ValueError: if `records` is not a (1,) state array of this game.
         """
         self.records = records if _is_plain(records, self.name) else _checked(records, self.name)
         self.last_action = None
@@ -78,19 +78,19 @@ class Game:
 
     @classmethod
     def definition(cls) -> Definition:
-        """Return what the register holds about the game."""
+        """Return the game's definition from the registry."""
         return get_definition(cls.name)
 
     @classmethod
     def start(cls, variant: Variant, seed: int | None = None) -> Self:
-        """Start a game of a variant; `seed` is for what is drawn before the first turn, None draws fresh entropy."""
+        """Start a game of a variant; `seed` is for a random start, None draws fresh entropy."""
         return cls(new_games(variant, make_streams(seed)))
 
-    # What can be asked
+    # Queries
 
     @property
     def num_players(self) -> int:
-        """Seats at the table."""
+        """The number of players."""
         return int(self.records["num_players"][0])
 
     @property
@@ -100,12 +100,12 @@ class Game:
 
     @property
     def to_move(self) -> int:
-        """The seat that acts next; without a meaning when the game is over."""
+        """The seat that acts next; without meaning when the game is over."""
         return int(self.records["to_move"][0])
 
     @property
     def stage(self) -> int:
-        """The stage of the game, a place in `Definition.stages`."""
+        """The stage of the game, an index into `Definition.stages`."""
         return int(_stage(self.records, 0))
 
     @property
@@ -115,7 +115,7 @@ class Game:
 
     @property
     def ply(self) -> int:
-        """Plies played so far; passes that the rules play do not count."""
+        """The number of plies played so far; passes that the rules play do not count."""
         return int(_plies(self.records, 0))
 
     def legal_actions(self) -> npt.NDArray[np.int64]:
@@ -123,24 +123,24 @@ class Game:
         return np.flatnonzero(self.legal_mask())
 
     def legal_mask(self) -> Mask:
-        """Return the legal actions of the seat to move as a fresh (num_actions,) int8 array of 0 and 1."""
+        """Return the legal actions of the seat to move as a new (num_actions,) int8 array of 0 and 1."""
         mask = np.zeros(self.num_actions, np.int8)
         if self.event is None:
             _write_legal_mask(self.records, 0, mask)
         return mask
 
     def scores(self) -> npt.NDArray[Any]:
-        """Return each seat's score as the board stands, (n,) int64, or float64 where scores may be broken numbers."""
+        """Return each seat's score in this position, (n,) int64, or float64 if scores of this game can be fractions."""
         kind = self.definition().score_dtype
         scores: npt.NDArray[Any] = np.zeros(self.num_players, kind)
         _write_scores(self.records, 0, scores)
         return scores.astype(np.int64 if np.issubdtype(kind, np.integer) else np.float64)
 
     def winner(self) -> int:
-        """Return the seat that wins as the game stands, or `DRAWN`, -1; after an event, who wins by it.
+        """Return the seat that wins in this position, or `DRAWN`, -1.
 
-        An event takes the win from its seat: it goes to the other one, and among several to the one of the highest
-        score as the board stands, the latest of those in seat order.
+        After an event, its seat cannot win. Of the other seats, the one with the highest score in this position wins,
+        and among equal scores the last in seat order.
         """
         if self.event is None:
             return int(_winner_of(self.records, 0))
@@ -150,14 +150,14 @@ class Game:
 
     @property
     def scored(self) -> bool:
-        """Whether scores decide who wins: not where a seat resigned, by an event or an action."""
+        """Whether scores decide the winner. They do not if an event, or an action such as resigning, ended the game."""
         return self.event is None
 
     def returns(self, reward: str = "win") -> npt.NDArray[np.float32]:
-        """Return what the game pays to each seat as it stands, (n,) float32 that sum to 0.
+        """Return each seat's reward in this position, (n,) float32 with sum 0.
 
         Args:
-            reward: a kind of `ninetka_env.core.outcome.REWARDS`; after an event both pay as `"win"` does.
+            reward: one of `ninetka_env.core.outcome.REWARDS`; after an event both are equal to `"win"`.
         """
         kind = check_choice("reward", reward, REWARDS)
         rewards = np.zeros(self.num_players, np.float32)
@@ -168,15 +168,15 @@ class Game:
             rewards[self.winner()] = 1
         return rewards
 
-    # What can be done
+    # Actions
 
     def play(self, action: int) -> None:
-        """Play an action for the seat to move, in place; `passed` then names the seats that were passed over.
+        """Play an action for the seat to move, in place, and set `passed` to the seats that were skipped.
 
         Raises:
-            ValueError: if the action is illegal, naming it and what is allowed, or the records are read-only; nothing
-                is changed.
-            TypeError: if it is no integer.
+            ValueError: if the action is illegal or the state array is read-only. The position is then unchanged; the
+                message names an illegal action and the legal ones.
+            TypeError: if the action is not an integer.
         """
         self.check_writeable()
         action = as_action(action, self.num_actions) if type(action) is not int else action
@@ -187,23 +187,23 @@ class Game:
         self.passed = _seats(passed) if passed else ()
 
     def check_writeable(self) -> None:
-        """Raise `ValueError` if the records must not be written to; compiled code would not notice."""
+        """Raise `ValueError` if the state array is read-only, because compiled code does not check that."""
         if not self.records.flags.writeable:
-            raise ValueError("these records are read-only: play on in game.copy()")
+            raise ValueError("the state array is read-only: play in game.copy() instead")
 
     def resign(self, seat: int | None = None) -> None:
-        """End the game by the resignation of a seat, by default the one to move; `ValueError` if it is over."""
+        """Resign for a seat, by default the seat to move; raises `ValueError` if the game is over."""
         self.forfeit(self.to_move if seat is None else seat, "resigned")
 
     def forfeit(self, seat: int, reason: str = "time") -> None:
-        """End the game to the loss of a seat, whatever the board says.
+        """End the game with a loss of a seat, regardless of the position.
 
         Args:
-            seat: who cannot win any more.
+            seat: the seat that loses.
             reason: one of `EVENTS`: `"resigned"`, `"time"`, `"left"`.
 
         Raises:
-            ValueError: if there is no such seat or reason, or the game is over.
+            ValueError: if the seat or reason does not exist, or the game is over.
         """
         check_choice("reason", reason, EVENTS)
         seat = check_count("seat", seat, 0, self.num_players - 1)
@@ -212,7 +212,7 @@ class Game:
         self.event = Event(reason, seat)
 
     def hand_turn(self, seat: int) -> None:
-        """Let a seat move next, whosever turn it is; `ValueError` where all turns must be played, as in most games."""
+        """Make `seat` the seat to move; raises `ValueError` in games that do not allow it, which are most."""
         raise ValueError(f"{self.definition().title}: all turns must be played")
 
     def copy(self) -> Self:
@@ -223,40 +223,40 @@ class Game:
 
     __copy__ = copy
 
-    # What people read
+    # Text
 
     def action_name(self, action: int) -> str:
-        """Name an action as people do."""
+        """Return the name of an action as people write it."""
         return str(action)
 
     def action_index(self, name: str) -> int:
-        """Return the action of a name given by `action_name`; raises `ValueError` for other text."""
+        """Return the action with a name that `action_name` returns; raises `ValueError` for other text."""
         if not name.isascii() or not name.isdigit() or len(name) > 9:
             raise ValueError(f"no action {quote(name)}: expected a number")
         return int(name)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read what `str(game)` wrote; raises `ValueError` naming what is wrong."""
+        """Return the position that `str(game)` wrote; raises `ValueError` that names the error."""
         raise NotImplementedError
 
     def drawn_actions(self) -> tuple[int, ...]:
-        """Return what chance played before the first turn of this start, as actions; `start_from` takes them."""
+        """Return the random actions before the first turn of this start position, for `start_from`."""
         return ()
 
     @classmethod
     def start_from(cls, variant: Variant, drawn: tuple[int, ...]) -> Self:
-        """Return the start in which chance has drawn these actions.
+        """Return the start position with these random actions; see `drawn_actions`.
 
         Raises:
-            ValueError: if it cannot have drawn them.
+            ValueError: if no random start has these actions.
         """
         if drawn:
-            raise ValueError(f"{len(drawn)} actions are said to be drawn, but nothing is drawn in this game")
+            raise ValueError(f"{len(drawn)} drawn actions are given, but nothing is drawn at random in this game")
         return cls.start(variant, 0)
 
     def describe_illegal(self, action: int) -> str:
-        """Say why an action is illegal: what it is, and what is allowed."""
+        """Return an error message for an illegal action, with the legal ones."""
         what = f"action {shortened(action)}"
         if 0 <= action < self.num_actions and self.action_name(action) != str(action):
             what += f" ({self.action_name(action)})"
@@ -268,22 +268,22 @@ class Game:
         return f"{what} is illegal for seat {self.to_move}{self._where()}: legal are {', '.join(legal)}"
 
     def _where(self) -> str:
-        """Say where in the game this is, for error messages."""
+        """Return where in the game this position is, for error messages."""
         return ""
 
     def __repr__(self) -> str:
-        """Name the place of the game in a line."""
+        """Return a summary: game, ply and seat to move."""
         state = "over" if self.is_over else f"seat {self.to_move} to move"
         return f"<Game of {self.definition().title}: ply {self.ply}, {state}>"
 
     def __eq__(self, other: object) -> bool:
-        """Compare positions, options included, and events; how they were reached does not count."""
+        """Return whether positions, options and events are equal; earlier moves do not count."""
         if not isinstance(other, Game) or self.records.dtype != other.records.dtype:
             return False
         return self.records.tobytes() == other.records.tobytes() and self.event == other.event
 
     def __hash__(self) -> int:
-        """Hash the position as it stands now."""
+        """Hash the current position and event."""
         return hash((self.records.tobytes(), self.event))
 
     def __getstate__(self) -> tuple[Any, ...]:
@@ -300,26 +300,26 @@ def check_game(game: Any, kind: type[Game]) -> None:
 
 
 def result_of(game: Game) -> str:
-    """Say who has won, such as `"yellow wins"` or `"drawn"`, by the names of the seats."""
+    """Return the result as text with the name of the seat, such as `"yellow wins"` or `"drawn"`."""
     winner = game.winner()
     return "drawn" if winner == DRAWN else f"{game.definition().seats[winner]} wins"
 
 
 def _is_plain(records: Any, name: str) -> bool:
-    """Return whether records are a (1,) array of a game in the form that compiled code is made for."""
+    """Return whether `records` is a (1,) state array of this game in the form that compiled code expects."""
     if type(records) is not np.ndarray or records.shape != (1,) or not records.dtype.isalignedstruct:
         return False
     return definition_of(records.dtype).name == name
 
 
 def _checked(records: Any, name: str) -> Records:
-    """Return a view of a (1,) array of the records of a game in that form; `ValueError` if it is none."""
+    """Return a view of a (1,) state array in the form that compiled code expects; `ValueError` for other objects."""
     if not isinstance(records, np.ndarray) or records.shape != (1,):
         got = f"shape {records.shape}" if isinstance(records, np.ndarray) else shortened(records)
-        raise ValueError(f"records: expected an array of one record, (1,), such as games[i : i + 1], got {got}")
+        raise ValueError(f"records: expected a state array of shape (1,), such as games[i : i + 1], got {got}")
     definition = definition_of(records.dtype)
     if definition.name != name:
-        raise ValueError(f"records of {definition.name}: expected those of {name}")
+        raise ValueError(f"records: expected states of {name}, got states of {definition.name}")
     return records.view(own_dtype(records.dtype), np.ndarray)
 
 
@@ -327,13 +327,13 @@ def _seats(bits: int) -> tuple[int, ...]:
     return tuple(seat for seat in range(bits.bit_length()) if bits >> seat & 1)
 
 
-# Entries from Python into the compiled rules take an array and an index: passing a single record costs five times as
-# much as passing an array.
+# The functions that Python calls take an array and an index, because passing a single state costs five times as much
+# as passing an array.
 
 
 @jit
 def _play_if_legal(games: Records, index: int, action: int) -> int:
-    """Play and return the seats passed over, as bits; -1 if the action is illegal."""
+    """Play an action and return the skipped seats as bits, or -1 if the action is illegal."""
     if not is_legal(games[index], action):
         return -1
     return play(games[index], action)

@@ -1,8 +1,8 @@
-"""Compilation by numba: `jit`, read-only tables, bit operations; `threads` and the solver's `lanes` compile otherwise.
+"""Compilation with numba: `jit`, read-only arrays and bit operations.
 
-Two rules follow from numba's ways: compiled functions never call themselves (recursive ones crash when loaded from the
-cache), and module globals are constants (they freeze when compiled). What is compiled is kept on disk; see
-`ninetka_env.core.cache`.
+Two rules follow from numba: compiled functions must not be recursive (recursive functions crash when loaded from the
+cache), and module globals are constants (numba freezes them when it compiles). Compiled code is cached on disk; see
+`ninetka_env.core.cache`. `core/threads.py` and the solver's `lanes.py` define further intrinsics.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ninetka_env.core.cache import keep_on_disk
 F = TypeVar("F", bound=Callable[..., Any])
 
 OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-"""What numba is told for all compiled code. Nobody calls it by C's convention: that entry would only take time."""
+"""numba's options for all compiled code. Nothing calls it from C, so that wrapper would only take compile time."""
 
 
 def _mangling_args(record: types.Record) -> tuple[str, tuple[str]]:
-    """Name a type of records in symbols by its fields.
+    """Name a structured dtype by its fields in the symbols of compiled code.
 
-    numba counts these types in each process. Code for two of them that two processes compiled and a third one loads
-    could then have the same symbols, and be linked to each other.
+    numba numbers these types in each process. If two processes compile code for two dtypes and a third process loads
+    both from the cache, the symbols could be equal and be linked to each other.
     """
     return "Record", (hashlib.sha256(record.name.encode()).hexdigest()[:16],)
 
@@ -44,12 +44,14 @@ types.Record.mangling_args = property(_mangling_args)
 def jit(function: F | None = None, *, inline: bool = False, counted: bool = True, entry: bool = True) -> Any:
     """Compile a function with numba: no Python objects, no GIL, cached on disk by a hash of the sources.
 
-    `inline=True` merges a function into its callers before they are compiled: faster where it is called with views.
-    `counted=False` counts no references to arrays: faster in short functions with loops, where numba does not see that
-    what it counts up it counts down again, by atomic instructions. Such a function, and what is merged into it, must
-    make no arrays; its callers hold those that it is given.
-    `entry=False` makes no entry for Python, which takes longest to compile where a function is short: only compiled
-    code can call it then.
+    Args:
+        function: the function to compile; without one, a decorator is returned.
+        inline: merge the function into its callers before they are compiled; faster if it is called with views.
+        counted: count references to arrays. False is faster in short functions with loops, where numba does not remove
+            the atomic increments and decrements. The function, and all that are merged into it, must then create no
+            arrays, and its callers must hold references to its arguments.
+        entry: create a wrapper that Python can call. Without it, only compiled code can call the function, and short
+            functions compile much faster.
     """
     if function is None:
         return functools.partial(jit, inline=inline, counted=counted, entry=entry)
@@ -64,40 +66,40 @@ def jit(function: F | None = None, *, inline: bool = False, counted: bool = True
 
 
 def inner(function: F) -> Any:
-    """Compile a function that makes no arrays and that only compiled code calls: `jit(counted=False, entry=False)`."""
+    """Compile a function that creates no arrays for compiled code only: `jit(counted=False, entry=False)`."""
     return jit(function, counted=False, entry=False)
 
 
 class _Inner(CPUDispatcher):
-    """A compiled function without an entry for Python: numba would jump to where nothing is."""
+    """A compiled function without a wrapper for Python; numba would jump to an invalid address."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        raise TypeError(f"{self.py_func.__name__} has no entry for Python: only compiled code can call it")
+        raise TypeError(f"{self.py_func.__name__} has no wrapper for Python: only compiled code can call it")
 
 
 def frozen(values: Any, dtype: Any) -> npt.NDArray[Any]:
-    """Make a read-only table."""
+    """Return a contiguous read-only array."""
     table = np.ascontiguousarray(values, dtype=dtype)
     table.setflags(write=False)
     return table
 
 
 def popcount(bits: int) -> int:
-    """Count the ones among the 64 bits of `bits`."""
+    """Return the number of set bits among the 64 bits of `bits`."""
     return int(bits).bit_count()
 
 
 def lowest(bits: int) -> int:
-    """Return the index of the lowest one in `bits`, which must not be 0."""
+    """Return the index of the lowest set bit of `bits`, which must not be 0."""
     return (int(bits) & -int(bits)).bit_length() - 1
 
 
 def prefetch(array: Any, row: np.int64) -> None:
-    """Have the processor fetch the start of a row, which is needed soon; it does not wait for it."""
+    """Let the processor fetch the start of a row into its cache, without waiting for it."""
 
 
 def _llvm_bits(name: str, zero_flag: bool) -> Callable[..., Any]:
-    """Make the numba intrinsic that calls LLVM's `name` on 64 bits."""
+    """Return a numba intrinsic that calls LLVM's function `name` on 64 bits."""
 
     @intrinsic
     def call(typing_context: Any, bits: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Options of games, environments and agents: what they may be, and errors that name the one that is wrong."""
+"""Options of games, environments and agents: checks of values, with errors that name the option and what is allowed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
-    """Return the place of an option's value among the allowed ones; `ValueError` names option, value and choices."""
+    """Return the index of an option's value in `allowed`; `ValueError` names the option, the value and the choices."""
     is_bool = isinstance(value, (bool, np.bool_))
     for place, choice in enumerate(allowed):
         scalar = isinstance(value, (str, int, np.integer, np.bool_, type(None)))
@@ -28,11 +28,11 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
 
 
 MOST_COUNTED = 1 << 53
-"""Nobody counts further: compiled code has 64 bits, and floats are exact up to here."""
+"""The default maximum of `check_count`: floats are exact up to here, and it fits into the 64 bits of compiled code."""
 
 
 def check_count(name: str, value: Any, least: int = 1, most: int = MOST_COUNTED) -> int:
-    """Return an option that counts something as int; `ValueError` unless it is an integer within the bounds."""
+    """Return the value of a counting option as int; `ValueError` unless it is an integer within the bounds."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         limit = f" and at most {most}" if most < MOST_COUNTED or (whole and value > most) else ""
@@ -41,16 +41,16 @@ def check_count(name: str, value: Any, least: int = 1, most: int = MOST_COUNTED)
 
 
 def check_memory(name: str, value: int, bytes_each: int) -> None:
-    """Raise `ValueError` if `value` things of `bytes_each` bytes are more than the machine has memory for."""
+    """Raise `ValueError` if `value` items of `bytes_each` bytes do not fit into the machine's memory."""
     known = hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= os.sysconf_names.keys()
     most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else 1 << 40
     if value * bytes_each > most:
         needed, there = (f"{size / (1 << 30):.3g} GiB" for size in (value * bytes_each, most))
-        raise ValueError(f"{name}={shortened(value)}: would take {needed} of memory, of which there are {there}")
+        raise ValueError(f"{name}={shortened(value)}: would take {needed} of memory, but the machine has {there}")
 
 
 def check_scale(name: str, value: Any) -> float:
-    """Return an option that scales something as float; `ValueError` unless it is a finite number of at least 0."""
+    """Return the value of an option as float; `ValueError` unless it is a finite number of at least 0."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not 0 <= value < math.inf:
         raise ValueError(f"{name}={shortened(value)}: expected a finite number of at least 0")
@@ -58,7 +58,7 @@ def check_scale(name: str, value: Any) -> float:
 
 
 def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
-    """Return one action per game as (count,) int64; `TypeError` or `ValueError` if they are no such integers."""
+    """Return one action per game as (count,) int64; `TypeError` for other types, `ValueError` for other shapes."""
     try:
         chosen = np.asarray(actions)
     except ValueError:  # sequences of different lengths
@@ -71,7 +71,7 @@ def check_actions(actions: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
 
 
 def as_action(action: Any, num_actions: int) -> int:
-    """Return an int or integer scalar as int; `TypeError` for anything else, such as floats, bools and arrays."""
+    """Return an integer or integer scalar as int; `TypeError` for anything else, such as floats, bools and arrays."""
     if isinstance(action, (int, np.integer)) and not isinstance(action, bool):
         return int(action)
     if isinstance(action, np.ndarray) and action.ndim == 0 and np.issubdtype(action.dtype, np.integer):
@@ -80,24 +80,24 @@ def as_action(action: Any, num_actions: int) -> int:
 
 
 def shortened(value: Any) -> str:
-    """Return a value's repr in one line, cut off where it is long; where it has none, what kind of thing it is."""
+    """Return a value's repr in one line, cut off after 80 characters, or its type if repr fails."""
     try:
         text = _SHORT.repr(value) if type(value) in (list, tuple, dict, set, frozenset) else repr(value)
-    except Exception:  # of an int of thousands of digits, of what holds itself a thousand times, or anybody's own
+    except Exception:  # an int of thousands of digits, deep recursion, or an error in a user's class
         text = f"<{type(value).__name__}>"
     text = " ".join(map(str.strip, text.split("\n")))
     return text if len(text) <= 80 else f"{text[:80]} ..."
 
 
-_SHORT = reprlib.Repr()  # looks at the first few things in a collection only: the same one may be in it 2 ** 30 times
+_SHORT = reprlib.Repr()  # shows the first items only, because an item may be repeated 2 ** 30 times
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = 20
 
 
 @dataclass(frozen=True)
 class Option(ABC):
-    """One option of a game: its name, the value that it has unless told, and what it means.
+    """One option of a game: its name, default and meaning.
 
-    Compiled code knows every option as an int.
+    Compiled code receives every option as an int.
     """
 
     name: str
@@ -106,20 +106,20 @@ class Option(ABC):
 
     @abstractmethod
     def encode(self, value: Any) -> int:
-        """Return the int that stands for a value; `ValueError` names the option and the values allowed."""
+        """Return the int that represents a value; `ValueError` names the option and the allowed values."""
 
     @abstractmethod
     def decode(self, code: int) -> Any:
-        """Return the value that an int stands for."""
+        """Return the value that an int represents."""
 
     @abstractmethod
     def parse(self, text: str) -> Any:
-        """Return the value that a text means, such as one given on a command line; `ValueError` as in `encode`."""
+        """Return the value that a text represents, such as one of a command line; `ValueError` as in `encode`."""
 
     @property
     @abstractmethod
     def allowed(self) -> str:
-        """The values allowed, in words."""
+        """The allowed values, as text."""
 
 
 @dataclass(frozen=True)
@@ -129,15 +129,15 @@ class Choice(Option):
     values: tuple[Any, ...]
 
     def encode(self, value: Any) -> int:
-        """Return the place of the value among those allowed."""
+        """Return the index of the value in `values`."""
         return check_choice(self.name, value, self.values)
 
     def decode(self, code: int) -> Any:
-        """Return the value at a place."""
+        """Return the value at an index."""
         return self.values[code]
 
     def parse(self, text: str) -> Any:
-        """Return the value whose `str` is the text; booleans also in lower case."""
+        """Return the value whose `str` is the text; booleans are also accepted in lower case."""
         for value in self.values:
             if text == str(value) or (isinstance(value, bool) and text == str(value).lower()):
                 return value
@@ -145,13 +145,13 @@ class Choice(Option):
 
     @property
     def allowed(self) -> str:
-        """The values, with commas between them."""
+        """The values, separated by commas."""
         return ", ".join(map(repr, self.values))
 
 
 @dataclass(frozen=True)
 class Whole(Option):
-    """An option that is a whole number; compiled code knows it as itself."""
+    """An option that is an integer within bounds; its code is the integer itself."""
 
     least: int
     most: int
@@ -165,7 +165,7 @@ class Whole(Option):
         return code
 
     def parse(self, text: str) -> Any:
-        """Return the number that the text shows."""
+        """Return the number that the text represents."""
         try:
             return self.encode(int(text))
         except ValueError:
@@ -183,7 +183,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _misfit(
     function: str, places: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any], known: Collection[str]
 ) -> str:
-    """Say why a call does not fit, as Python does."""
+    """Return the error message for arguments that do not match the signature, with Python's wording."""
     if twice := [name for name in places[: len(arguments)] if name in named]:
         return f"{function}() got multiple values for argument {twice[0]!r}"
     if unknown := [name for name in named if name not in known]:
@@ -193,15 +193,16 @@ def _misfit(
 
 
 def takes_options(options: Sequence[Option], *, by_name: bool = False) -> Callable[[F], F]:
-    """Return a decorator for functions that end in `**options: Unpack[SomeOptions]`: it lists the options of a game.
+    """Return a decorator that lists a game's options in the signature of a function with `**options: Unpack[Options]`.
 
-    The signature then has every option with its default, in order: after the parameters that have a position, before
-    those without. Calls are checked by it. The options in `SomeOptions`, a `TypedDict`, are for type checkers; those
-    that these should accept by position are parameters of the function, too.
+    The new signature has every option with its default, in order, after the positional parameters and before the
+    keyword-only ones. Calls are checked against it. `Options` is a `TypedDict` for type checkers; an option that
+    type checkers should accept by position must also be a parameter of the function.
 
     Args:
-        options: those of the game.
-        by_name: take the options by name only, but for those that are parameters; else all parameters have a position.
+        options: the options of the game.
+        by_name: make the options keyword-only, except those that are parameters. If False, all parameters can be given
+            by position.
     """
 
     def decorate(function: F) -> F:
@@ -221,7 +222,7 @@ def takes_options(options: Sequence[Option], *, by_name: bool = False) -> Callab
         known = signature.parameters.keys()
 
         @functools.wraps(function)
-        def call(*arguments: Any, **named: Any) -> Any:  # as `signature.bind` does, but in a fifth of the time
+        def call(*arguments: Any, **named: Any) -> Any:  # like `signature.bind`, but five times as fast
             by_place = dict(zip(places, arguments, strict=False))
             if len(arguments) > len(places) or not named.keys() <= known or named.keys() & by_place.keys():
                 raise TypeError(_misfit(function.__qualname__, places, arguments, named, known))

@@ -1,4 +1,4 @@
-"""A finished game of any kind: how it began, what was played, how it ended."""
+"""`GameRecord`: a saved game of any kind with its start, actions and result."""
 
 from __future__ import annotations
 
@@ -14,37 +14,36 @@ from ninetka_env.core.text import one_line
 
 @dataclass(frozen=True)
 class GameRecord:
-    """A finished game from its first action to its result; `GameRecord.of` makes one.
+    """A finished game with its actions and result; create one with `GameRecord.of`.
 
-    Games that were read from a file of another program may begin from a position that was set up, leave out a turn,
-    or not be over.
+    A game from a file of another program may start from a set-up position, skip turns, or be unfinished.
     """
 
     variant: Variant
     actions: tuple[int, ...]
-    """Every action played by a seat, also passes that players must play; not those that the rules played."""
+    """All actions that seats played. Passes that players must play are included, passes that the rules play are not."""
     scores: tuple[float, ...]
-    """What the rules count in the last position as it stands."""
+    """The scores of the last position by the rules."""
     winner: int
-    """A seat, or `DRAWN`; `UNFINISHED` if nobody has won.
+    """The winning seat, `DRAWN`, or `UNFINISHED` if no seat has won.
 
-    An event or a stated result decides; without either, the scores of a game that is over.
+    An event or a stated result decides; without them, the final position of a game that is over.
     """
     drawn: tuple[int, ...] = ()
-    """What chance drew before the first turn, as actions: see `Game.drawn_actions`."""
+    """The random actions before the first turn: see `Game.drawn_actions`."""
     event: Event | None = None
-    """What ended the game before the rules did."""
+    """The event that ended the game before the rules did."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """Free text by key: the agents under the names of their seats, `seed`, `date` ..."""
     begin: Game | None = None
-    """The position before the first action, if it is another one than the variant's."""
+    """The position before the first action, if it differs from the variant's start position."""
     handed: tuple[int, ...] = ()
-    """Before which actions, counted from 0, a turn was left out: the other seat of two did not move."""
+    """Indices of actions before which a turn was skipped, in a game of two seats."""
     stated: str = ""
-    """The result as players agreed on it or a file states it, such as `B+2.5` or `Void`; empty where it is exactly what
-    the rules give."""
+    """The result that the players agreed on or that a file states, such as `B+2.5` or `Void`; empty if it equals the
+    result by the rules."""
     counted: int | None = None
-    """Who wins by counting the last position of a game that is over, if that is another one than `winner`."""
+    """The winner of the final position by the rules, if the game is over and `winner` is another one; else None."""
 
     @classmethod
     def of(
@@ -58,20 +57,20 @@ class GameRecord:
         stated: str = "",
         **options: Any,
     ) -> GameRecord:
-        """Record a finished game by its actions; its scores, and its winner by default, are found by playing them.
+        """Create the record of a finished game; the scores, and by default the winner, come from replaying the actions.
 
         Args:
-            actions: as played.
-            game: its spec; `options` come before those of the spec.
+            actions: the actions of all seats, in order.
+            game: the game's spec; `options` override those of the spec.
             drawn: see `GameRecord`.
-            event: likewise.
-            tags: likewise.
-            stated: likewise.
-            options: of the game.
+            event: see `GameRecord`.
+            tags: see `GameRecord`.
+            stated: see `GameRecord`.
+            options: options of the game.
 
         Raises:
-            ValueError: if an option or an action is wrong, the game is not over after the last, or both an event and a
-                stated result are given.
+            ValueError: if an option or action is wrong, the game is not over after the last action, or both an event
+                and a stated result are given.
         """
         played, chance = tuple(map(int, actions)), tuple(map(int, drawn))
         record = cls(load_variant(game, **options), played, (), 0, chance, event, dict(tags or {}), stated=stated)
@@ -79,28 +78,28 @@ class GameRecord:
 
     @property
     def num_players(self) -> int:
-        """Seats at the table."""
+        """The number of players."""
         return self.variant.num_players
 
     @property
     def seats(self) -> tuple[str, ...]:
-        """What people call the seats."""
+        """The names of the seats."""
         return self.variant.definition.seats[: self.num_players]
 
     def start(self) -> Game:
-        """Return the position before the first action; `ValueError` if chance cannot have drawn what it has."""
+        """Return the position before the first action; `ValueError` if no random start has the actions `drawn`."""
         if self.begin is not None:
             return self.begin.copy()
         game: Game = self.variant.game_class.start_from(self.variant, self.drawn)
         return game
 
     def replay(self) -> Iterator[Game]:
-        """Yield the position before the first action and after each one, every time a game of its own.
+        """Yield the position before the first action and after each action, each as a separate `Game`.
 
-        An event comes with the last position.
+        The event, if any, is applied to the last position.
 
         Raises:
-            ValueError: if an action is illegal, naming it and what is legal.
+            ValueError: if an action is illegal; the message names it and the legal actions.
         """
         game = self.start()
         for number in range(len(self.actions)):
@@ -116,25 +115,25 @@ class GameRecord:
         return self.ended(game)
 
     def play(self, game: Game, number: int) -> None:
-        """Play the action of this number, counted from 0, in the position before it."""
+        """Play action `number`, counted from 0, in `game`, the position before it."""
         if number in self.handed:
             game.hand_turn(1 - game.to_move)
         game.play(self.actions[number])
 
     def ended(self, game: Game) -> Game:
-        """End the game, after its last action, by the event if there is one; `ValueError` if there can be none."""
+        """Apply the event, if there is one, to the position after the last action; `ValueError` if it is over."""
         if self.event is not None:
             game.forfeit(self.event.seat, self.event.kind)
         return game
 
     def with_result(self, final: Game, *, unfinished: bool = False) -> GameRecord:
-        """Return the record with the result of its last position, or the one that is stated.
+        """Return the record with the stated result or, without one, the result of its last position.
 
-        A stated result becomes one line; it becomes empty if it is `?` or exactly what the rules give.
+        A stated result is reduced to one line, and removed if it is `?` or equals the result by the rules.
 
         Raises:
-            ValueError: if the game is not over there and `unfinished` is False, or a result is stated though an event
-                ended the game.
+            ValueError: if `final` is not over and `unfinished` is False, or if there are both a stated result and an
+                event.
         """
         if not final.is_over and not unfinished:
             raise ValueError(f"the game is not over after {len(self.actions)} actions: {final!r}")

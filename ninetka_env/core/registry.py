@@ -1,7 +1,7 @@
-"""What a game is to the rest of the house: its definition, its options, and the register of all games.
+"""The registry of games, their definitions and their options.
 
-A game's *definition* says what generic code must know and cannot ask the compiled rules; a *variant* is a game with its
-options chosen, such as `go:komi=6.5`.
+A game's *definition* holds what generic code cannot get from the compiled rules. A *variant* is a game with chosen
+options, such as `go:komi=6.5`. To add a game, read docs/guides/adding-a-game.md.
 """
 
 from __future__ import annotations
@@ -20,87 +20,87 @@ from ninetka_env.core.options import Option, shortened
 from ninetka_env.core.text import did_you_mean
 
 Values = Mapping[str, Any]
-"""Options of a game by name, each with its value."""
+"""Option values of a game by name."""
 
 
 class Limits(NamedTuple):
-    """The most that any game of one record type can have: how large arrays must be that hold what is known of it."""
+    """Maxima over all games of one state dtype, for the sizes of arrays."""
 
     players: int
     actions: int
     choices: int
-    """Numbers that stand for actions in search: see `ninetka_env.core.verbs.write_choices`."""
+    """Number of choices in search: see `ninetka_env.core.verbs.write_choices`."""
     targets: int = 0
-    """What a network may foresee beside the winner: see `ninetka_env.core.verbs.write_targets`."""
+    """Number of auxiliary training targets: see `ninetka_env.core.verbs.write_targets`."""
 
 
 class Sizes(NamedTuple):
-    """What the options of a game decide."""
+    """Properties of a game that depend on its options."""
 
     dtype: np.dtype[Any]
-    """Of the records, one of `Definition.dtypes`."""
+    """The dtype of states, one of `Definition.dtypes`."""
     num_players: int
     num_actions: int
     """Actions are 0 .. num_actions - 1."""
     planes: tuple[int, int, int]
-    """(C, H, W) of an observation, int8 of 0 and 1."""
+    """Shape (C, H, W) of an observation, int8 of 0 and 1."""
     most_plies: int
-    """No game has more actions: passes that players must play count, those that the rules play do not."""
+    """Maximum number of actions in a game. Passes that players must play count, passes that the rules play do not."""
     drawn: int = 0
-    """What chance plays before the first turn: how many actions. See `Game.drawn_actions`."""
+    """Number of random actions before the first turn: see `Game.drawn_actions`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Definition:
-    """Everything that generic code must know of a game; see docs/guides/adding-a-game.md."""
+    """Everything that generic code must know about a game; see docs/guides/adding-a-game.md."""
 
     name: str
-    """How commands and configurations call it: lower-case letters."""
+    """Name in commands and configurations, in lower-case letters."""
     title: str
-    """How people call it."""
+    """Name in texts for people."""
     version: str
-    """NAME_vN: raised with any change of rules, actions, masks, planes or rewards."""
+    """NAME_vN; N increases with any change of rules, actions, masks, planes or rewards."""
     options: tuple[Option, ...]
-    """In the order of the ints that `verbs.start` receives. The environment's own (reward, rendering) are not among
-    them."""
+    """The game's options, in the order of the ints that `verbs.start` receives. Options of the environment, such as
+    `reward` and `render_mode`, are not included."""
     sizes: Callable[[Values], Sizes]
-    """What the options decide; raises `ValueError` for a combination that cannot be."""
+    """Returns the `Sizes` for option values; raises `ValueError` for a combination that is not allowed."""
     dtypes: Mapping[np.dtype[Any], Limits]
-    """The record types that the game's variants have, each of this game alone. All have the fields `num_players` and
-    `to_move`. A record type may serve several values of options, then its records hold them."""
+    """The state dtypes of the game's variants; no other game may use them. All have the fields `num_players` and
+    `to_move`. If variants share a dtype, the states store the option values."""
     compiled: tuple[Callable[..., Any], ...]
-    """The game's own functions, by their names the verbs of `ninetka_env.core.verbs`."""
+    """The game's implementations of verbs; each has the name of a verb in `ninetka_env.core.verbs`."""
     game: str
-    """Where the class of its readable positions is, `"module:Class"`, one derived from `ninetka_env.core.game.Game`."""
+    """Location `"module:Class"` of the game's `Game` class, which is derived from `ninetka_env.core.game.Game`."""
     seats: tuple[str, ...]
-    """What people call the seats, in turn order: as many as there can be players."""
+    """Names of the seats in turn order, as many as the maximum number of players."""
     stages: tuple[str, ...] = ("moves",)
-    """Stages of the game: see `verbs.stage`. In a game record, each has a line of its moves if `stages_follow`."""
+    """Names of the stages: see `verbs.stage`. If `stages_follow`, a game record has one line of moves for each."""
     stages_follow: bool = True
-    """Whether stages follow one another, each once, in order."""
+    """Whether every game has each stage once, in order."""
     score_dtype: type = np.int8
-    """Of the scores in arrays of many games."""
+    """dtype of scores in arrays of many games."""
     pictures: str = ""
-    """The module that draws positions, with `render_ansi(game)` and `render_rgb(game)`; empty for a plain one."""
+    """Name of the module with `render_ansi(game)` and `render_rgb(game)`; if empty, `str(game)` is shown."""
     sgf: tuple[int, str] | None = None
-    """The game's number in the Smart Game Format, and the module that reads and writes its records in it; see
+    """The game's number in the Smart Game Format, and the name of the module that reads and writes its SGF nodes; see
     `ninetka_env.core.sgf`."""
     symmetries: Callable[[Values], Any] | None = None
-    """Returns (K, num_actions) int64: where each symmetry of the board takes each action, the first one none."""
+    """Returns (K, num_actions) int64: the image of each action under each board symmetry, the identity first."""
 
     @cached_property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """`compiled` by name."""
+        """The functions of `compiled` by name."""
         return MappingProxyType({function.__name__: function for function in self.compiled})
 
     @cached_property
     def game_class(self) -> Any:
-        """The class of its readable positions."""
+        """The game's `Game` class."""
         module, _, name = self.game.partition(":")
         return getattr(importlib.import_module(module), name)
 
     def option(self, name: str, others: Sequence[str] = ()) -> Option:
-        """Return an option by name; `ValueError` names those that there are, and `others` that the caller takes."""
+        """Return an option by name; `ValueError` lists the known names, including `others` of the caller."""
         for one in self.options:
             if one.name == name:
                 return one
@@ -109,10 +109,10 @@ class Definition:
         raise ValueError(f"{self.name}: unknown option {shortened(name)}, there are {', '.join(known)}{meant}")
 
     def variant(self, **options: Any) -> Variant:
-        """Choose options; those left out have their defaults.
+        """Return the variant with these options; the others have their defaults.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is wrong; the message names the option and the allowed values.
         """
         for name in options:
             self.option(name)
@@ -120,7 +120,7 @@ class Definition:
         return self.decoded(codes)
 
     def decoded(self, codes: tuple[int, ...]) -> Variant:
-        """Return the variant that the ints of compiled code stand for."""
+        """Return the variant for option values encoded as ints."""
         values = {one.name: one.decode(code) for one, code in zip(self.options, codes, strict=True)}
         return Variant(self, MappingProxyType(values), codes, self.sizes(values))
 
@@ -129,24 +129,24 @@ class Definition:
         return f"<Definition of {self.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another process is the one registered there."""
+        """Pickle by name, so that another process gets the definition that is registered there."""
         return get_definition, (self.name,)
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A game with its options chosen; `load_variant("go:komi=6.5")` and `Definition.variant` make one."""
+    """A game with chosen options; created by `load_variant("go:komi=6.5")` or `Definition.variant`."""
 
     definition: Definition
     options: Values
-    """All options by name."""
+    """All option values by name."""
     codes: tuple[int, ...]
-    """The same as ints, in the order of `Definition.options`."""
+    """The option values as ints, in the order of `Definition.options`."""
     sizes: Sizes
 
     @property
     def num_players(self) -> int:
-        """Seats at the table."""
+        """The number of players."""
         return self.sizes.num_players
 
     @property
@@ -156,23 +156,23 @@ class Variant:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the records."""
+        """The dtype of states."""
         return self.sizes.dtype
 
     @property
     def game_class(self) -> Any:
-        """The class of readable positions, `Game` of the game's public face."""
+        """The game's `Game` class."""
         return self.definition.game_class
 
     @property
     def spec(self) -> str:
-        """The text that `load_variant` reads back, with the options that are not as usual."""
+        """The text from which `load_variant` makes this variant; options with default values are left out."""
         told = [f"{one.name}={self.options[one.name]}" for one in self.definition.options
                 if self.options[one.name] != one.default]  # fmt: skip
         return self.definition.name + (f":{','.join(told)}" if told else "")
 
     def replaced(self, **options: Any) -> Variant:
-        """Return the variant with some options changed."""
+        """Return a variant of the same game with some options changed."""
         return self.definition.variant(**{**self.options, **options})
 
     def __str__(self) -> str:
@@ -180,7 +180,7 @@ class Variant:
         return self.spec
 
     def __eq__(self, other: object) -> bool:
-        """Compare game and options."""
+        """Return whether game and options are equal."""
         return isinstance(other, Variant) and (self.definition, self.codes) == (other.definition, other.codes)
 
     def __hash__(self) -> int:
@@ -188,7 +188,7 @@ class Variant:
         return hash((self.definition.name, self.codes))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another process is made from the game that is registered there."""
+        """Pickle by name and codes, so that another process uses the game that is registered there."""
         return _make_variant, (self.definition.name, self.codes)
 
 
@@ -198,24 +198,24 @@ def _make_variant(name: str, codes: tuple[int, ...]) -> Variant:
 
 @dataclass
 class _Register:
-    """All games known to this process."""
+    """The games that this process knows."""
 
     modules: dict[str, str] = field(default_factory=dict)
-    """By name, the module that registers a game when it is imported."""
+    """For each name, the module that registers the game when it is imported."""
     definitions: dict[str, Definition] = field(default_factory=dict)
     dtypes: dict[np.dtype[Any], Definition] = field(default_factory=dict)
 
 
 _REGISTER = _Register({name: f"ninetka_env.games.{name}.definition" for name in ("ninetka", "go", "kropki")})
 DEFAULT = "ninetka"
-"""The game that is meant unless told."""
+"""The default game."""
 
 
 def register(definition: Definition) -> Definition:
-    """Make a game known; returns its definition.
+    """Register a game and return its definition.
 
     Raises:
-        ValueError: if another game has its name or one of its record types, or something is missing or misnamed.
+        ValueError: if another game has its name or one of its dtypes, or a field or verb is missing or unknown.
     """
     before = _REGISTER.definitions.get(definition.name)
     if before is not None and before is not definition:
@@ -224,17 +224,17 @@ def register(definition: Definition) -> Definition:
         owner = _REGISTER.dtypes.get(dtype, definition)
         if owner is not definition:
             raise ValueError(
-                f"game {definition.name!r}: its record type is that of {owner.name!r}; give it a field of its own"
+                f"game {definition.name!r}: its dtype is the dtype of {owner.name!r}; add a field with another name"
             )
         for other in {**_REGISTER.dtypes, **definition.dtypes}:
             if dtype != other and _begin_alike(dtype, other):
                 names = ", ".join(name for name in dtype.names or () if name in (other.names or ()))
                 raise ValueError(
-                    f"game {definition.name!r}: the fields of a record type are the first ones of another, {names}; "
-                    f"numba would take one for the other"
+                    f"game {definition.name!r}: the fields of a dtype are a prefix of another dtype, {names}; "
+                    f"numba would confuse the two"
                 )
         if lacking := {"num_players", "to_move"} - set(dtype.names or ()):
-            raise ValueError(f"game {definition.name!r}: its records lack {', '.join(sorted(lacking))}")
+            raise ValueError(f"game {definition.name!r}: its dtype lacks {', '.join(sorted(lacking))}")
     try:
         verbs.define(definition.dtypes, definition.functions)
     except ValueError as error:
@@ -245,7 +245,7 @@ def register(definition: Definition) -> Definition:
 
 
 def _begin_alike(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
-    """Tell whether all fields of one of the types are the first fields of the other, in name, kind and place."""
+    """Return whether one dtype is a prefix of the other (same field names, types and offsets)."""
     names = list(zip(one.names or (), other.names or (), strict=False))
     return (
         one.fields is None
@@ -260,7 +260,7 @@ def known_games() -> list[str]:
 
 
 def get_definition(name: str) -> Definition:
-    """Return a game's definition by name; `ValueError` names the games that there are."""
+    """Return a game's definition by name; `ValueError` lists the known games."""
     if name not in _REGISTER.definitions and name in _REGISTER.modules:
         importlib.import_module(_REGISTER.modules[name])
     if name not in _REGISTER.definitions:
@@ -270,26 +270,27 @@ def get_definition(name: str) -> Definition:
 
 
 def definition_of(dtype: np.dtype[Any]) -> Definition:
-    """Return the game whose records have this type; `ValueError` if there is none."""
-    definition = _REGISTER.dtypes.get(dtype)  # once, since finding the hash of a type takes as long as the rest
+    """Return the game whose states have this dtype; `ValueError` if there is none."""
+    definition = _REGISTER.dtypes.get(dtype)  # one lookup, since hashing a dtype takes as long as the rest
     if definition is None:
         _load_all()
         definition = _REGISTER.dtypes.get(dtype)
     if definition is None:
-        raise ValueError(f"records of {shortened(dtype)} belong to no game: known are {', '.join(known_games())}")
+        raise ValueError(f"no game has the dtype {shortened(dtype)}: known games are {', '.join(known_games())}")
     return definition
 
 
 def own_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of a game that equals this one; `ValueError` if there is none.
+    """Return the registered dtype that equals this one; `ValueError` if there is none.
 
-    Equal dtypes may differ in their alignment, such as after `np.save` and `np.load`, and numba compiles code for each.
+    Equal dtypes may differ in their alignment, for example after `np.save` and `np.load`, and numba would compile code
+    for each of them.
     """
     return next(own for own in definition_of(dtype).dtypes if own == dtype)
 
 
 def _load_all() -> None:
-    """Import every game of this package."""
+    """Import all games of this package."""
     for name in _REGISTER.modules:
         get_definition(name)
 
@@ -298,19 +299,19 @@ verbs.when_unknown(_load_all)
 
 
 def limits_of(dtype: np.dtype[Any]) -> Limits:
-    """Return the most that games of this record type can have."""
+    """Return the limits of the games with this dtype."""
     return definition_of(dtype).dtypes[dtype]
 
 
 def load_variant(spec: str | Variant = DEFAULT, **options: Any) -> Variant:
-    """Return the game that a text names, with its options: `"ninetka"`, `"go:komi=6.5"`, `"kropki:width=12,height=12"`.
+    """Return the variant of a spec: `"ninetka"`, `"go:komi=6.5"`, `"kropki:width=12,height=12"`.
 
     Args:
-        spec: the text; a variant is taken as it is.
-        options: further options, which come before those of the text.
+        spec: the spec, or a variant.
+        options: further options, which override those of the spec.
 
     Raises:
-        ValueError: naming the game or option that is wrong and what is allowed.
+        ValueError: if the game or an option is wrong; the message names it and what is allowed.
     """
     if isinstance(spec, Variant):
         return spec.replaced(**options) if options else spec
@@ -322,7 +323,7 @@ def load_variant(spec: str | Variant = DEFAULT, **options: Any) -> Variant:
 
 
 def with_players(variant: Variant, num_players: int) -> Variant:
-    """Return a variant for so many players; `ValueError` if its game has not the choice."""
+    """Return the variant for `num_players` players; `ValueError` if its game does not allow that number."""
     if num_players == variant.num_players:
         return variant
     if all(option.name != "num_players" for option in variant.definition.options):

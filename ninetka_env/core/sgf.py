@@ -1,12 +1,12 @@
-"""Smart Game Format, FF[4]: what the files of all games share. `sgfmill` reads and writes the syntax.
+"""Smart Game Format, FF[4]: the part that all games share. `sgfmill` reads and writes the syntax.
 
 A game whose `Definition.sgf` names a module can be read and written as SGF. That module has two functions:
 
-- `read(nodes)`: takes the `Node`s of a game's main line, root first, and returns a `GameRecord`. It raises `ValueError`
-  naming the move that is wrong.
+- `read(nodes)`: takes the `Node`s of a game's main variation, root first, and returns a `GameRecord`. It raises
+  `ValueError` that names the wrong move.
 - `write(record)`: takes a `GameRecord` and returns the nodes.
 
-Files hold several games, and variations, of which the main line alone is read.
+A file can have several games. Of a game with variations, only the main variation is read.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from ninetka_env.core.registry import Definition, get_definition, known_games
 from ninetka_env.core.stated import COLOURS, counted_result, read_result
 from ninetka_env.core.text import MAX_LINE, TAG, one_line, quote
 
-with warnings.catch_warnings():  # of an escape in its text, whenever an installer has not compiled it beforehand
+with warnings.catch_warnings():  # of an invalid escape in its source, if it has not been compiled to bytecode
     warnings.simplefilter("ignore")
     from sgfmill import sgf_grammar
 
 Node: TypeAlias = dict[str, list[str]]
-"""Properties of a node, each with its values, without escapes."""
+"""The properties of a node; the values are unescaped."""
 
 MOST_BYTES, DEEPEST = 1_000_000, 1000
-"""Of a game with all its variations: longer ones, and those nested deeper, are not read."""
+"""Maximum size and nesting of a game with all its variations; other games are refused."""
 
 TAGS = {
     "BR": "black_rank", "WR": "white_rank", "BT": "black_team", "WT": "white_team", "DT": "date", "EV": "event",
     "RO": "round", "PC": "place", "TM": "seconds", "OT": "overtime", "GN": "name", "AN": "annotated_by", "CP": "rights",
     "SO": "source", "US": "written_by",
 }  # fmt: skip
-"""Properties of the root that are kept as tags, as are the names of the players; other tags stand in `GC`."""
+"""Properties of the root that are tags of a game record, like the names of the players; other tags are in `GC`."""
 LONGEST_TAG = MAX_LINE - 64
-"""Longer tags are cut, so that a tag with its key fits into a line of this project's own text."""
+"""Longer tags are cut, so that a tag with its key fits into a line of a text game record."""
 
 _START = re.compile(rb"\(\s*;")
 _MARK = re.compile(rb"\[(?:[^\]\\]|\\.)*+\]|[()\[]", re.DOTALL)
-"""A whole value, a bracket of a tree, or a value that goes on behind the end of what was read."""
+"""A complete value, a parenthesis of a tree, or the start of a value whose end has not been read yet."""
 
 
 def read_sgf(source: bytes | IO[bytes]) -> Iterator[GameRecord]:
-    """Yield the games of a file, or of its bytes, one by one; warn of turns that a game leaves out.
+    """Yield the games of a file, or of its bytes, one by one; warn if a game skips turns.
 
     Raises:
-        ValueError: naming the game, and the move where one is wrong.
+        ValueError: if a game is not valid; the message names the game and, if known, the move.
     """
     texts = _game_texts(io.BytesIO(source) if isinstance(source, bytes) else source)
     for number in itertools.count(1):
@@ -76,7 +76,7 @@ def read_sgf(source: bytes | IO[bytes]) -> Iterator[GameRecord]:
 
 
 def _game_texts(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield what a file holds up to the end of each game, one at least; what follows the last game is none."""
+    """Yield the text of each game, at least one text; text after the last game is ignored if it starts no game."""
     text, found = b"", False
     while (chunk := file.read(MOST_BYTES)) and len(text) <= MOST_BYTES:
         text, place = text + chunk, 0
@@ -89,7 +89,7 @@ def _game_texts(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _end_of_game(text: bytes, place: int) -> int:
-    """Return where the first game from a place on ends, 0 if it does not."""
+    """Return the end of the first game at or after `place`, 0 if its end has not been read yet."""
     start, depth = _START.search(text, place), 0
     for mark in _MARK.finditer(text, start.start()) if start else ():
         sign = mark[0]
@@ -104,23 +104,23 @@ def _end_of_game(text: bytes, place: int) -> int:
 
 
 def _read_game(text: bytes) -> GameRecord:
-    """Return the game that a text holds."""
+    """Parse the text of one game."""
     if len(text) > MOST_BYTES:
         raise ValueError(f"expected at most {MOST_BYTES} bytes")
     try:
         tree = sgf_grammar.parse_sgf_game(text)
     except ValueError as error:
-        raise ValueError(f"no SGF: {error}") from None
+        raise ValueError(f"not a valid SGF game: {error}") from None
     nodes = _decoded(list(sgf_grammar.main_sequence_iter(tree)))
     record: GameRecord = _module(_game_of(nodes[0])).read(nodes)
     return record
 
 
 def sgf_text(record: GameRecord) -> str:
-    """Return a game as SGF, in lines; `ValueError` if there is no SGF for it."""
+    """Return a game as SGF text; `ValueError` if the game has no SGF format."""
     definition = record.variant.definition
     if definition.sgf is None:
-        raise ValueError(f"{definition.title} has no form in SGF: expected another name than one in .sgf")
+        raise ValueError(f"{definition.title} has no SGF format: expected a file name that does not end in .sgf")
     tree = sgf_grammar.Coarse_game_tree()
     tree.sequence = [
         {name: [sgf_grammar.escape_text(value.encode()) for value in values] for name, values in node.items()}
@@ -136,11 +136,11 @@ def _module(definition: Definition) -> Any:
 
 
 def _decoded(nodes: list[dict[str, list[bytes]]]) -> list[Node]:
-    """Return nodes as text, by the character set that the root names; unless it does, UTF-8 or else Latin-1."""
+    """Decode nodes by the character set that the root names, by default UTF-8 or, if that fails, Latin-1."""
     names = [value.decode("ascii", "replace") for value in nodes[0].get("CA", [b"UTF-8"])[:1]]
     try:
         codec = codecs.lookup(names[0])
-        b"a".decode(codec.name, "replace")  # not all codecs are for text, nor for text of others
+        b"a".decode(codec.name, "replace")  # raises for codecs that do not decode bytes to text
     except (LookupError, ValueError):
         raise ValueError(f"CA[{quote(names[0])}]: expected a known character set, such as UTF-8") from None
 
@@ -157,7 +157,7 @@ def _decoded(nodes: list[dict[str, list[bytes]]]) -> list[Node]:
 
 
 def _game_of(root: Node) -> Definition:
-    """Return the game whose number the root names; Go unless it does, as the standard has it."""
+    """Return the game whose number the root names, by default Go, as in the standard."""
     told = value_of(root, "GM", "1")
     numbers = {}
     for name in known_games():
@@ -170,16 +170,16 @@ def _game_of(root: Node) -> Definition:
     return numbers[told]
 
 
-# For the modules of the games
+# Functions for the games' SGF modules
 
 
 def value_of(node: Node, name: str, default: str = "") -> str:
-    """Return the first value of a property, without spaces around it."""
+    """Return the first value of a property, stripped."""
     return node.get(name, [default])[0].strip()
 
 
 def new_root(definition: Definition, record: GameRecord, final: Game) -> Node:
-    """Return a root with what all games have: format, game, character set, result, players and tags."""
+    """Return a root node with the properties of all games: format, game, character set, result, players and tags."""
     assert definition.sgf is not None
     root: Node = {
         "GM": [str(definition.sgf[0])],
@@ -198,10 +198,10 @@ def new_root(definition: Definition, record: GameRecord, final: Game) -> Node:
 
 
 def stones_of(board: npt.NDArray[np.int8], name: Callable[[int], str]) -> Node:
-    """Return `AB` and `AW`, the stones that are set up, where there are any.
+    """Return the properties `AB` and `AW` with the stones of a set-up position; an empty one is left out.
 
     Args:
-        board: the cells in the order of their numbers: 0 empty, seat + 1.
+        board: all cells in order: 0 empty, else seat + 1.
         name: returns SGF's name of a cell.
     """
     stones = {f"A{COLOURS[seat]}": np.flatnonzero(board == seat + 1).tolist() for seat in range(2)}
@@ -209,9 +209,9 @@ def stones_of(board: npt.NDArray[np.int8], name: Callable[[int], str]) -> Node:
 
 
 def read_tags(root: Node, seats: Sequence[str]) -> dict[str, str]:
-    """Return the texts of a root that are kept as tags, by key; each becomes one line.
+    """Return the tags in a root node, each reduced to one line.
 
-    Ranks and ratings (`BR`, `WR`) may be any text: sites write them in many ways.
+    Ranks and ratings (`BR`, `WR`) may be any text, because sites write them in many ways.
     """
     tags: dict[str, str] = {}
     for name, key in _tags_of(seats).items():
@@ -226,14 +226,14 @@ def read_tags(root: Node, seats: Sequence[str]) -> dict[str, str]:
 
 
 def with_result(record: GameRecord, final: Game, text: str) -> GameRecord:
-    """Return a record with the result that its file states in `RE`.
+    """Return the record with the result that its file states in `RE`.
 
-    Who resigned, lost on time or left ends a game of two that is not over by an event; any other text is kept as
-    `GameRecord.stated`, unless it is exactly what the rules give.
+    If the text says that a seat resigned, lost on time or left, and the game is not over, it becomes the record's
+    event. Any other text becomes `GameRecord.stated`, unless it equals the result by the rules.
 
     Args:
-        record: the game.
-        final: its last position.
+        record: the game record.
+        final: the last position of the game.
         text: the value of `RE`, empty if there is none.
     """
     winner, kind = read_result(text, record.seats)

@@ -1,4 +1,4 @@
-"""Text that people write and programs read: how lines look, and words about what was found."""
+"""Helpers for text that people write: tag lines, one-line texts, and suggestions in error messages."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import re
 from collections.abc import Iterable
 
 TAG = re.compile(r"([a-z][a-z0-9_]{0,31}):(?: (\S(?:.*\S)?))?")
-"""A line of a record: a key, and its text."""
+"""A tag line of a game record: a key and its text."""
 MAX_LINE = 4096
-"""Longer lines than this many characters are neither written nor read."""
+"""Maximum length of a line of a game record, in characters."""
 
 
 def one_line(text: str, most: int = 500) -> str:
-    """Return a text as one line of at most `most` printable characters; runs of other characters become one space."""
+    """Return a text as one line of at most `most` printable characters; other characters become single spaces."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(printable.split())[:most].rstrip()
 
 
 def quote(text: str) -> str:
-    """Quote what was found, shortened."""
+    """Return the repr of a text, cut off after 80 characters."""
     return repr(text) if len(text) <= 80 else f"{text[:80]!r} ..."
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known word that is nearest to this one; empty if none is near."""
+    """Return the known word that is most similar to `word`, or an empty string if none is similar."""
     return next(iter(difflib.get_close_matches(word, known, n=1)), "")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question for the end of an error, with the known word that is nearest; empty if none is near."""
+    """Return ` (did you mean ...?)` for the end of an error message, or an empty string if no known word is similar."""
     near = nearest(word, known)
     return f" (did you mean {near!r}?)" if near else ""

@@ -1,7 +1,8 @@
-"""Sharing a compiled loop among threads, so that a thread which gets no processor time never holds up the others.
+"""Run a compiled loop on several threads, so that a thread without processor time does not delay the others.
 
-Whoever has time claims the next few items from a shared counter. Threads that divide the items beforehand and meet at a
-barrier (OpenMP, as `numba.prange` does) wait for the slowest instead: on a busy machine, a hundred times longer.
+Each thread claims the next few items from a shared counter. With OpenMP, which `numba.prange` uses, the items are
+divided beforehand and all threads wait for the slowest at a barrier; on a busy machine that takes up to a hundred times
+longer.
 """
 
 from __future__ import annotations
@@ -29,37 +30,37 @@ from numba.np.arrayobj import make_array
 from ninetka_env.core.jit import jit
 
 Control = npt.NDArray[np.int64]
-"""((shares + 1) * LINE,) int64: counters, each in a cache line of its own: the items done, then per share the next item
-to be claimed. Items are divided into shares of equal size; a thread claims from its own share first, so that from step
-to step it mostly meets the items that its processor's cache still holds, and helps with the others' then."""
+"""((shares + 1) * LINE,) int64: counters in separate cache lines: the number of items done, then for each share the
+next item to claim. The items are divided into shares of equal size. A thread claims from its own share first, because
+its processor's cache still holds these items from the previous step, and then from the other shares."""
 
 LINE = 16
-"""Numbers from one counter to the next: 128 bytes, a cache line of Apple's processors, and a pair of lines that x86's
-fetch together."""
+"""Distance of two counters in int64s. It is 128 bytes: a cache line of Apple's processors, or the pair of cache lines
+that x86 processors fetch together."""
 DONE = 0
 PAUSES = 10_000
-"""How often an idle helper pauses, some ten nanoseconds each time, before it goes to sleep."""
+"""Number of times that an idle helper pauses, for some ten nanoseconds each, before it sleeps."""
 
 
 def make_control(shares: int) -> Control:
-    """Return the counters for `shares` shares, at zero."""
+    """Return counters for `shares` shares, all zero."""
     return np.zeros((shares + 1) * LINE, np.int64)
 
 
 def look(control: Control, counter: int) -> int:
-    """Read a counter that other threads change."""
+    """Read a counter atomically."""
     return int(control[counter])
 
 
 def add(control: Control, counter: int, amount: int) -> int:
-    """Add to a counter, atomically, and return what it was."""
+    """Add to a counter atomically and return its previous value."""
     before = int(control[counter])
     control[counter] += amount
     return before
 
 
 def put(control: Control, counter: int, value: int) -> None:
-    """Set a counter, atomically."""
+    """Set a counter atomically."""
     control[counter] = value
 
 
@@ -95,15 +96,15 @@ def _atomic_swap(typing_context: Any, control: Any, counter: Any, value: Any) ->
 
 
 def pause() -> None:
-    """Wait some nanoseconds, leaving the processor's units to others."""
+    """Wait some nanoseconds and leave the core's execution units to its other hardware thread."""
 
 
 def _add_pause(builder: Any, machine: str) -> None:
-    """Add the instruction that takes a processor of this type some ten nanoseconds, none if there is none."""
+    """Add an instruction that waits some ten nanoseconds on this type of processor, or nothing on unknown types."""
     if machine in ("x86_64", "amd64"):
         nothing = ir.FunctionType(ir.VoidType(), [])
         builder.call(get_or_insert_function(builder.module, nothing, "llvm.x86.sse2.pause"), [])
-    elif machine in ("aarch64", "arm64"):  # a barrier; what is called `yield` there takes no time
+    elif machine in ("aarch64", "arm64"):  # a barrier, because the instruction `yield` takes no time there
         number = ir.IntType(32)
         barrier = ir.FunctionType(ir.VoidType(), [number])
         builder.call(get_or_insert_function(builder.module, barrier, "llvm.aarch64.isb"), [number(15)])
@@ -152,13 +153,13 @@ def _put(control: Any, counter: Any, value: Any) -> Any:
 
 @jit
 def share_begin(share: int, shares: int, count: int) -> int:
-    """Return the first of `count` items that belongs to a share; the share `shares` begins at `count`."""
+    """Return the first of `count` items that belongs to a share; for `share == shares`, return `count`."""
     return count * share // shares
 
 
 @jit
 def open_shares(control: Control, count: int) -> None:
-    """Offer `count` items, all to be done; nobody may be working on earlier ones any more."""
+    """Make `count` items claimable; no thread may still work on earlier items."""
     shares = len(control) // LINE - 1
     put(control, DONE, 0)
     for share in range(shares):
@@ -167,20 +168,20 @@ def open_shares(control: Control, count: int) -> None:
 
 @jit
 def close_shares(control: Control, count: int) -> None:
-    """Leave nothing to be claimed."""
+    """Make all items unclaimable."""
     for share in range(1, len(control) // LINE):
         put(control, share * LINE, count)
 
 
 @jit
 def waits(control: Control, share: int, count: int) -> bool:
-    """Tell whether items of this share can be claimed."""
+    """Return whether items of this share can be claimed."""
     return look(control, (share + 1) * LINE) < share_begin(share + 1, len(control) // LINE - 1, count)
 
 
 @jit
 def claim(control: Control, own: int, count: int, chunk: int) -> tuple[int, int]:
-    """Claim up to `chunk` of `count` items, of share `own` first; return (first, stop), equal if none is left."""
+    """Claim up to `chunk` of `count` items, from share `own` first; return (first, stop), equal if none remains."""
     shares = len(control) // LINE - 1
     for offset in range(shares):
         share = (own + offset) % shares
@@ -192,28 +193,28 @@ def claim(control: Control, own: int, count: int, chunk: int) -> tuple[int, int]
     return 0, 0
 
 
-# How many threads: one per core of the affinity mask of the process, within the CPU quota of its container
+# The default number of threads is the number of cores in the affinity mask, limited by the CPU quota of a container
 
 
 def cores() -> int:
-    """Count the cores that this process may use, at least 1; a quota of 1.5 cores counts as 2."""
+    """Return the number of cores that this process may use, at least 1; a quota of 1.5 cores counts as 2."""
     return max(1, math.ceil(min(_present(), _quota(Path("/")))))
 
 
 def _present() -> int:
-    """Count the cores that the system lets this process run on, whatever its quota."""
+    """Return the number of cores in the affinity mask of this process, without regard to a quota."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
 def _quota(root: Path) -> float:
-    """Return the cores' worth of time that Linux grants this process, infinity where there is no limit.
+    """Return the CPU quota of this process on Linux in cores, infinity without a limit.
+
+    The quota is the lowest limit of all control groups from the process's own up to the root. Version 2 has time and
+    period in `cpu.max`, version 1 in a file each (https://docs.kernel.org/admin-guide/cgroup-v2.html).
 
     Args:
-        root: of the file system, for tests.
-
-    The limit is the lowest of all control groups from the process's own up to the root: `cpu.max` holds time and period
-    in version 2, in version 1 there is a file for each (https://docs.kernel.org/admin-guide/cgroup-v2.html).
+        root: root of the file system; tests use another one.
     """
     limits = [math.inf]
     for folder in _groups(root):
@@ -227,7 +228,7 @@ def _quota(root: Path) -> float:
 
 
 def _groups(root: Path) -> Iterator[Path]:
-    """Yield the folders of this process's control groups of processor time, each with those above it."""
+    """Yield the folders of the control groups that limit this process's CPU time, each followed by its parents."""
     mounted, lines = root / "sys/fs/cgroup", ["0::/"]
     with suppress(OSError):
         lines += (root / "proc/self/cgroup").read_text("utf-8", "surrogateescape").splitlines()
@@ -236,12 +237,12 @@ def _groups(root: Path) -> Iterator[Path]:
         if not controllers:
             yield from _with_parents(mounted, path)
         elif "cpu" in controllers.split(","):
-            for name in {controllers, "cpu"}:  # the folder's name may list them in another order; "cpu" is a link to it
+            for name in {controllers, "cpu"}:  # the folder's name may have another order; "cpu" is a link to it
                 yield from _with_parents(mounted / name, path)
 
 
 def _with_parents(top: Path, path: str) -> Iterator[Path]:
-    """Yield a folder below `top`, and those above it up to there."""
+    """Yield a folder below `top`, then its parents up to `top`."""
     folder = top / path.strip("/")
     yield folder
     yield from (parent for parent in folder.parents if parent.is_relative_to(top))
@@ -259,28 +260,28 @@ def _pool() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads stay behind when a process forks
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process does not have the threads of its parent
 
 
 def run_shared(kernel: Callable[..., Any], threads: int, *arguments: Any) -> None:
-    """Run `kernel(control, *arguments)` on up to `threads` threads at once; `control` has one share at zero."""
+    """Run `kernel(control, *arguments)` on up to `threads` threads at once; `control` has one share, all zero."""
     control = make_control(1)
     extra = 0 if numba.config.DISABLE_JIT else threads - 1  # plain Python has no atomic counters
     helpers = [_pool().submit(kernel, control, *arguments) for _ in range(extra)]
     kernel(control, *arguments)
     for helper in helpers:
-        if not helper.cancel():  # one that has not begun by now is not needed any more
+        if not helper.cancel():  # a helper that has not started yet is not needed any more
             helper.result()
 
 
 class ThreadTeam:
-    """Helper threads that stay close to one kernel: they watch the counter for a moment before they go to sleep.
+    """Helper threads for one kernel, which watch its counters for a moment before they sleep.
 
-    Waking a sleeping thread takes longer than stepping some hundred games, so a helper waits inside compiled code.
+    Waking a sleeping thread takes longer than stepping some hundred games, so idle helpers first wait in compiled code.
     """
 
     def __init__(self, helpers: int, watch: Callable[..., Any], control: Control, *arguments: Any) -> None:
-        """Start threads that run `watch(control, share, *arguments)`, share 1 to `helpers`, again and again."""
+        """Start threads that call `watch(control, share, *arguments)` repeatedly, for shares 1 to `helpers`."""
         self.process = os.getpid()
         self._closed = False
         self._semaphores = [threading.Semaphore(0) for _ in range(helpers)]
@@ -298,7 +299,7 @@ class ThreadTeam:
             self._semaphores[place].acquire()
 
     def wake(self) -> None:
-        """Wake the helpers that sleep. One that is just falling asleep may miss it: it is not needed for the work."""
+        """Wake sleeping helpers. A helper that is about to sleep may miss it, but the work does not depend on it."""
         for place, asleep in enumerate(self._asleep):
             if asleep:
                 self._asleep[place] = False

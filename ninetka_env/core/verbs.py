@@ -1,14 +1,14 @@
-"""What compiled code can ask of any game: *verbs*, whose meaning the type of the game's record decides.
+"""*Verbs*: functions that compiled code can call for any game, dispatched by the dtype of the game's state.
 
-A game is a record of a numpy structured array, and every game has a dtype of its own. numba knows it when it compiles,
-so a call such as `play(game, action)` becomes a call of that game's own compiled function, at no cost; whoever writes a
-batch step, a search or an arena with these verbs has written it for every game. In plain Python the same look-up
-happens at each call.
+A state is an element of a numpy structured array, and no two games share a dtype. numba knows the dtype when it
+compiles, so a call such as `play(game, action)` becomes a direct call of that game's compiled function. Batch steps,
+searches and arenas that use only verbs therefore work for every game. In plain Python, the function is looked up at
+each call.
 
-`REQUIRED` names what every game must bring; the others have the meaning that is written here unless a game brings a
-better one. Each is a function of that name, compiled by `ninetka_env.core.jit.jit`, in the game's
-`Definition.compiled`. Functions trust their arguments, draw random numbers only from the stream that they are given,
-and keep nothing outside the record.
+Every game must implement the verbs in `REQUIRED`; the other verbs have a default implementation here. An implementation
+is a function with the name of the verb, compiled by `ninetka_env.core.jit.jit`, in the game's `Definition.compiled`.
+It does not check its arguments, draws random numbers only from the stream that it is given, and stores nothing outside
+the state.
 """
 
 from __future__ import annotations
@@ -29,56 +29,56 @@ from ninetka_env.core.jit import jit
 from ninetka_env.core.text import did_you_mean
 
 Record: TypeAlias = Any
-"""One game: an element of `Records`; mypy cannot know its fields. Every game's has `num_players` and `to_move`."""
+"""The state of one game, an element of `Records`. Every state has the fields `num_players` and `to_move`."""
 Records: TypeAlias = npt.NDArray[np.void]
-"""Games: a structured array."""
+"""A state array: a structured array with one element per game."""
 Codes: TypeAlias = npt.NDArray[np.int64]
-"""Options of a game as ints, one by one."""
+"""Option values of a game, encoded as ints."""
 Mask: TypeAlias = npt.NDArray[np.int8]
 Words: TypeAlias = npt.NDArray[np.int64]
-"""A set of small whole numbers: number k is bit `k % 63` of word `k // 63`; the sign bits stay 0."""
+"""A set of small integers: k is bit `k % 63` of word `k // 63`; the sign bits are 0."""
 
 Trace: TypeAlias = npt.NDArray[np.int32]
-"""What was played in a simulated game, (1 + T,) int32: how many turns are noted, then each, as action * 8 + seat."""
+"""The plies of a simulated game, (1 + T,) int32: the number of plies, then `action * 8 + seat` for each."""
 _SEATS = 8
-"""More than any game has."""
+"""More seats than any game has."""
 
 WORD = 63
-"""Bits of a word that are used."""
+"""Number of bits of a word that are used."""
 _LOADERS: list[Callable[[], None]] = []
-"""Called when records of an unknown type turn up: they may come from a file, before anybody asked for their game."""
+"""Callbacks for states of an unknown dtype, which may come from a file before their game was loaded."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES: dict[str, int] = {}
-"""Every verb with its number of arguments."""
+"""All verbs with their numbers of arguments."""
 REQUIRED: list[str] = []
 
 _FUNCTIONS: dict[np.dtype[Any], Mapping[str, Callable[..., Any]]] = {}
-"""By the type of its records, each game's own compiled functions."""
+"""For each dtype, the compiled functions of its game by name."""
 
 
 Find: TypeAlias = Callable[[np.dtype[Any], str], Callable[..., Any] | None]
-"""Returns a game's own function for a verb, given the type of its records; None if it brings none."""
+"""Returns a game's implementation of a verb, given the dtype and the verb's name; None if it has none."""
 
 
 def _find_own(dtype: np.dtype[Any], name: str) -> Callable[..., Any] | None:
-    """Look in the game's `Definition.compiled`."""
+    """Return the implementation in the game's `Definition.compiled`, or None."""
     if dtype not in _FUNCTIONS:
         for load in _LOADERS:
             load()
     if dtype not in _FUNCTIONS:
-        raise TypeError(f"records of {dtype} belong to no game that is registered: see ninetka_env.core.registry")
+        raise TypeError(f"no registered game has the dtype {dtype}: see ninetka_env.core.registry")
     return _FUNCTIONS[dtype].get(name)
 
 
 def verb(function: F | None = None, *, find: Find | None = None) -> Any:
-    """Make a function a verb: what it does here is what it means for games that bring no better one.
+    """Make a function a verb; the function is the default implementation.
 
     Args:
-        function: its first argument is a record.
-        find: where else than in `Definition.compiled` to look for a game's own function. The answer must always be the
-            same, since what is compiled from it is kept.
+        function: the default implementation; its first argument is a state.
+        find: returns a game's implementation; by default it is looked up in `Definition.compiled`. It must always
+            return the same function, because the code compiled with it is cached.
     """
     if function is None:
         return functools.partial(verb, find=find)
@@ -98,10 +98,10 @@ def verb(function: F | None = None, *, find: Find | None = None) -> Any:
 
 
 def _calls(verb: Callable[..., Any], meaning: Callable[[np.dtype[Any]], Any]) -> type[AbstractTemplate]:
-    """Tell numba that a call of `verb` is one of the function that it means for the record.
+    """Return a numba typing template that resolves a call of `verb` to the function for the state's dtype.
 
-    An `overload` would do that by a function in between, which numba compiles with all that it calls once more: for
-    the whole of a game's rules, half a second each.
+    An `overload` would add a function in between, which numba compiles together with everything that it calls. For the
+    rules of a game that takes half a second each.
     """
 
     class Call(AbstractTemplate):
@@ -119,22 +119,22 @@ def _calls(verb: Callable[..., Any], meaning: Callable[[np.dtype[Any]], Any]) ->
 
 
 def required(function: F) -> F:
-    """Make a function a verb that every game must bring."""
+    """Make a function a verb that every game must implement."""
     REQUIRED.append(function.__name__)
     return verb(function)
 
 
 def when_unknown(load: Callable[[], None]) -> None:
-    """Have `load` called where records of an unknown type turn up; it may define their game."""
+    """Register a callback that is called when a state of an unknown dtype is met; it may register that game."""
     _LOADERS.append(load)
 
 
 def define(dtypes: Iterable[np.dtype[Any]], functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Let verbs mean these functions for records of these types; `ninetka_env.core.registry.register` calls it.
+    """Use these functions as implementations of verbs for these dtypes; called by `ninetka_env.core.registry.register`.
 
     Raises:
-        ValueError: naming a function that is no verb or takes another number of arguments, or the required verbs that
-            are missing.
+        ValueError: if a function is not a verb or has another number of arguments, or required verbs are missing; the
+            message names them.
     """
     for name, function in functions.items():
         if name not in NAMES:
@@ -155,18 +155,18 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-# What every game must bring
+# Required verbs
 
 
 @required
 def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
-    """Make `game` the start of a game with these options, whatever it was before.
+    """Set `game` to the start of a game with these options.
 
     Args:
-        game: every field is written, also those that are 0: equal games are equal byte for byte.
-        options: (k,) int64, the game's options in the order of `Definition.options`.
-        streams: chance, for what is drawn before the first turn.
-        index: which of the streams to draw from.
+        game: the state. Every field must be written, also with 0, so that equal positions are equal byte for byte.
+        options: (k,) int64, the encoded options in the order of `Definition.options`.
+        streams: random streams for a random start.
+        index: index of the stream to draw from.
     """
     raise NotImplementedError
 
@@ -179,13 +179,13 @@ def num_actions(game: Record) -> int:
 
 @required
 def is_over(game: Record) -> bool:
-    """Tell whether the game has ended."""
+    """Return whether the game has ended."""
     raise NotImplementedError
 
 
 @required
 def is_legal(game: Record, action: int) -> bool:
-    """Tell whether the seat to move may play `action`; any int is a fair question, nothing is legal after the end."""
+    """Return whether `action` is legal; out-of-range integers return False, and after the end all actions do."""
     raise NotImplementedError
 
 
@@ -197,32 +197,32 @@ def write_legal_mask(game: Record, mask: Mask) -> None:
 
 @required
 def play(game: Record, action: int) -> int:
-    """Play a legal action and hand the turn on, to the same seat if it moves again.
+    """Play a legal action and set the seat to move, which can be the same seat again.
 
     Returns:
-        The bit set of the seats whose turn came and was passed over because they could do nothing; 0 in most games.
+        The bit set of the seats that were skipped because they had no legal action; 0 in most games.
     """
     raise NotImplementedError
 
 
 @required
 def winner_of(game: Record) -> int:
-    """Return the seat that wins as the game stands, or `DRAWN`, -1; final once the game is over."""
+    """Return the seat that wins in this position, or `DRAWN`, -1; final when the game is over."""
     raise NotImplementedError
 
 
 @required
 def write_observation(game: Record, viewer: int, planes: Mask) -> None:
-    """Draw the game as seat `viewer` sees it into `planes`, (C * H * W,) int8 of 0 and 1; every number is written."""
+    """Write the observation of seat `viewer` to `planes`, (C * H * W,) int8 of 0 and 1; every element is written."""
     raise NotImplementedError
 
 
-# What games may bring: the rules
+# Optional verbs: rules
 
 
 @verb
 def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
-    """Write each seat's score as the game stands into `scores`, (n,); unless told, 1 for the winner."""
+    """Write each seat's score in this position to `scores`, (n,); by default 1 for the winner and 0 for the others."""
     winner = winner_of(game)
     for seat in range(game.num_players):
         scores[seat] = int(seat == winner)
@@ -230,13 +230,13 @@ def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
 
 @verb
 def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
-    """Write what the reward `"score"` pays into `rewards`, (n,) float32 that sum to 0; by default that of `"win"`."""
+    """Write the reward `"score"` to `rewards`, (n,) float32 with sum 0; by default it equals the reward `"win"`."""
     write_win_rewards(game, rewards)
 
 
 @jit
 def write_win_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
-    """Write what the reward `"win"` pays into `rewards`, (n,) float32: see `ninetka_env.core.outcome.REWARDS`."""
+    """Write the reward `"win"` to `rewards`, (n,) float32: see `ninetka_env.core.outcome.REWARDS`."""
     players, winner = game.num_players, winner_of(game)
     for seat in range(players):
         rewards[seat] = 0.0 if winner < 0 else -1.0 / (players - 1)
@@ -246,49 +246,50 @@ def write_win_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
 
 @verb
 def plies(game: Record) -> int:
-    """Count the plies played so far."""
+    """Return the number of plies played so far."""
     return int(game.plies)
 
 
 @verb
 def stage(game: Record) -> int:
-    """Return the stage of the game, a place in `Definition.stages`, by which thinking times are told apart."""
+    """Return the stage of the game, an index into `Definition.stages`; thinking times are reported by stage."""
     return 0
 
 
 @verb
 def write_targets(game: Record, targets: Mask) -> None:
-    """Write what a network may learn to foresee beside the winner, (T,) int8: seats, or -1 for nobody.
+    """Write auxiliary training targets, (T,) int8: seats, or -1 for no seat.
 
-    Such as who owns each section or point in the end. Unless told there is nothing.
+    An example is the owner of each section or point at the end. By default all are -1.
     """
     for place in range(len(targets)):
         targets[place] = -1
 
 
-# What games may bring: for batches
+# Optional verbs: observations in batches
 
 
 @verb
 def write_slow_planes(game: Record, viewer: int, planes: Mask) -> None:
-    """Draw the planes that, for a viewer who is to move, stay as they are while the stage lasts."""
+    """Write the planes that, seen by the seat to move, do not change during a stage; by default none."""
 
 
 @verb
 def write_fast_planes(game: Record, viewer: int, planes: Mask) -> None:
-    """Draw all other planes; together with `write_slow_planes` it does what `write_observation` does.
+    """Write all planes that `write_slow_planes` does not write; together they equal `write_observation`.
 
-    What `planes` holds else was drawn by these two for earlier positions of the same game, for whoever was to move.
+    Before the call, `planes` has the values that these two verbs wrote for earlier positions of the
+    same game, each seen by the seat to move.
     """
     write_observation(game, viewer, planes)
 
 
-# Seats as a viewer counts them: relative seat r is seat `(viewer + r) % n`, so the viewer is relative seat 0
+# Relative seats: relative seat r is seat `(viewer + r) % n`, so the viewer is relative seat 0
 
 
 @jit(inline=True)
 def relative_seat(seat: int, viewer: int, num_players: int) -> int:
-    """Return a seat as the viewer counts; for compiled code."""
+    """Return a seat relative to the viewer; for compiled code."""
     relative = int(seat) - int(viewer)
     return relative if relative >= 0 else relative + num_players
 
@@ -296,20 +297,20 @@ def relative_seat(seat: int, viewer: int, num_players: int) -> int:
 def relative_seats(
     seats: npt.NDArray[Any], viewers: npt.NDArray[Any], num_players: npt.NDArray[Any]
 ) -> npt.NDArray[np.int64]:
-    """Return seats as their viewers count, and the reverse with `-viewers`; the arrays broadcast."""
+    """Return seats relative to viewers; `-viewers` gives the inverse. The arrays broadcast."""
     relative = seats.astype(np.int64) - viewers.astype(np.int64)
     return np.asarray(relative % num_players.astype(np.int64))
 
 
-# What games may bring: for search. A *choice* is a number for an action, small where a game can make it so: searches
-# keep sets of choices. Unless told, the choices are the actions.
+# Optional verbs: search. A *choice* is a number that represents an action. Searches store sets of choices, so a game
+# with many actions can define smaller numbers. By default the choices are the actions.
 
 
 @verb
 def write_choices(game: Record, choices: Words) -> None:
-    """Write the set of the legal choices of the seat to move; it is empty where `forced_action` says what is played.
+    """Write the set of the legal choices of the seat to move; it is empty if `forced_action` returns an action.
 
-    An action that loses the game at once, such as resigning, need not be one.
+    An action that loses the game at once, such as resigning, may be left out.
     """
     for word in range(len(choices)):
         choices[word] = 0
@@ -320,7 +321,7 @@ def write_choices(game: Record, choices: Words) -> None:
 
 @verb
 def choice_action(game: Record, choice: int) -> int:
-    """Return the action that a choice stands for."""
+    """Return the action that a choice represents."""
     return choice
 
 
@@ -332,20 +333,20 @@ def play_choice(game: Record, choice: int) -> int:
 
 @verb
 def prepare_root(game: Record) -> None:
-    """Make a copy of a game fit to be searched from: forced turns are played from here on, those due now too."""
+    """Prepare a copy of a state as the root of a search: forced turns, also those due now, are played automatically."""
 
 
 @verb
 def forced_action(game: Record) -> int:
-    """Return the only legal action where it is none of the choices, such as a pass; -1 where there are choices."""
+    """Return the only legal action if it is not a choice, such as a pass; -1 if there are choices."""
     return -1
 
 
 @verb
 def playout(game: Record, streams: Streams, index: int) -> None:
-    """Play a game that `prepare_root` has seen to its end by quick random choices from stream `index`.
+    """Play a game, prepared by `prepare_root`, to its end with quick random choices from stream `index`.
 
-    Unless told, by uniformly random legal actions.
+    By default these are uniformly random legal actions.
     """
     while not is_over(game):
         play(game, random_action(game, streams, index))
@@ -353,7 +354,7 @@ def playout(game: Record, streams: Streams, index: int) -> None:
 
 @jit(counted=False)
 def note(trace: Trace, seat: int, action: int) -> None:
-    """Add a turn; those that there is no room for are left out."""
+    """Append a ply to a trace; it is dropped if the trace is full."""
     count = trace[0] + 1
     if count < len(trace):
         trace[count] = action * _SEATS + seat
@@ -362,19 +363,19 @@ def note(trace: Trace, seat: int, action: int) -> None:
 
 @jit(counted=False)
 def noted_seat(trace: Trace, turn: int) -> int:
-    """Return who played in turn `turn`, counted from 0."""
+    """Return the seat of ply `turn` of a trace, counted from 0."""
     return np.int64(trace[turn + 1] & (_SEATS - 1))  # type: ignore[return-value]
 
 
 @jit(counted=False)
 def noted_action(trace: Trace, turn: int) -> int:
-    """Return what was played in turn `turn`, counted from 0."""
+    """Return the action of ply `turn` of a trace, counted from 0."""
     return np.int64(trace[turn + 1] // _SEATS)  # type: ignore[return-value]
 
 
 @verb
 def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
-    """Play a game to its end as `playout` does, and note each turn in `trace`."""
+    """Play a game to its end as `playout` does, and append each ply to `trace`."""
     while not is_over(game):
         action = random_action(game, streams, index)
         note(trace, game.to_move, action)
@@ -383,7 +384,7 @@ def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> 
 
 @verb
 def random_action(game: Record, streams: Streams, index: int) -> int:
-    """Draw a uniformly random legal action of the seat to move from stream `index`."""
+    """Draw a legal action of the seat to move, uniformly, from stream `index`."""
     legal = 0
     for action in range(num_actions(game)):
         legal += is_legal(game, action)

@@ -1,1 +1,1 @@
-"""The games, a room for each."""
+"""The games, one package each."""

@@ -1,1 +1,1 @@
-"""What the table knows of each game beyond its rules: one adapter a game, which none of the others knows."""
+"""One adapter per game for the web app: see `adapter.py`. Adapters do not import one another."""

@@ -1,8 +1,8 @@
-"""What the table must know of a game beyond its rules: an adapter says it, one a game, in `ninetka_web.games`.
+"""Base class of the adapters that connect a game to the web app, and functions that find the adapter of a game.
 
-The table itself plays by the rules and knows no game. An adapter gives it what the form of a new game offers (`Offer`),
-what is drawn and what a click means (`Board`), what an analysis knows of this game only (`Study`), and how people agree
-on the count of a finished game.
+The rest of the web app uses only the rules of a game and its adapter, `ninetka_web/games/NAME.py`. An adapter has an
+`Offer` (the form of a new game and its agents), a `Board` (cells to draw, texts, the meaning of a click) and a `Study`
+(game-specific analysis), and it proposes the score of a finished game if people must agree on it.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ from ninetka_web.games.study import Study
 
 
 class Adapter:
-    """One game at the table. `Game` is the readable position of its own rules in all of them."""
+    """Connects one game to the web app. The argument `game` of its methods is a position of that game."""
 
     offer: ClassVar[Offer]
     board: ClassVar[Board]
     study: ClassVar[Study]
     rehearsal: ClassVar[tuple[Json, str]] = ({}, "")
-    """Options and first moves with which the rules are tried, so that all they can do is compiled."""
+    """Options and first moves of the dry run, chosen so that it compiles all the code of the rules."""
     settles: ClassVar[bool] = False
-    """Whether people must agree on something when the rules have ended a game: see `settle`."""
+    """Whether people must agree on the score when the rules have ended a game: see `settle`."""
 
     @property
     def name(self) -> str:
-        """The game's name in the register."""
+        """The game's name in the registry."""
         return self.offer.name
 
     def options_of(self, game: Game) -> Json:
-        """Return all options of the game that a position belongs to."""
+        """Return all options of the game of a position."""
         raise NotImplementedError
 
     def kind(self, options: Json) -> str:
-        """Return the spec of a variant whose compiled code serves these options too: one for each record type."""
+        """Return the key of the compiled code for these options: the spec of one variant per state dtype."""
         return self.name
 
     def kind_in(self, text: str) -> str:
-        """Return the same for the game that a text tells of: a record, an SGF file or a position."""
+        """Return the key of the compiled code for the game of a text: a game record, an SGF file or a position."""
         return self.name
 
     def stage(self, game: Game) -> str:
-        """Return the stage of a position, empty in games whose stages do not follow one another."""
+        """Return the name of a position's stage; empty for games without successive stages."""
         return self.offer.definition.stages[game.stage] if self.offer.stages else ""
 
     def rehearse(self, game: Game) -> None:
-        """Do with a game under way what tables may do and a game played to its end does not show."""
+        """Call the code that tables may call and that playing a game to its end does not call."""
         game.describe_illegal(int(game.legal_actions()[0]))
 
     def told(self) -> Json:
-        """Return what the first page must know."""
+        """Return the description of the game for the home page."""
         offer, definition = self.offer, self.offer.definition
         return {
             "name": self.name,
@@ -84,72 +84,73 @@ class Adapter:
         }
 
     def agents(self) -> tuple[Player, ...]:
-        """Return the agents that can play here: a network where the game has a shipped one, and there is torch."""
+        """Return the agents that can play; `net` only if torch is installed and the game has a shipped network."""
         known = {player.name for player in self.offer.players}
         can = has_torch() and has_network(self.name)
         found = tuple(player for player in self.offer.players if player.name != "net" or can)
         return (*found, NET) if can and "net" not in known and "net" in agents_of(self.name) else found
 
     def engines(self) -> list[str]:
-        """Return who analyses."""
+        """Return the names of the engines that can analyse this game."""
         return [player.name for player in self.agents() if player.name in ("mcts", "net", SOLVER)]
 
     def may_settle(self, game: Game) -> bool:
-        """Return whether people have something to agree on before a finished game is counted."""
+        """Return whether people must agree on the score of a finished game."""
         return False
 
     def settle(self, game: Game) -> Json:
-        """Propose how a finished game is counted; not quick.
+        """Propose a score for a finished game. This is slow, so it runs on a thread.
 
         Returns:
-            `scores`, `winner`, `result` as records write it, `say` in words, and what the drawing file shows.
+            A dict with `scores`, `winner`, `result` (as game records write it), `say` (the proposal as a sentence) and
+            game-specific entries for the drawing file.
         """
         raise NotImplementedError
 
 
 def has_torch() -> bool:
-    """Return whether networks can think here."""
+    """Return whether torch is installed, which networks need."""
     return importlib.util.find_spec("torch") is not None
 
 
 def has_network(game: str) -> bool:
-    """Return whether a network of the game is shipped; asked of its files, since who reads them needs torch."""
+    """Return whether a network of the game is shipped. Looks for the file only, because reading it needs torch."""
     folder = files("ninetka_agents").joinpath("checkpoints", game)
     return folder.is_dir() and any(path.name.endswith(".safetensors") for path in folder.iterdir())
 
 
 @functools.cache
 def adapter_of(game: str) -> Adapter:
-    """Return a game's adapter; `ValueError` names the games that tables have."""
+    """Return a game's adapter; `ValueError` names the games of the web app."""
     names = games_at_tables()
     if game not in names:
-        raise ValueError(f"no game {game[:40]!r} at tables: expected one of {', '.join(names)}")
+        raise ValueError(f"unknown game {game[:40]!r}: expected one of {', '.join(names)}")
     adapter: Adapter = importlib.import_module(f"ninetka_web.games.{game}").ADAPTER
     return adapter
 
 
 @functools.cache
 def games_at_tables() -> tuple[str, ...]:
-    """Return the games that have an adapter, the usual one first."""
+    """Return the games that have an adapter, the default game first."""
     known = [name for name in known_games() if importlib.util.find_spec(f"ninetka_web.games.{name}")]
     return tuple(sorted(known, key=lambda name: (name != DEFAULT, name)))
 
 
 def adapter_in(text: str) -> Adapter:
-    """Return the adapter of the game that a text is of: a record, an SGF file or a position.
+    """Return the adapter of the game of a text: a game record, an SGF file or a position.
 
     Raises:
-        ValueError: if it is of no game that tables have.
+        ValueError: if the text names a game that the web app does not have.
     """
     text = text.lstrip("\ufeff \t\r\n")
     if text.startswith("("):
         if not re.match(r"\(\s*;", text):
-            raise ValueError("no SGF: expected it to begin with '(;'")
+            raise ValueError("not an SGF file: expected it to begin with '(;'")
         number = re.search(r"GM\s*\[\s*([0-9]+)", text)
         told = number[1] if number else "1"
         games = {str(one.sgf[0]): name for name in games_at_tables() if (one := get_definition(name)).sgf is not None}
         if told not in games:
-            raise ValueError(f"GM[{told[:9]}]: no game of tables")
+            raise ValueError(f"GM[{told[:9]}]: no game of the web app has this number")
         return adapter_of(games[told])
     match = re.match(r"game record, format 2\s+game: ([a-z0-9_]+)", text)
     if match:
@@ -159,21 +160,21 @@ def adapter_in(text: str) -> Adapter:
 
 
 def kind_of(variant: Variant) -> str:
-    """Return the kind of a variant; see `Adapter.kind`."""
+    """Return the key of a variant's compiled code; see `Adapter.kind`."""
     return adapter_of(variant.definition.name).kind(dict(variant.options))
 
 
 def usual_kinds() -> Iterable[str]:
-    """Return the kinds that the games of the form have by default."""
+    """Return the keys of the compiled code of all games with default options; see `Adapter.kind`."""
     return [kind_of(load_variant(name)) for name in games_at_tables()]
 
 
 def told_winner(winner: int) -> int | None:
-    """Return a winner as browsers are told: the seat, `DRAWN`, or None for `UNFINISHED`."""
+    """Return a winner for JSON: the seat, `DRAWN`, or None for `UNFINISHED`."""
     return None if winner == UNFINISHED else winner
 
 
 def final_shares(game: Game) -> npt.NDArray[np.float64]:
-    """Return who has won a finished game as chances; a draw is shared."""
+    """Return the (n,) win probabilities of a finished game: 1 for the winner, or 1 / n for all after a draw."""
     n, winner = game.num_players, game.winner()
     return np.full(n, 1 / n) if winner == DRAWN else np.eye(n)[winner]

@@ -1,7 +1,8 @@
-"""What browsers show of a position and of moves, and what a click means.
+"""Base class of the boards: what browsers draw of a position, the texts of moves, and what a click does.
 
-What is drawn is a list of *cells*, small ints whose meaning only a game's board and its drawing file in the browser
-share: those of the start, and with each move those that it changed. So browsers step through a game without asking.
+A drawing is a list of *cells*, small ints whose meaning only the game's `Board` and its drawing file in the browser
+(`ninetka_web/static/games/NAME.js`) know. Browsers get the cells of the first position and the cells that each move
+changed, so they can step through a game without asking the server.
 """
 
 from __future__ import annotations
@@ -17,85 +18,85 @@ from ninetka_web.games.offer import Json
 
 
 class Board:
-    """What is shown of one game; cells, names and words."""
+    """What the page shows of one game: cells, names and texts."""
 
     score_word: ClassVar[str] = "points"
 
     def config(self, game: Game) -> Json:
-        """Return what the drawing file must know of a table before the first position."""
+        """Return what the drawing file needs to know before the first position, for example the board size."""
         return {}
 
     def cells(self, game: Game) -> npt.NDArray[np.integer[Any]]:
-        """Return what there is to draw, (K,) small ints."""
+        """Return the cells to draw, (K,) small ints."""
         raise NotImplementedError
 
     def scores(self, game: Game) -> list[float]:
-        """Return the number that stands beside each seat."""
+        """Return the number that the page shows next to each seat."""
         scores: list[float] = game.scores().tolist()
         return scores
 
     def notes(self, game: Game) -> list[str]:
-        """Return what is said of each seat in this position."""
+        """Return a short text about each seat in this position."""
         return [""] * game.num_players
 
     def cell_of(self, game: Game, action: int) -> int | None:
-        """Return the cell on which a legal action is shown; None for one without a place, such as a pass."""
+        """Return the cell on which a legal action is shown; None for actions without a cell, such as a pass."""
         return action
 
     def landing(self, game: Game, action: int) -> int | None:
-        """Return the cell where what is moved comes to rest, if it is another one."""
+        """Return the cell where the moved stone stops; None if that is the cell of the action."""
         return None
 
     def move_name(self, game: Game, action: int) -> str:
-        """Name an action that is about to be played."""
+        """Return the name of a legal action."""
         return game.action_name(action)
 
     def says(self, game: Game, action: int, after: Game) -> str:
-        """Say what a move did, without who."""
+        """Return a text about a move, without its subject, for example `plays C3`. `after` is the next position."""
         raise NotImplementedError
 
-    # What can be done
+    # The legal moves
 
     def hits(self, game: Game) -> list[Any]:
-        """Return what can be clicked: cells that are actions too, or [cell, action], or [cell, action, landing]."""
+        """Return what can be clicked: [cell, action, landing], [cell, action], or the cell if it is the action too."""
         return [action for action in game.legal_actions().tolist() if self.cell_of(game, action) is not None]
 
     def buttons(self, game: Game) -> list[Json]:
-        """Return the legal actions that have no place on the board: what is written on them, and their key."""
+        """Return the legal actions that have no cell, as buttons: `action`, `label` and `key` (a keyboard letter)."""
         return []
 
     def previews(self, game: Game) -> Mapping[int, list[int]]:
-        """Return what actions would do beyond what is plain to see: by cell, the cells that change."""
+        """Return, by clicked cell, the further cells that the action would change, for the preview."""
         return {}
 
     def ghost(self, game: Game) -> int:
-        """Return the cell code of what the seat to move puts down."""
+        """Return the cell code of the stone that the preview shows for the seat to move."""
         return game.to_move + 1
 
     def verb(self, game: Game) -> str:
-        """Say what a click does."""
+        """Return a text that says what a click does."""
         raise NotImplementedError
 
     def prompt(self, game: Game) -> tuple[str, str]:
-        """Say what is to be done: to whom it is the turn of, and to the others."""
+        """Return what the status line says: to the player to move, and to all others."""
         raise NotImplementedError
 
     def why_not(self, game: Game, action: int) -> str:
-        """Say, to people, why an action is illegal."""
+        """Return the reason why an action is illegal, for people."""
         return game.describe_illegal(action).partition(": ")[2] or "this cannot be played"
 
     def outcome(self, game: Game) -> str:
-        """Say more of how a game ended by its rules than who has won."""
+        """Return details about a game that ended by its rules, such as the scores."""
         seats = game.definition().seats
         return ", ".join(f"{seats[n].capitalize()} {score:g}" for n, score in enumerate(game.scores().tolist())) + "."
 
     def told_action(self, game: Game, action: int) -> Json:
-        """Return a move that may be played as browsers are told: its name, the cell that is touched, where it ends."""
+        """Return a legal action as JSON: `action`, `name`, the clicked cell, and the cell `to` where it ends."""
         return {"action": action, "name": self.move_name(game, action), "cell": self.cell_of(game, action),
                 "to": self.landing(game, action)}  # fmt: skip
 
     def told_line(self, game: Game, actions: Iterable[int]) -> list[Json]:
-        """Return a line of play from a position as browsers are told, as far as it is legal."""
+        """Return a variation from a position as JSON, cut off before the first illegal action."""
         game, told = game.copy(), []
         for action in actions:
             if game.is_over or not game.legal_mask()[action]:

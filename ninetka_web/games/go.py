@@ -1,4 +1,4 @@
-"""Go at the table."""
+"""Go in the web app; `ninetka_web/static/games/go.js` draws the cells."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from ninetka_web.games.offer import RANDOM, Choices, Json, Number, Offer, Player
 from ninetka_web.games.study import Study
 
 KO = 3
-"""The cell of a point that the ko rule forbids now."""
+"""The cell code of a point that the ko rule forbids."""
 PLAYOUTS = 200
-"""Of the score estimate."""
+"""Playouts of the score estimate."""
 FEW_PLIES = 20
-"""Before the limit, from where on it is told."""
+"""The number of plies before the limit from which on the page mentions the limit."""
 SIZES = (5, 7, 9, 13, 19)
 
 
 def as_go(game: AnyGame) -> Game:
-    """Return the same game, known to be one of Go."""
+    """Return the game with the type of a game of Go."""
     assert isinstance(game, Game)
     return game
 
 
 OFFER = Offer(
     name="go",
-    slogan="Surround more than the other",
+    slogan="Surround more than your opponent",
     steps=(
         ("Place.", "Black begins. One stone a turn, on a crossing, and there it stays."),
         ("Capture.", "Stones without a free crossing next to them are taken off the board."),
-        ("Surround.", "When both pass, the dead stones are agreed on. Who holds more of the board wins."),
+        ("Surround.", "When both pass, the dead stones are agreed on. The player who holds more of the board wins."),
     ),
     rules=(
         ("A turn.", "Put one stone of your colour on a free crossing, or pass. Black begins; with handicap stones on "
@@ -47,10 +47,10 @@ OFFER = Offer(
         ("Capture.", "Stones of one colour that are joined along the lines are a chain. A chain without a free "
          "crossing next to it is taken off. You may not take your own last free crossing unless that captures."),
         ("Ko.", "A stone that has just captured a single stone may not be taken back at once: a square marks the "
-         "crossing. With superko, no board of before may come again."),
-        ("The end.", "Two passes in a row. The page proposes which stones are dead, from games played on at random; "
-         "both agree, or play goes on and the passes are taken back. Your stones and the empty crossings that only you "
-         "surround count; White gets komi for moving second."),
+         "crossing. With superko, no earlier board may come again."),
+        ("The end.", "Two passes in a row. The page proposes which stones are dead, from random playouts; both "
+         "players agree, or the passes are taken back and play continues. Your stones and the empty crossings that "
+         "only you surround count; White gets komi for moving second."),
     ),
     form=(
         Choices("Board", tuple(({"size": size, **({} if size == 9 else {"handicap": 0})}, f"{size} x {size}")
@@ -74,31 +74,31 @@ OFFER = Offer(
 
 
 class GoBoard(Board):
-    """What is shown of Go."""
+    """What the page shows of Go."""
 
     score_word = "stones taken"
 
     def config(self, game: AnyGame) -> Json:
-        """Return size and star points."""
+        """Return the board size and the star points."""
         return {"size": as_go(game).size, "stars": list(star_points(as_go(game).size))}
 
     def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
-        """Return the points, rank 1 first: 0 empty, seat + 1 a stone, `KO`."""
+        """Return the codes of the points, rank 1 first: 0 empty, seat + 1 for a stone, or `KO`."""
         cells = as_go(game).board.ravel().copy()
         cells[as_go(game).ko_points()] = KO
         return cells
 
     def scores(self, game: AnyGame) -> list[float]:
-        """Return the stones that each seat took."""
+        """Return the number of stones that each seat has captured."""
         taken: list[float] = as_go(game).captured().tolist()
         return taken
 
     def cell_of(self, game: AnyGame, action: int) -> int | None:
-        """Return the point."""
+        """Return the point of a move; None for a pass or a resignation."""
         return action if action < as_go(game).size ** 2 else None
 
     def says(self, game: AnyGame, action: int, after: AnyGame) -> str:
-        """Say a move, and what it took."""
+        """Return a text about a move and its captures."""
         if self.cell_of(game, action) is None:
             return "passes" if action == as_go(game).size ** 2 else "gives up"
         taken = int((as_go(after).captured() - as_go(game).captured()).sum())
@@ -106,15 +106,15 @@ class GoBoard(Board):
         return f"plays {game.action_name(action)}{told}"
 
     def buttons(self, game: AnyGame) -> list[Json]:
-        """Return the pass."""
+        """Return the pass button."""
         return [] if game.is_over else [{"action": as_go(game).size ** 2, "label": "Pass", "key": "P"}]
 
     def verb(self, game: AnyGame) -> str:
-        """Say what a click does."""
+        """Return a text that says what a click does."""
         return "place your stone"
 
     def prompt(self, game: AnyGame) -> tuple[str, str]:
-        """Say what is to be done."""
+        """Return what the status line says."""
         passed = as_go(game).passes == 1
         mine = (
             "The other side passed: pass too, and the game is counted."
@@ -127,16 +127,16 @@ class GoBoard(Board):
         return mine, f"{SEATS[1 - game.to_move]} passed." if passed else f"{SEATS[game.to_move]} to play."
 
     def outcome(self, game: AnyGame) -> str:
-        """Tell the scores, and by how much the game was won."""
+        """Return the scores and the margin of victory."""
         limit = f" The game ended at its limit of {as_go(game).max_plies} plies." * (as_go(game).passes < 2)
         return f"{super().outcome(game)[:-1]} with komi: {_result(as_go(game).result())}.{limit}"
 
 
 class GoStudy(Study):
-    """What an analysis knows of Go only."""
+    """The score estimate of Go."""
 
     def insight(self, game: AnyGame) -> Json:
-        """Return whose the points are in the end, as games played on at random see it, and the score of that."""
+        """Return the expected owner of each point, and a score estimate, from random playouts."""
         game = as_go(game)
         shares = owner_shares(game, 0, PLAYOUTS)
         owned = shares[0] - shares[1]
@@ -146,12 +146,12 @@ class GoStudy(Study):
             "title": "Score estimate",
             "ownership": np.round(owned, 2).tolist(),
             "words": f"{_lead(lead)}: Black holds {black} points, White {white} and {game.komi:g} of komi.",
-            "note": f"From {PLAYOUTS} games played on at random; the squares show whose each point is then.",
+            "note": f"From {PLAYOUTS} random playouts; the squares show who owns each point at their end.",
         }
 
 
 class Go(Adapter):
-    """Two passes end the game; then people agree on the dead stones."""
+    """Adapter of Go. Two passes end a game; then the players agree on the dead stones."""
 
     offer = OFFER
     board = GoBoard()
@@ -166,29 +166,29 @@ class Go(Adapter):
                 "planes": game.planes}  # fmt: skip
 
     def kind(self, options: Json) -> str:
-        """Return one for each size, with superko or without."""
+        """Return one key per board size, with or without superko."""
         superko = options.get("ko", "simple") != "simple"
         return f"go:size={options.get('size', 9)}" + ",ko=positional" * superko
 
     def kind_in(self, text: str) -> str:
-        """Look for the size, and a rule of ko, where records, files and positions tell them."""
+        """Find the board size and the ko rule where game records, SGF files and positions state them."""
         size = re.search(r"SZ\s*\[\s*([0-9]{1,4})|^size: ([0-9]{1,4})|^[ \t]*go([0-9]{1,4}) ", text, re.MULTILINE)
         superko = re.search(r"NK\[[^\][]*ko=(?!simple)|^ko: (?!simple)|rules=(?!simple)", text, re.MULTILINE)
         told = int(next(filter(None, size.groups())) if size else "19" if text.lstrip().startswith("(") else "9")
         return self.kind({"size": min(max(told, 2), 19), "ko": "positional" if superko else "simple"})
 
     def rehearse(self, game: AnyGame) -> None:
-        """Also leave a turn out, and set up a position, as files of other programs do."""
+        """Also skip a turn and set up a position, as SGF files of other programs do."""
         super().rehearse(game)
         game = as_go(game)
         Game.from_board(game.board, ko=game.ko).hand_turn(1)
 
     def may_settle(self, game: AnyGame) -> bool:
-        """Return whether the game has ended by two passes."""
+        """Return whether the game ended by two passes."""
         return game.event is None and as_go(game).passes >= 2
 
     def settle(self, game: AnyGame) -> Json:
-        """Propose which stones are dead, and count without them."""
+        """Propose which stones are dead, and the score without them."""
         game = as_go(game)
         dead = find_statuses(game).dead
         final = settled(game, dead)
@@ -207,7 +207,7 @@ class Go(Adapter):
 
 
 def _result(result: str) -> str:
-    """Say a result as people do."""
+    """Return a result as a short text, for example `Black wins by 4.5`."""
     if result in ("0", "?"):
         return "even" if result == "0" else "open"
     winner = SEATS["BW".index(result[0])]

@@ -1,4 +1,4 @@
-"""Kropki at the table."""
+"""Kropki in the web app; `ninetka_web/static/games/kropki.js` draws the cells."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ninetka_web.games.offer import RANDOM, Choices, Json, Number, Offer, Player
 from ninetka_web.games.study import Exact, Stopped, Study, never
 
 SOLVED_FREE, SOLVED_NODES = 10, 400
-"""Free nodes, and nodes in all, up to which perfect play is found out in moments."""
+"""Limits up to which a position can be solved fast: `open_choices`, and nodes of the board."""
 CHAIN = 4
-"""The points of the shortest chain that encloses anything."""
+"""The number of points in the shortest chain that encloses a node."""
 
 
 def as_kropki(game: AnyGame) -> Game:
-    """Return the same game, known to be one of Kropki."""
+    """Return the game with the type of a game of Kropki."""
     assert isinstance(game, Game)
     return game
 
@@ -43,7 +43,7 @@ OFFER = Offer(
             "Enclose.",
             "Your points side by side or corner to corner make a chain. Close it round points of the other side.",
         ),
-        ("Draw the line.", "Whoever has more of the other's points in drawn regions when the paper is full wins."),
+        ("Draw the line.", "The player with more of the other's points in drawn regions wins when the paper is full."),
     ),
     rules=(
         ("A turn.", "Put a point on a free crossing. Black, with dark ink and filled points, begins; White has red ink "
@@ -52,7 +52,7 @@ OFFER = Offer(
          "inside. The edge of the paper closes nothing."),
         ("Drawing.", "After your point you may draw every chain that has points of the other side inside: click on an "
          "enclosed crossing, or end your turn. What is inside is yours then, out of play, and counts a point for each "
-         "point of the other side. If the rules draw at once, all this happens by itself."),
+         "point of the other side. If the rules draw at once, all this happens automatically."),
         ("The end.", "When no crossing is free, all that can be drawn is drawn. More points win; equal ones are a "
          "draw. A region that is enclosed itself gives back what it held."),
     ),
@@ -77,31 +77,31 @@ OFFER = Offer(
 
 
 class KropkiBoard(Board):
-    """What is shown of Kropki."""
+    """What the page shows of Kropki."""
 
     score_word = "points enclosed"
 
     def config(self, game: AnyGame) -> Json:
-        """Return the sides."""
+        """Return the width and the height of the board."""
         return {"width": as_kropki(game).width, "height": as_kropki(game).height}
 
     def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
-        """Return the nodes, row by row from the top: point + 4 * region, each 0 nobody's or seat + 1."""
+        """Return the codes of the nodes, row by row from the top: point + 4 * region, each 0 for none or seat + 1."""
         game = as_kropki(game)
         cells: npt.NDArray[np.integer[Any]] = (game.board + 4 * game.region).ravel()
         return cells
 
     def cell_of(self, game: AnyGame, action: int) -> int | None:
-        """Return the node of a point, or of the core that is drawn."""
+        """Return the node of a placed point or of a drawn core; None for the end of a turn."""
         nodes = as_kropki(game).width * as_kropki(game).height
         return action % nodes if action < 2 * nodes else None
 
     def move_name(self, game: AnyGame, action: int) -> str:
-        """Name a move: `C4`, `○C4` for a drawing, `end`."""
+        """Return the name of a move: `C4`, `○C4` for a drawing, `end`."""
         return game.action_name(action).replace("*", "○")
 
     def says(self, game: AnyGame, action: int, after: AnyGame) -> str:
-        """Say a move, and what it took."""
+        """Return a text about a move and the points that it encloses."""
         name, gained = game.action_name(action), int((after.scores() - game.scores())[game.to_move])
         took = f" and takes {gained} {'point' if gained == 1 else 'points'}" if gained else ""
         if self.cell_of(game, action) is None:
@@ -109,7 +109,7 @@ class KropkiBoard(Board):
         return f"draws round {name[1:]}{took}" if name.startswith("*") else f"puts a point on {name}{took}"
 
     def hits(self, game: AnyGame) -> list[Any]:
-        """Return the free nodes, or every node of what may be drawn."""
+        """Return the free nodes or, after a point was placed, all nodes of the cores that may be drawn."""
         game = as_kropki(game)
         if not game.drawing:
             return super().hits(game)
@@ -117,23 +117,23 @@ class KropkiBoard(Board):
         return [[int(node), int(drawable[node])] for node in np.flatnonzero(drawable >= 0)]
 
     def buttons(self, game: AnyGame) -> list[Json]:
-        """Return the end of the turn."""
+        """Return the button that ends the turn."""
         game = as_kropki(game)
         if not game.drawing or game.is_over:
             return []
         return [{"action": 2 * game.width * game.height, "label": "End the turn", "key": "E"}]
 
     def previews(self, game: AnyGame) -> Mapping[int, list[int]]:
-        """Return what a point on each node would enclose, which takes three points more."""
+        """Return the nodes that a point on each free node would enclose; none with fewer than three points."""
         game = as_kropki(game)
         return find_enclosures(game) if np.count_nonzero(game.board == game.to_move + 1) >= CHAIN - 1 else {}
 
     def verb(self, game: AnyGame) -> str:
-        """Say what a click does."""
+        """Return a text that says what a click does."""
         return "draw the region" if as_kropki(game).drawing else "put your point"
 
     def prompt(self, game: AnyGame) -> tuple[str, str]:
-        """Say what is to be done."""
+        """Return what the status line says."""
         colour = SEATS[game.to_move].capitalize()
         if as_kropki(game).drawing:
             return "Click on what you enclose to draw it, or end your turn.", f"{colour} may draw."
@@ -141,17 +141,17 @@ class KropkiBoard(Board):
 
 
 class KropkiStudy(Study):
-    """What an analysis knows of Kropki only."""
+    """Exact values near the end of Kropki games."""
 
     solves = True
 
     def solvable(self, game: AnyGame) -> bool:
-        """Return whether little is left to choose, on a board that is not large."""
+        """Return whether few choices remain on a board of limited size."""
         game = as_kropki(game)
         return int(open_choices(game.records)[0]) <= SOLVED_FREE and game.width * game.height <= SOLVED_NODES
 
     def solve(self, game: AnyGame, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
-        """Solve the position: that takes moments, whatever the time given."""
+        """Solve the position. This is fast, so `seconds` and `stopped` are ignored."""
         game = as_kropki(game)
         if game.is_over:
             return Exact(game.winner(), {})
@@ -161,7 +161,7 @@ class KropkiStudy(Study):
 
 
 class Kropki(Adapter):
-    """A seat moves several times in a row: it places a point, then it may draw."""
+    """Adapter of Kropki. A seat moves several times in a row: it places a point, then it may draw."""
 
     offer = OFFER
     board = KropkiBoard()
@@ -174,13 +174,13 @@ class Kropki(Adapter):
         return {"width": game.width, "height": game.height, "territory": game.territory, "start": game.start_option}
 
     def kind(self, options: Json) -> str:
-        """Return the largest board of the record type."""
+        """Return the spec of the largest board with the same state dtype."""
         width, height = options.get("width", 10), options.get("height", 10)
         side = next(sides for sides in SIDES if width <= sides[0] and height <= sides[1])
         return f"kropki:width={side[0]},height={side[1]}"
 
     def kind_in(self, text: str) -> str:
-        """Look for the sides where records, files and positions tell them."""
+        """Find the width and the height where game records, SGF files and positions state them."""
         sides = re.search(r"SZ\s*\[\s*([0-9]{1,4})(?:\s*:\s*([0-9]{1,4}))?", text)
         told = dict(re.findall(r"\b(width|height)[=:] ?([0-9]{1,4})", text))
         width = int(sides[1] if sides else told.get("width", "10"))
@@ -189,7 +189,7 @@ class Kropki(Adapter):
 
 
 def _winner(lead: int) -> int:
-    """Return who wins if Black has this many points more."""
+    """Return the winner for Black's lead in points."""
     return DRAWN if lead == 0 else int(lead < 0)
 
 

@@ -1,4 +1,4 @@
-"""9tka at the table."""
+"""9tka in the web app; `ninetka_web/static/games/ninetka.js` draws the cells."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ninetka_web.games.offer import NET, RANDOM, SOLVER, Choices, Json, Offer, P
 from ninetka_web.games.study import Exact, Stopped, Study, never
 
 BLOCKED = 8
-"""Added to the code of an edge stone that can never slide."""
+"""Flag in the cell code of an edge stone that can never slide."""
 
 
 def as_9tka(game: AnyGame) -> Game:
-    """Return the same game, known to be one of 9tka."""
+    """Return the game with the type of a game of 9tka."""
     assert isinstance(game, Game)
     return game
 
@@ -34,27 +34,27 @@ OFFER = Offer(
     name="ninetka",
     slogan="Nine sections, one slide at a time",
     steps=(
-        ("Set the obstacles.", "One neutral stone in every section."),
+        ("Place the obstacles.", "One neutral stone in every section."),
         ("Line up.", "Your stones go on the edge of the board."),
-        ("Slide in.", "A stone runs until something stops it. Whoever has most stones in a section owns it; most "
-         "sections win."),
+        ("Slide in.", "A stone runs until something stops it. The player with the most stones in a section owns "
+         "it; the most sections win."),
     ),
     rules=(
-        ("Neutral stones.", "In turn, everybody puts neutral stones, the dark ones, on the board: one in each of the "
-         "nine sections, none next to the edge."),
-        ("Own stones.", "In turn, everybody puts their stones on the edge until it is full."),
-        ("Slides.", "In turn, everybody slides one of their stones from the edge straight in. It runs until another "
+        ("Neutral stones.", "In turn, the players place neutral stones, the dark ones, on the board: one in each of "
+         "the nine sections, none next to the edge."),
+        ("Own stones.", "In turn, the players place their stones on the edge until it is full."),
+        ("Slides.", "In turn, the players slide one of their stones from the edge straight in. It runs until another "
          "stone or the far edge stops it, and stays there. A stone with something right before it is blocked for good. "
-         "Who cannot slide is passed over."),
-        ("The end.", "A section belongs to whoever has strictly most stones in it. When nobody can slide, most "
-         "sections win; of those who are equal, the last in the order of play wins."),
+         "A player who cannot slide is passed over."),
+        ("The end.", "A section belongs to the player with strictly the most stones in it. When no player can "
+         "slide, the most sections win; of tied players, the last in the order of play wins."),
     ),
     seats=(2, 3, 4),
     form=(
         Choices("Neutral stones", (({"neutral_placement": "players"}, "placed in turn"),
                                    ({"neutral_placement": "random"}, "at random"))),
         Choices("Each phase is opened by", (({"turn_order": "restart"}, "the first seat"),
-                                            ({"turn_order": "continue"}, "whoever is next")), hidden=True),
+                                            ({"turn_order": "continue"}, "the next seat")), hidden=True),
     ),
     players=(
         RANDOM,
@@ -75,12 +75,12 @@ OFFER = Offer(
 
 
 class NinetkaBoard(Board):
-    """What is shown of 9tka."""
+    """What the page shows of 9tka."""
 
     score_word = "sections owned"
 
     def cells(self, game: AnyGame) -> npt.NDArray[np.integer[Any]]:
-        """Return (130,): 121 squares, 0 empty, seat + 1 or 5 a stone, + 8 blocked; 9 sections, 0 nobody's, seat + 1."""
+        """Return (130,): 121 squares (0, seat + 1, 5 neutral; + 8 blocked), then 9 section owners (0 or seat + 1)."""
         game = as_9tka(game)
         board = game.board.ravel().astype(np.int64)
         if game.phase == Phase.MOVEMENT:
@@ -88,7 +88,7 @@ class NinetkaBoard(Board):
         return np.concatenate([board, game.section_owners() + 1])
 
     def notes(self, game: AnyGame) -> list[str]:
-        """Say how many stones each seat has still to place, or can slide."""
+        """Return how many stones each seat still has to place, or can slide."""
         game = as_9tka(game)
         if game.phase == Phase.NEUTRAL or game.is_over:
             return [""] * game.num_players
@@ -102,23 +102,23 @@ class NinetkaBoard(Board):
         return NUM_SLOTS // game.num_players - int((game.board.ravel()[EDGE] == seat + 1).sum())
 
     def cell_of(self, game: AnyGame, action: int) -> int | None:
-        """Return the square that is touched."""
+        """Return the square of an action; None for a pass."""
         return None if action == PASS else action
 
     def landing(self, game: AnyGame, action: int) -> int | None:
-        """Return the square where a slide ends."""
+        """Return the square where a slide ends; None for other actions."""
         game = as_9tka(game)
         return None if game.phase != Phase.MOVEMENT or action == PASS else game.landing(action)
 
     def move_name(self, game: AnyGame, action: int) -> str:
-        """Name a move: `C9`, or `A5-D5` for a slide."""
+        """Return the name of a move: `C9`, or `A5-D5` (with an en dash) for a slide."""
         landing = self.landing(game, action)
         return (
             game.action_name(action) if landing is None else f"{square_name(action)}\N{EN DASH}{square_name(landing)}"
         )
 
     def says(self, game: AnyGame, action: int, after: AnyGame) -> str:
-        """Say a move: from where to where."""
+        """Return a text about a move with its squares."""
         game, landing = as_9tka(game), self.landing(game, action)
         if action == PASS:
             return "passes"
@@ -127,26 +127,26 @@ class NinetkaBoard(Board):
         return f"puts a {'neutral ' if game.phase == Phase.NEUTRAL else ''}stone on {square_name(action)}"
 
     def hits(self, game: AnyGame) -> list[Any]:
-        """Return the squares, each with where a slide from there ends."""
+        """Return the squares that can be clicked, in the movement phase each with the square where its slide ends."""
         actions = [action for action in game.legal_actions().tolist() if action != PASS]
         if as_9tka(game).phase != Phase.MOVEMENT:
             return actions
         return [[action, action, self.landing(game, action)] for action in actions]
 
     def buttons(self, game: AnyGame) -> list[Json]:
-        """Return the pass, where the players must pass themselves."""
+        """Return the pass button if a pass is legal, which needs `auto_pass=False`."""
         return [{"action": PASS, "label": "Pass", "key": "P"}] if game.legal_mask()[PASS] else []
 
     def ghost(self, game: AnyGame) -> int:
-        """Return the code of a neutral stone, or of one of the seat."""
+        """Return the code of a neutral stone or of a stone of the seat to move."""
         return NEUTRAL_STONE if as_9tka(game).phase == Phase.NEUTRAL else game.to_move + 1
 
     def verb(self, game: AnyGame) -> str:
-        """Say what a click does."""
+        """Return a text that says what a click does."""
         return ("place a neutral stone", "place your stone", "slide")[as_9tka(game).phase]
 
     def prompt(self, game: AnyGame) -> tuple[str, str]:
-        """Say what is to be done in the phase."""
+        """Return what the status line says in the current phase."""
         game = as_9tka(game)
         if game.phase == Phase.NEUTRAL:
             return (
@@ -163,7 +163,7 @@ class NinetkaBoard(Board):
         )
 
     def why_not(self, game: AnyGame, action: int) -> str:
-        """Say what squares are for in the phase."""
+        """Return which squares are legal in the current phase."""
         phase = as_9tka(game).phase
         if phase == Phase.NEUTRAL:
             return "a neutral stone goes into a section that has none yet, and not next to the edge"
@@ -172,7 +172,7 @@ class NinetkaBoard(Board):
         return "no stone of yours that can slide stands there"
 
     def outcome(self, game: AnyGame) -> str:
-        """Tell the scores, and the rule that parts those who are equal."""
+        """Return the scores and, after a tie, the rule that breaks it."""
         scores = game.scores().tolist()
         tied = scores.count(scores[game.winner()]) > 1
         return super().outcome(game) + " Among equals the last in the order of play wins." * tied
@@ -182,34 +182,34 @@ BOARD = NinetkaBoard()
 
 
 class NinetkaStudy(Study):
-    """What an analysis knows of 9tka only."""
+    """MaxN's evaluation, and exact values of slides of two players."""
 
     budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {
         "mcts": (500, 2_000, 8_000, 30_000, 100_000), "net": (16, 64, 256),
     }  # fmt: skip
-    share_simulations = 4_000  # half a per cent of the game's time, two of chance
+    share_simulations = 4_000  # half a per cent of the game's time, and a random error of two per cent
     solves = True
 
     def insight(self, game: AnyGame) -> Json:
-        """Return what MaxN makes of a position, in words, and in the movement phase its line."""
+        """Return MaxN's evaluation of a position as text and, in the movement phase, its principal variation."""
         game = as_9tka(game)
         line, values, end = expected_play(game)
-        words = f"By its count {_lead(values)}."
+        words = f"By its evaluation {_lead(values)}."
         if line:
             sections = np.bincount(end.section_owners() + 1, minlength=game.num_players + 1)[1:]
             told = ", ".join(
                 f"{game.definition().seats[seat].capitalize()} {count}" for seat, count in enumerate(sections.tolist())
             )
-            words += f" Sections after its line: {told}."
+            words += f" Sections after its expected play: {told}."
         return {"title": "What MaxN expects", "words": words, "line": BOARD.told_line(game, line),
-                "note": "The paper's program, MaxN, counts sections, stones in them, and blocked ones."}  # fmt: skip
+                "note": "MaxN (Stefani et al., 2019) counts sections, stones in them and blocked stones."}  # fmt: skip
 
     def solvable(self, game: AnyGame) -> bool:
-        """Return whether it is a movement phase of two."""
+        """Return whether the position is in the movement phase of a game of two players."""
         return is_solvable(as_9tka(game))
 
     def solve(self, game: AnyGame, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
-        """Solve the position as far as the time goes; the solver's games have no draws."""
+        """Solve the position as far as possible in `seconds`; games of two players have no draws."""
         game = as_9tka(game)
         found = solve(game, Budget(seconds=seconds, memory_mb=128, stopped=stopped), moves=moves)
         seats = {WON: game.to_move, LOST: 1 - game.to_move}
@@ -218,7 +218,7 @@ class NinetkaStudy(Study):
 
 
 class Ninetka(Adapter):
-    """Two to four seats; three stages; perfect play is known late in games of two."""
+    """Adapter of 9tka: two to four seats, three successive phases, a solver for the slides of two players."""
 
     offer = OFFER
     board = BOARD
@@ -226,17 +226,17 @@ class Ninetka(Adapter):
     rehearsal = ({"neutral_placement": "random"}, "")
 
     def options_of(self, game: AnyGame) -> Json:
-        """Return the options of a position, which does not say how its neutral stones were placed."""
+        """Return the options of a position; how its neutral stones were placed is not known."""
         game = as_9tka(game)
         return {"num_players": game.num_players, "neutral_placement": "players", "turn_order": game.turn_order,
                 "auto_pass": game.auto_pass}  # fmt: skip
 
 
 def expected_play(game: Game) -> tuple[list[int], npt.NDArray[np.int64], Game]:
-    """Return MaxN's line in the movement phase, the (n,) int64 values that it leads to, and the position there.
+    """Return MaxN's principal variation, its (n,) int64 values, and the position at its end.
 
-    The line is what the search of n + 3 plies expects: after each slide the rest of the depth is searched again, which
-    finds the same values. In other phases it is empty, and the values are those of the position.
+    The variation is that of a search of n + 3 plies: after each slide the remaining depth is searched again, which
+    finds the same values. Outside the movement phase it is empty, and the values are those of the position itself.
     """
     line: list[int] = []
     expected = maxn.evaluate(game)
@@ -253,11 +253,11 @@ def expected_play(game: Game) -> tuple[list[int], npt.NDArray[np.int64], Game]:
 
 
 def _lead(values: npt.NDArray[np.int64]) -> str:
-    """Say who is ahead by MaxN's count; a section is worth 100 there."""
+    """Return a text that says who is ahead in MaxN's values, in which a section counts 100."""
     order = np.argsort(-values, kind="stable")
     lead = int(values[order[0]] - values[order[1]]) / 100
     colour = OFFER.definition.seats[order[0]].lower()
-    return f"{colour} is ahead by what {lead:.1f} sections are worth" if lead >= 0.05 else "nobody is ahead"
+    return f"{colour} is ahead by the value of {lead:.1f} sections" if lead >= 0.05 else "no player is ahead"
 
 
 ADAPTER = Ninetka()

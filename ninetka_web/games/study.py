@@ -1,4 +1,4 @@
-"""What an analysis knows of one game only; nothing of it is quick."""
+"""Base class of the game-specific parts of an analysis. `insight` and `solve` are slow and run on threads."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from ninetka_env.core.outcome import UNFINISHED
 from ninetka_web.games.offer import Json
 
 Stopped = Callable[[], bool]
-"""Returns whether nobody waits any more for what is being thought about."""
+"""Returns whether a computation should stop because its result is no longer wanted."""
 
 
 def never() -> bool:
-    """Let those who think go on to the end."""
+    """Return False: never stop early."""
     return False
 
 
 class Exact(NamedTuple):
-    """What is known of a position under perfect play: winning seats, `DRAWN`, and `UNFINISHED` for what is not."""
+    """Values of a position under perfect play: the winning seat, `DRAWN`, or `UNFINISHED` if the value is unknown."""
 
     winner: int
     after: Mapping[int, int]
-    """By legal action, who wins after it; empty if that was not asked for."""
+    """The winner after each legal action; empty if it was not requested."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left to find out."""
+        """Whether all values are known."""
         return UNFINISHED not in (self.winner, *self.after.values())
 
 
 class Study:
-    """How deep a game is searched, and what else is found out about its positions."""
+    """Search budgets of a game, and game-specific facts about its positions."""
 
     budgets: ClassVar[Mapping[str, tuple[int, ...]]] = {"mcts": (200, 1_000, 4_000, 20_000), "net": (16, 64, 256)}
-    """Simulations of the steps in which an analysis grows, by engine."""
+    """Total simulations after each step of an analysis, by engine."""
     share_simulations: ClassVar[int] = 250
-    """Of the tree search for one point of the band over the game."""
+    """Simulations of the tree search for one point of the win-probability graph."""
     solves: ClassVar[bool] = False
-    """Whether perfect play is known somewhere: see `solvable`."""
+    """Whether some positions can be solved exactly: see `solvable`."""
 
     def insight(self, game: Game) -> Json:
-        """Return what else is known of a position, for its panel and the drawing file."""
+        """Return game-specific facts about a position, for the analysis panel and the drawing file."""
         return {}
 
     def solvable(self, game: Game) -> bool:
-        """Return whether perfect play may be known in moments."""
+        """Return whether `solve` may solve the position; this is fast."""
         return False
 
     def solve(self, game: Game, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
-        """Return what is found out in that many seconds about a position that is `solvable`, and about its moves."""
+        """Solve a `solvable` position and, if `moves`, its moves, as far as possible in `seconds`."""
         raise NotImplementedError

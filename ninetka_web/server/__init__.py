@@ -1,1 +1,1 @@
-"""The web server: what browsers say, what they are answered, and who looks at which table."""
+"""The web server: HTTP and WebSocket in `server.py`, message formats in `protocol.py`, dispatch in `hub.py`."""

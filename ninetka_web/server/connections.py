@@ -1,4 +1,4 @@
-"""Browsers that are connected: who they are, what they are still to be sent, and what happens if they do not read."""
+"""The server's end of a browser's connection: its user, its outgoing messages, and timeouts of slow readers."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 MAX_WAITING = 500
-"""Messages that may wait for a browser that reads too slowly before it is hung up on; states do not pile up."""
+"""The number of unsent messages after which a slow connection is closed; of states only the newest is sent."""
 
 PATIENCE = 20.0
-"""Seconds in which something must move at the other end of a connection."""
+"""Seconds after which a connection is closed whose other end does not read or answer."""
 
 
 class Guest:
-    """A browser that is connected: who it is, what it looks at, and what it is still to be told."""
+    """A connected browser: its user, the table that it shows, and the messages to send."""
 
     def __init__(self, network: str = "") -> None:
-        """Begin as a stranger at no table, from a network as `quotas.network_of` tells it."""
+        """Start without a user and without a table; `network` is a result of `quotas.network_of`."""
         self.network = network
         self.person = ""
         self.table = ""
         self.analysis: asyncio.Task[None] | None = None
         self.patient = 0
-        """How many of its messages wait for something to be compiled or read."""
+        """The number of its messages that wait for compilation or parsing."""
         self.is_early = False
-        """Whether something that it has said waits until the stored tables are restored."""
+        """Whether one of its messages waits until the stored tables are restored."""
         self.gone = False
         self.knows = (-1, 0)
-        """Which history of its table it has been shown, and how many moves of it."""
+        """`Course.history` of the table and the number of its moves that were sent to the browser."""
         self._waiting: deque[str] = deque()
         self._state_due = False
         self._wake = asyncio.Event()
 
     @property
     def owner(self) -> str:
-        """Whom all is charged to that it makes: everybody in a network together, on this computer each person."""
+        """The key of its quotas: the network, shared by all its users, or the user on the server's own computer."""
         return self.network or self.person
 
     def tell(self, **message: Any) -> None:
-        """Send a message soon."""
+        """Queue a message."""
         if len(self._waiting) >= MAX_WAITING:
             self.gone = True
         else:
@@ -54,22 +54,22 @@ class Guest:
         self._wake.set()
 
     def show(self) -> None:
-        """Send the state of the table soon, as it is by then."""
+        """Queue the state of the table; the state is read when it is sent."""
         self._state_due = True
         self._wake.set()
 
     def rest(self) -> None:
-        """Stop the analysis that it looks at."""
+        """Stop the analysis of this connection."""
         if self.analysis:
             self.analysis.cancel()
             self.analysis = None
 
     async def next_messages(self, tables: Container[str], state_for: Callable[[Guest], str]) -> list[str]:
-        """Wait until there is something to send, and return it.
+        """Wait until there are messages to send, and return them.
 
         Args:
-            tables: the tables that there are, by id.
-            state_for: returns the message that shows a guest its table.
+            tables: the existing tables, by id.
+            state_for: returns the state of a connection's table as a message.
         """
         await self._wake.wait()
         self._wake.clear()
@@ -82,16 +82,16 @@ class Guest:
 
 
 class Http(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """A line that serves parts of the page, for `PATIENCE` seconds, unless it becomes a WebSocket."""
+    """An HTTP connection. It is closed after `PATIENCE` seconds unless it becomes a WebSocket."""
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait, and let nothing that is sent wait: else a board comes 40 ms after the "done" before it.
+        """Start the timeout, and set TCP_NODELAY, without which a state arrives 40 ms after the `done` before it.
 
-        asyncio sets this option itself, but only if the listening socket names TCP, and on Linux alone.
+        asyncio sets this option only on Linux, and only if the listening socket names TCP as its protocol.
         """
         super().connection_made(transport)
         self.loop.call_later(PATIENCE, self._end)
-        with contextlib.suppress(OSError):  # macOS refuses where the other end has hung up already
+        with contextlib.suppress(OSError):  # macOS fails if the other end has already disconnected
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def _end(self) -> None:
@@ -100,22 +100,22 @@ class Http(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
 
 class Line(WebSocketsSansIOProtocol):
-    """A WebSocket whose other end reads."""
+    """A WebSocket that is aborted if its other end does not read."""
 
     _cut: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
-        """Wait until what is written is read, but not for ever."""
+        """Pause until the other end reads; abort the connection after `PATIENCE` seconds."""
         super().pause_writing()
         self._cut = self.loop.call_later(PATIENCE, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Cancel the timeout and continue writing."""
         if self._cut:
             self._cut.cancel()
         super().resume_writing()
 
     def keepalive_timeout(self) -> None:
-        """Cut a line that has not answered a ping: closing it would wait until all is read."""
+        """Abort a connection that did not answer a ping. A normal close would wait until pending data is read."""
         super().keepalive_timeout()
         self.transport.abort()

@@ -1,4 +1,4 @@
-"""What each message of a browser does."""
+"""One handler for each type of message from a browser; see `protocol.py` for the messages."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _LACKING = "networks need torch on the server: pip install 'ninetka-env[train]'"
 
 
 class Handlers:
-    """Does what guests ask for, or raises `RefusedError` with a reason."""
+    """Handles messages; `RefusedError` gives the reason why a request is refused."""
 
     def __init__(self, live: LiveTables, analysts: Analysts) -> None:
-        """Change `live`, and let `analysts` think."""
+        """Handle messages with the tables `live` and the analyses `analysts`."""
         self._live, self._analysts = live, analysts
         self._games = {name: adapter_of(name).told() for name in games_at_tables()}
         self._made = quotas.Allowance(quotas.TABLES_AT_ONCE, quotas.TABLES_PER_SECOND, "tables")
         self._analysed = quotas.Allowance(quotas.ANALYSES_AT_ONCE, quotas.ANALYSES_PER_SECOND, "analyses")
 
     def handle(self, guest: Guest, message: AnyMessage) -> None:
-        """Do what a message asks for that brings no text."""
+        """Handle a message that brings no text to parse."""
         if type(message) in _AT_A_TABLE:
             table = self._live.table_of(guest)
             _AT_A_TABLE[type(message)](self._live, table, guest, message)
@@ -46,14 +46,14 @@ class Handlers:
             _HANDLERS[type(message)](self, guest, message)
 
     def check(self, guest: Guest, message: AnyMessage) -> None:
-        """Refuse a message that has to wait if it would be refused then; if it brings a text, that is charged now."""
+        """Check a message before it is deferred: refuse it early, and charge a text to the quota."""
         if isinstance(message, protocol.Create):
             self._check_create(guest, message)
         if brings_text(message):
             self._made.take(guest.owner)
 
     def hello(self, guest: Guest, message: protocol.Hello) -> None:
-        """Welcome a guest, who may have been here before."""
+        """Identify the user by the token, or create a new user; send `welcome`."""
         token = message.token or secrets.token_urlsafe(32)
         before, guest.person = guest.person, digest(token)
         if guest.table and guest.person != before:
@@ -66,13 +66,13 @@ class Handlers:
         )
 
     def create(self, guest: Guest, message: protocol.Create) -> None:
-        """Make a table."""
+        """Create a table."""
         self._check_create(guest, message)
         self._made.take(guest.owner)
         self._live.add(guest, create_table(message, guest.person))
 
     def _check_create(self, guest: Guest, message: protocol.Create) -> None:
-        """Refuse agents that cannot think here, and too many games of one person."""
+        """Refuse agents that the server cannot run, and too many unfinished games of one user."""
         agents = {agent["name"] for agent in self._games[message.game]["agents"]}
         for spec in set(message.seats) - {protocol.ME, protocol.OPEN}:
             if spec.partition(":")[0] not in agents:
@@ -83,19 +83,19 @@ class Handlers:
             raise RefusedError(f"you have {mine} unfinished games; finish or remove one")
 
     def join(self, guest: Guest, message: protocol.Join) -> None:
-        """Look at a table."""
+        """Show a table to the connection."""
         self._live.find(message.table)
         self._live.look_at(guest, message.table)
 
     def leave(self, guest: Guest, message: protocol.Leave) -> None:
-        """Look at none."""
+        """Show no table to the connection."""
         self._live.look_at(guest, "")
 
     def discard(self, guest: Guest, message: protocol.Discard) -> None:
-        """Remove a table, or take it off the guest's list while others have it on theirs."""
+        """Remove a table, or hide it from the user's list while other users have it on theirs."""
         table = self._live.tables.get(message.table)
         if table is None or not table.seats_of(guest.person):
-            raise RefusedError("this is no table of yours")
+            raise RefusedError("this table is not yours")
         others = table.people - {guest.person}
         if others and not table.is_over:
             raise RefusedError("others play at this table: give up instead")
@@ -106,22 +106,22 @@ class Handlers:
         self._live.changed(table)
 
     def say(self, guest: Guest, message: protocol.Say) -> None:
-        """Speak to all at the table."""
+        """Send a chat message to all connections at the table."""
         self._live.people.say(guest, self._live.table_of(guest), message.text)
 
     def give_key(self, guest: Guest, message: protocol.AskKey) -> None:
-        """Send a new personal link."""
+        """Create a personal link and send its key."""
         table = self._live.table_of(guest)
         key = table.give_key(guest.person)
         self._live.changed(table)
         guest.tell(type="text", id=message.id, text=key)
 
     def send_record(self, guest: Guest, message: protocol.AskRecord) -> None:
-        """Send the record of the finished game, or its SGF."""
+        """Send the game record of the finished game, or the game as SGF."""
         table = self._live.table_of(guest)
         try:
             text = sgf_of(table) if message.sgf else format_record(record_of(table))
-        except ValueError as error:  # such as a game from a position that SGF has no words for
+        except ValueError as error:  # such as a game from a position that SGF cannot express
             raise RefusedError(str(error)) from None
         guest.tell(type="text", id=message.id, text=text)
 
@@ -134,7 +134,7 @@ class Handlers:
         guest.rest()
 
     def analyse(self, guest: Guest, message: protocol.Analyse) -> None:
-        """Begin an analysis, which replaces the one before."""
+        """Start an analysis; it replaces the previous analysis of the connection."""
         table = self._live.table_of(guest)
         table.check_analysis(guest.person)
         self._analysed.take(guest.owner)
@@ -168,11 +168,11 @@ _HANDLERS: dict[type[AnyMessage], Callable[[Handlers, Guest, Any], None]] = {
     protocol.Analyse: Handlers.analyse,
     protocol.Rest: Handlers.rest,
 }
-"""An upload is not among them: it is read first, on a thread."""
+"""The handlers of messages that need no table, except `Upload`, which `Hub` parses on a thread first."""
 
 
 def _answered(act: Callable[[Table, Guest, Any], None]) -> Callable[[LiveTables, Table, Guest, Any], None]:
-    """Return a handler of answers, which must be to the question that was asked last."""
+    """Return a handler that refuses answers to any question but the latest one."""
 
     def checked(live: LiveTables, table: Table, guest: Guest, message: Any) -> None:
         table.wishes.check(message.question)
@@ -194,4 +194,4 @@ _AT_A_TABLE: dict[type[AnyMessage], Callable[[LiveTables, Table, Guest, Any], No
     protocol.Reclaim: lambda live, t, g, m: t.reclaim(g.person, m.key),
     protocol.Pace: lambda live, t, g, m: t.set_pace(g.person, m.wait, m.paused, live.people.is_alone(g, t)),
 }
-"""What changes the table that its guest looks at: it is saved and shown then."""
+"""The handlers of messages that change the connection's table; `handle` saves and sends the table afterwards."""

@@ -1,6 +1,7 @@
-"""Where messages come in: each is answered, at once or when there are rules to answer it by.
+"""Receives the messages of all connections and answers each, at once or when the code that it needs is compiled.
 
-It all runs on one event loop, so what one message does is done before the next is read; only agents think elsewhere.
+All handlers run on one event loop, so a message is handled completely before the next one is read. Only agents,
+analyses and parsers run on threads.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from ninetka_web.thinking.players import Players
 from ninetka_web.thinking.warm import RULES, Job, WarmUp
 
 MAX_EARLY = 1_000
-"""Messages that may wait until the rules are ready."""
+"""The maximal number of messages that wait until the rules are compiled."""
 MAX_PATIENT = 4
-"""Messages of one guest that may wait for something to be compiled or read."""
+"""The maximal number of one connection's messages that wait for compilation or parsing."""
 
 log = logging.getLogger("ninetka")
 
 
 class Hub:
-    """Tables and guests of one server."""
+    """The tables and connections of one server."""
 
     def __init__(self, store: Store, warm_up: WarmUp) -> None:
-        """Make a hub in which all messages wait until it is opened."""
+        """Create a hub that queues all messages until `open` has finished."""
         self._players, self._warm_up = Players(), warm_up
         self.live = LiveTables(store, self._players, warm_up)
         self._handlers = Handlers(self.live, Analysts(self._players, warm_up))
@@ -45,7 +46,7 @@ class Hub:
         self._patient: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Restore the stored tables, once their rules are compiled, and answer what was said so far."""
+        """Restore the stored tables once their rules are compiled, then handle the queued messages."""
         for job in self._needed:
             await self._warm_up.wait(job)
         await self.live.restore()
@@ -56,17 +57,17 @@ class Hub:
         self._early.clear()
 
     def receive(self, guest: Guest, text: str) -> None:
-        """Do what a message asks for and answer it, at once or when there are rules to do it by."""
+        """Handle a message and answer it, at once or when the code that it needs is compiled."""
         if not self._is_open and len(self._early) < MAX_EARLY:
             self._early.append((guest, text))
             guest.is_early = True
             if any(map(self._warm_up.is_compiling, self._needed)):
-                guest.tell(type="compiling", what="the rules, for the tables of before")
+                guest.tell(type="compiling", what="the rules, for the stored tables")
             return
         number = 0
         try:
             if not self._is_open:
-                raise RefusedError("the table is being opened; try again in some seconds")
+                raise RefusedError("the server is starting; try again in a few seconds")
             message = read_message(text)
             number = message.id
             if not guest.person and not isinstance(message, protocol.Hello):
@@ -81,7 +82,7 @@ class Hub:
         self._answer(guest, message, functools.partial(self._handlers.handle, guest, message))
 
     def _answer(self, guest: Guest, message: AnyMessage, act: Callable[[], None]) -> None:
-        """Do something for a guest, and report whether it was done; whatever fails, the line stays open."""
+        """Call `act` and send its outcome, `done` or `refused`. The connection stays open after any error."""
         try:
             act()
             guest.tell(type="done", id=message.id)
@@ -89,12 +90,12 @@ class Hub:
             guest.tell(type="refused", id=message.id, reason=str(refusal))
         except Exception as error:
             log.exception("a message could not be answered: %s", message.type)
-            guest.tell(type="refused", id=message.id, reason=f"this failed, and was not done: {error}")
+            guest.tell(type="refused", id=message.id, reason=f"the request failed and was not carried out: {error}")
 
     def _later(self, guest: Guest, message: AnyMessage, job: Job) -> None:
-        """Answer when a job is done, and the text that the message brings is read."""
+        """Answer a message later, when a job is done and the message's text, if any, is parsed."""
         if guest.patient >= MAX_PATIENT or len(self._patient) >= MAX_EARLY:
-            raise RefusedError("too much of yours waits to be compiled or read; try again in some seconds")
+            raise RefusedError("too many of your requests wait for compilation or parsing; try again in a few seconds")
         self._handlers.check(guest, message)
         if self._warm_up.is_compiling(job):
             guest.tell(type="compiling", what=str(job))
@@ -106,11 +107,11 @@ class Hub:
     async def _finish(self, guest: Guest, message: AnyMessage, job: Job) -> None:
         act, place = functools.partial(self._handlers.handle, guest, message), guest.table
         try:
-            for wanted in (job, Job(job.kind, RULES)):  # the rest of the rules comes right behind the first board
+            for wanted in (job, Job(job.kind, RULES)):  # the rest of the rules is compiled right after the first board
                 self._warm_up.want(wanted, guest.owner)
             await self._warm_up.wait(job, guest.owner)
             if guest.table != place and not isinstance(message, protocol.Create | protocol.Upload):
-                raise RefusedError("you have left the table meanwhile")
+                raise RefusedError("you left the table in the meantime")
             if brings_text(message):
                 table = await self._players.run(read_table, message, guest.person)
                 await self._warm_up.wait(Job(table.setup.kind, RULES), guest.owner)
@@ -122,12 +123,12 @@ class Hub:
             self._answer(guest, message, act)
 
     def leave(self, guest: Guest) -> None:
-        """See a guest off who has hung up; the seats are kept."""
+        """Remove a closed connection; its user keeps the seats."""
         self.live.look_at(guest, "")
         guest.gone = True
 
     def close(self) -> None:
-        """Stop thinking; everything is in the journal already."""
+        """Stop all agents and analyses. All changes are already in the journal."""
         for task in self._patient:
             task.cancel()
         self.live.close()

@@ -1,4 +1,4 @@
-"""The tables of a server in memory: each change is saved, then shown to whoever looks, and agents and clocks go on."""
+"""The tables of a server in memory. Each change is saved, then sent to the connections; agents and clocks continue."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from ninetka_web.thinking.players import Players
 from ninetka_web.thinking.warm import RULES, Job, WarmUp
 
 RETRY = 1.0
-"""Seconds until agents try again whose move could not be saved."""
+"""Seconds until an agent tries again after its move could not be saved."""
 
 log = logging.getLogger("ninetka")
 
 
 class Flags:
-    """Timers that end games on time: one for each table whose clock runs."""
+    """Timers for losses on time, one for each table whose clock runs."""
 
     def __init__(self, fall: Callable[[Table], None]) -> None:
-        """Call `fall` with a table when its flag falls."""
+        """Call `fall` with a table when its running clock has no time left."""
         self._fall = fall
         self._flags: dict[str, asyncio.TimerHandle] = {}
 
     def set(self, table: Table) -> None:
-        """Let the clock of a table run, and set its flag anew."""
+        """Update the clock of a table and restart its timer."""
         self.drop(table.id)
         if table.clock:
             table.wind()
@@ -49,74 +49,74 @@ class Flags:
                 self._flags[table.id] = asyncio.get_running_loop().call_later(seconds, self._fall, table)
 
     def drop(self, table: str) -> None:
-        """Let a flag never fall."""
+        """Cancel the timer of a table."""
         if flag := self._flags.pop(table, None):
             flag.cancel()
 
     def close(self) -> None:
-        """Let none fall any more."""
+        """Cancel all timers."""
         for table in list(self._flags):
             self.drop(table)
 
 
 class LiveTables:
-    """All tables of a server, by id, and the guests who look at them."""
+    """All tables of a server, by id, and the connections that watch them."""
 
     def __init__(self, store: Store, players: Players, warm_up: WarmUp) -> None:
-        """Begin with none: those that the store keeps are there once they are restored."""
+        """Start without tables; `restore` adds those of the store."""
         self.tables: dict[str, Table] = {}
         self.touched: dict[str, float] = {}
-        """When each changed last, in seconds since the epoch."""
+        """The time of each table's last change, in seconds since the epoch."""
         self.people = People()
         self.flags = Flags(self.end_on_time)
         self.agents = Agents(players, warm_up, self.people.see, self.changed, self.people.show, self.people.announce)
         self._store, self._players, self._warm_up = store, players, warm_up
         self._stored = [(_kind_of(text), text) for text in store.states()]
         self._views: dict[str, str] = {}
-        """What everybody may know of a table, as text without its first bracket, until the table changes."""
+        """Cache of the public part of each table's state: its JSON text without the opening brace."""
 
     # From the store
 
     @property
     def needed(self) -> set[Job]:
-        """What the tables that are not restored yet are played by."""
+        """The jobs that must be done before the stored tables can be restored."""
         return {Job(kind, RULES) for kind, _ in self._stored if kind}
 
     async def restore(self) -> None:
-        """Find the tables of earlier runs again, by rules that must be ready."""
+        """Restore the stored tables. The `needed` jobs must be done."""
         touched = self._store.touched()
         for kind, text in self._stored:
             try:
                 table = await self._players.run(table_from, text)
-            except Exception:  # it stays where it is, for a version that can read it
-                log.exception("a table of before could not be read, of %s", kind or "an unknown game")
+            except Exception:  # it stays in the store, for a version that can read it
+                log.exception("a stored table of %s could not be read", kind or "an unknown game")
                 continue
             self.tables[table.id] = table
             self.touched[table.id] = touched.get(table.id, time.time())
         self._stored.clear()
 
     def find(self, table_id: str) -> None:
-        """Look for a table in the store if it is not in memory; `RefusedError` if it is nowhere."""
+        """Load a table from the store if it is not in memory; `RefusedError` if it does not exist."""
         if table_id not in self.tables and (table := self._store.load(table_id)):
             self.tables[table.id], self.touched[table.id] = table, time.time()
         if table_id not in self.tables:
             raise RefusedError("there is no such table (any more)")
 
-    # Who looks at which
+    # Connections
 
     def table_of(self, guest: Guest) -> Table:
-        """Return the table that a guest looks at; `RefusedError` if there is none."""
+        """Return the table of a connection; `RefusedError` if it has none."""
         if guest.table not in self.tables:
-            raise RefusedError("you are at no table")
+            raise RefusedError("you are not at a table")
         return self.tables[guest.table]
 
     def look_at(self, guest: Guest, table: str) -> None:
-        """Turn a guest to a table, or to none."""
+        """Let a connection watch a table, or none for an empty id."""
         guest.rest()
         if guest.table:
             self.people.go(guest, self.tables.get(guest.table))
             if not self.people.see(guest.table):
-                self.agents.stop(guest.table)  # nobody looks: the game waits
+                self.agents.stop(guest.table)  # no connection watches, so the game waits
             self._show_presence(guest, guest.table)
         guest.table, guest.knows = table, (-1, 0)
         if table:
@@ -127,13 +127,13 @@ class LiveTables:
             self.agents.prompt(self.tables[table])
 
     def _show_presence(self, guest: Guest, table_id: str) -> None:
-        """Show that a guest has come or gone who plays with others."""
+        """Send the state to a table's connections when one of several people has come or gone."""
         table = self.tables.get(table_id)
         if table and guest.person in table.people and len(table.people) > 1:
             self.people.show(table_id)
 
     def state_for(self, guest: Guest) -> str:
-        """Return the message that shows a guest its table: what everybody sees, its own part, and the new moves."""
+        """Return the state of a connection's table as a message: the public part, its own part, and the new moves."""
         table = self.tables[guest.table]
         if guest.table not in self._views:
             self._views[guest.table] = json.dumps(view_of(table))[1:]
@@ -158,9 +158,9 @@ class LiveTables:
     # Changes
 
     def changed(self, table: Table) -> None:
-        """Write a changed table into the journal, then show it to everyone and let its agents think.
+        """Write a changed table into the journal, then send it to its connections and start its agents.
 
-        A change that cannot be written is taken back, so that nobody ever sees what would be lost.
+        A change that cannot be written is undone, so that no connection sees a state that would be lost.
         """
         table.wind()
         try:
@@ -177,26 +177,26 @@ class LiveTables:
         self.agents.prompt(table)
 
     def _take_back(self, table_id: str) -> None:
-        """Go on with a table as it was saved last."""
+        """Replace a table by its last saved version."""
         saved = None
-        with contextlib.suppress(sqlite3.Error):  # what cannot even be read is looked for again by who joins
+        with contextlib.suppress(sqlite3.Error):  # `find` reads it again when a connection joins
             saved = self._store.load(table_id)
         if saved is None:
             self._forget(table_id)
             return
         self.tables[table_id] = saved
         self.flags.set(saved)
-        self.agents.stop(table_id)  # whoever thinks there thinks of the table that is not to be
+        self.agents.stop(table_id)  # an agent there thinks about the discarded version
         asyncio.get_running_loop().call_later(RETRY, self._prompt_again, saved)
 
     def _prompt_again(self, table: Table) -> None:
-        """Let the agents of a table think that could not be saved as it was to be."""
+        """Start the agents of a table again after a change could not be saved."""
         if self.tables.get(table.id) is table:
             self.people.show(table.id)
             self.agents.prompt(table)
 
     def end_on_time(self, table: Table) -> None:
-        """End a game in which somebody's time is over."""
+        """End a game in which a seat has no time left."""
         if self.tables.get(table.id) is not table:
             return
         lose_on_time(table)
@@ -206,7 +206,7 @@ class LiveTables:
             self.people.announce(table.id, str(refusal))
 
     def add(self, guest: Guest, table: Table) -> None:
-        """Make room for a new table and turn the guest to it."""
+        """Add a new table and let the connection watch it."""
         self._make_room()
         table.maker = digest(guest.owner)
         self.tables[table.id] = table
@@ -215,17 +215,17 @@ class LiveTables:
         self.look_at(guest, table.id)
 
     def _make_room(self) -> None:
-        """Remove the tables whose time is over, and another one if there are too many all the same."""
+        """Remove expired tables, and one more if there are still too many."""
         for table_id in quotas.expired(self.tables.values(), self.touched):
             if not self.people.see(table_id):
                 self.remove(table_id)
         if len(self.tables) >= MAX_TABLES:
             table_id = quotas.giving_way(self.tables.values(), self.touched, self.people.see)
-            self.people.announce(table_id, "this table makes room for others: its maker has too many")
+            self.people.announce(table_id, "this table makes room for others: its creator has too many tables")
             self.remove(table_id)
 
     def remove(self, table_id: str) -> None:
-        """Remove a table for good; whoever looks at it looks at none then."""
+        """Delete a table; its connections watch no table afterwards."""
         try:
             self._store.remove(table_id)
         except sqlite3.Error as error:
@@ -243,7 +243,7 @@ class LiveTables:
             memory.pop(table_id, None)
 
     def close(self) -> None:
-        """Let no agent think and no time run out any more; everything is in the journal already."""
+        """Stop all agents, analyses and timers. All changes are already in the journal."""
         self.agents.close()
         self.flags.close()
         for table in self.tables:
@@ -252,7 +252,7 @@ class LiveTables:
 
 
 def _kind_of(text: str) -> str:
-    """Return the kind of game of a stored table, empty if it cannot be made out."""
+    """Return `Setup.kind` of a stored table; empty if the text cannot be read."""
     try:
         return kind_of_text(text)
     except (ValueError, KeyError, TypeError):

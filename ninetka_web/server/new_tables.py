@@ -1,6 +1,6 @@
-"""Tables that guests ask for: from the form, or from a record, an SGF file or a position.
+"""Creates tables from the new-game form, or from a game record, an SGF file or a position.
 
-Reading such a text takes a while, so threads do it.
+Parsing such a text is slow, so `Hub` does it on a thread.
 """
 
 from __future__ import annotations
@@ -22,31 +22,36 @@ from ninetka_web.tables.table import Table, new_id
 from ninetka_web.thinking.warm import FIRST, RULES, Job
 
 AT_ONCE = (Hello, Join, Leave, Discard, Rest, Say)
-"""What changes no game."""
+"""Messages that need no compiled rules."""
 
 
 def brings_text(message: AnyMessage) -> bool:
-    """Return whether a message has to be read on a thread."""
+    """Return whether a message brings a text that must be parsed on a thread."""
     return isinstance(message, Upload) or (isinstance(message, Create) and message.position is not None)
 
 
 def rules_for(message: AnyMessage, table: Table | None) -> Job | None:
-    """Return the rules that a message seems to need, of the game that it brings or of the one at its guest's table."""
+    """Return the job that must be done before a message can be handled, None for no job.
+
+    Args:
+        message: the message; a text in it is only searched for its game and board size.
+        table: the table of its connection.
+    """
     if isinstance(message, Create):
         adapter = adapter_of(message.game)
         kind = adapter.kind(message.options) if message.position is None else adapter.kind_in(message.position)
-        plain = message.position is None and message.clock is None  # nobody's time is to pass while the rest compiles
+        plain = message.position is None and message.clock is None  # no clock may run while the rest is compiled
         return Job(kind, FIRST if plain else RULES)
     if isinstance(message, Upload):
         try:
             return Job(adapter_in(message.text).kind_in(message.text), RULES)
         except ValueError as error:
-            raise RefusedError(f"no game record: {error}") from None
+            raise RefusedError(f"not a game record: {error}") from None
     return None if table is None or isinstance(message, AT_ONCE) else Job(table.setup.kind, RULES)
 
 
 def create_table(wish: Create, person: str) -> Table:
-    """Return the table that a person asks for; `RefusedError` if it is to begin with a position that cannot be read."""
+    """Return the table that a message describes; `RefusedError` if its position cannot be read."""
     adapter = adapter_for(wish.game)
     if wish.position is not None:
         setup = setup_of(adapter, wish.position, len(wish.seats))
@@ -63,21 +68,21 @@ def _seat_of(text: str, wish: Create, person: str) -> Seat:
 
 
 def read_table(message: AnyMessage, person: str) -> Table:
-    """Return the table of the game or position that a person brings; `RefusedError` says what is wrong with it."""
+    """Return the table for the game or position in a message; `RefusedError` if the text is not valid."""
     if isinstance(message, Create):
         return create_table(message, person)
     assert isinstance(message, Upload)
     try:
-        records = itertools.islice(_read(message.text), 2)  # to read thousands would take long
+        records = itertools.islice(_read(message.text), 2)  # parsing thousands of games would take long
         tables = [table_of_record(record) for record in records]
     except ValueError as error:
-        raise RefusedError(f"no game record: {str(error).removeprefix('<text>, ')}") from None
+        raise RefusedError(f"not a game record: {str(error).removeprefix('<text>, ')}") from None
     if len(tables) != 1:
         raise RefusedError(f"expected the record of one game, found {'several' if tables else 0}")
     return tables[0]
 
 
 def _read(text: str) -> Iterator[GameRecord]:
-    """Return the games that a text tells, of records or as SGF; `ValueError` says what is wrong."""
+    """Yield the games of a text, game records or SGF; `ValueError` if it is not valid."""
     is_sgf = text.lstrip("\ufeff \t\r\n").startswith("(")
     return read_sgf(text.encode()) if is_sgf else read_records(io.StringIO(text))

@@ -1,12 +1,15 @@
-"""What browsers may say: one JSON object per WebSocket message, checked here against a schema before anything else.
+"""The messages of browsers: one JSON object per WebSocket message, validated here against a schema.
 
-Every message has a `type` and may carry an `id`, which the answer repeats: `{"type": "done", "id": 7}`, or
-`{"type": "refused", "id": 7, "reason": "..."}` after which nothing has changed. What the server says beside that:
-`welcome` (games, what there is to choose, tables of one's own), `state` (the table after each change: the moves from
-number `from` on, and `start` where those before count no more), `notice`, `text`, `chat` (lines that were said), of an
-analysis `analysis`, `insight`, `shares`, `exact`, `winners`, `variation`, `hint` and `failed`, and `compiling` when an
-answer waits for code that is being compiled, once. A winner there is a seat, -1 where a game is drawn, null while it is
-open or not known.
+Every message has a `type` and may have an `id`, which the answer repeats: `{"type": "done", "id": 7}`, or
+`{"type": "refused", "id": 7, "reason": "..."}`, after which nothing has changed. The server also sends:
+
+- `welcome`: the games with their forms, and the user's tables.
+- `state`: a table after each change, with the moves from number `from` on; `start` is there if earlier moves are void.
+- `notice`, `text` and `chat` (chat messages).
+- the results of an analysis: `analysis`, `insight`, `shares`, `exact`, `winners`, `variation`, `hint` and `failed`.
+- `compiling`: an answer waits for code that is being compiled. Compiled code is cached on disk.
+
+A winner in these messages is a seat, -1 for a draw, or null if the game is not finished or its winner is unknown.
 """
 
 from __future__ import annotations
@@ -21,15 +24,15 @@ from ninetka_web.games.adapter import adapter_of
 from ninetka_web.tables.refusal import RefusedError
 
 MAX_MESSAGE = 65_536
-"""Bytes of a message; a record of Kropki on 39 x 32 with its chains has some 30,000."""
+"""Maximal size of a message in bytes; a game record of Kropki on 39 x 32 with its chains has about 30,000."""
 MAX_PLY = MAX_ACTION = 5_000
-"""More than any game has plies, passes and drawings included, and than there are actions."""
+"""More than the plies of any game (including passes and drawings) and more than the actions of any game."""
 
 ME, OPEN = "me", "open"
 
 
 _JOINERS = dict.fromkeys((0x200C, 0x200D))
-"""Zero-width joiners, which some scripts and emoji need."""
+"""Zero-width joiners. They are not printable, but some scripts and emoji need them."""
 
 
 def _check_name(text: str) -> str:
@@ -54,11 +57,11 @@ Text = Annotated[str, Field(max_length=60_000)]
 MainTime = Annotated[int, Field(ge=10, le=10_800)]
 Increment = Annotated[int, Field(ge=0, le=180)]
 Question = Annotated[int, Field(ge=0, lt=2**31)]
-"""Which question an answer is for, as the state tells, so that a late click answers no other one."""
+"""The number of the question that is answered, from the state. So a late click cannot answer a newer question."""
 
 
 class Message(BaseModel):
-    """What all messages share."""
+    """Base class of all messages."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -66,31 +69,31 @@ class Message(BaseModel):
 
 
 class Hello(Message):
-    """Comes first; `token` is what an earlier `welcome` gave, so that the person keeps its seats."""
+    """The first message of a connection. The `token` of an earlier `welcome` identifies the user."""
 
     type: Literal["hello"]
     token: Token | None = None
 
 
 class Create(Message):
-    """Make a table and sit down where `seats` says `"me"`; `"open"` seats wait for others, the rest are agents."""
+    """Create a table. The user takes seats `"me"`, other people can take seats `"open"`, the rest are agents."""
 
     type: Literal["create"]
     game: GameName = DEFAULT
     seats: Seats
     options: Annotated[dict[OptionName, OptionValue], Field(max_length=12)] = Field(default_factory=dict)
-    """Of those that the game offers at tables."""
+    """Options of the game's form."""
     name: Name = ""
     keep: bool = False
-    """Whether the person agrees that the finished game is kept for the statistics."""
+    """Whether the server may store the finished game for the statistics."""
     clock: tuple[MainTime, Increment] | None = None
-    """Seconds that each person has for the game, and that a turn adds; none plays without."""
+    """Seconds that each person has for the game, and seconds added after each turn; None for no clock."""
     position: Text | None = None
-    """Begin with this position of the game, as `Game` writes it, instead of the start; it tells the options."""
+    """A position as `Game` writes it, to start from; its options replace `options`."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Take no agent and no option but those that the game offers."""
+        """Allow only agents and options that the game offers."""
         adapter = adapter_of(self.game)
         for spec in set(self.seats) - {ME, OPEN}:
             adapter.offer.player(spec, len(self.seats))
@@ -99,27 +102,27 @@ class Create(Message):
 
 
 class Upload(Message):
-    """Make a table that shows a game: a record as `ninetka_env.api.records` describes it, or an SGF file."""
+    """Create a table that shows a game: a game record (see `ninetka_env.api.records`) or an SGF file."""
 
     type: Literal["upload"]
     text: Text
 
 
 class Join(Message):
-    """Look at a table from now on."""
+    """Watch a table."""
 
     type: Literal["join"]
     table: TableId
 
 
 class Leave(Message):
-    """Look at no table any more; seats are kept."""
+    """Watch no table; the user keeps the seats."""
 
     type: Literal["leave"]
 
 
 class Discard(Message):
-    """Remove a table of one's own; while others have it on their lists, from the own list."""
+    """Remove a table of the user; while it is on the lists of others, only from the user's list."""
 
     type: Literal["discard"]
     table: TableId
@@ -135,7 +138,7 @@ class Sit(Message):
 
 
 class Play(Message):
-    """Play an action for the seat to move; `ply` is how many were played before, so that a late move is noticed."""
+    """Play an action for the seat to move. `ply` is the number of plies so far; it detects moves that come too late."""
 
     type: Literal["play"]
     ply: Ply
@@ -143,13 +146,13 @@ class Play(Message):
 
 
 class Undo(Message):
-    """Take back one's last move and all after it; other people at the table are asked."""
+    """Take back the user's last move and all later moves; the other people at the table must agree."""
 
     type: Literal["undo"]
 
 
 class Answer(Message):
-    """Answer another's wish to take back or to play again."""
+    """Answer the request of another user to take back a move or to play again."""
 
     type: Literal["answer"]
     question: Question
@@ -157,60 +160,60 @@ class Answer(Message):
 
 
 class Accept(Message):
-    """Agree to how the finished game is counted, as the page proposes it."""
+    """Agree to the proposed score of the finished game."""
 
     type: Literal["accept"]
     question: Question
 
 
 class PlayOn(Message):
-    """Do not agree: what ended the game is taken back."""
+    """Disagree with the proposed score: the passes that ended the game are taken back."""
 
     type: Literal["play_on"]
     question: Question
 
 
 class Resign(Message):
-    """Give the game up; with others of three or four at the table an agent plays on."""
+    """Resign the game; if other people play at a table of three or four, an agent plays on."""
 
     type: Literal["resign"]
 
 
 class Rematch(Message):
-    """Play again after the game is over; everybody moves up a seat, and other people at the table are asked."""
+    """Play again after the game is over, with rotated seats; the other people at the table must agree."""
 
     type: Literal["rematch"]
 
 
 class Claim(Message):
-    """Go on without people who have left the game and not come back: win it, or call it off."""
+    """Continue without people who left the game and did not come back: win it, or call it off."""
 
     type: Literal["claim"]
     win: bool
 
 
 class Say(Message):
-    """Say something to all at the table."""
+    """Send a chat message to the table."""
 
     type: Literal["say"]
     text: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class AskKey(Message):
-    """Ask for what a personal link holds: who opens it has one's seats at this table then. The one before is void."""
+    """Ask for the key of a personal link. The link gives the user's seats to who opens it; older links become void."""
 
     type: Literal["key"]
 
 
 class Reclaim(Message):
-    """Take the seats that a personal link is for."""
+    """Take the seats of a personal link."""
 
     type: Literal["reclaim"]
     key: Token
 
 
 class Pace(Message):
-    """Set how long agents wait between moves, in milliseconds, and whether they wait at all."""
+    """Set the delay between the moves of agents, in milliseconds, and whether they are paused."""
 
     type: Literal["pace"]
     wait: Annotated[int, Field(ge=0, le=5_000)]
@@ -218,15 +221,15 @@ class Pace(Message):
 
 
 class Analyse(Message):
-    """Look at the position after `ply` actions and at the win shares of all up to now, until it is stopped."""
+    """Analyse the position after `ply` actions, and the win probabilities of the whole game, until it is stopped."""
 
     type: Literal["analyse"]
     ply: Ply
     engine: Engine
     line: Annotated[list[Action], Field(max_length=400)] | None = None
-    """Played on from there without changing the game: what can be played then is told as `variation`."""
+    """Actions to try from there without changing the game; the message `variation` sends the result."""
     hint: bool = False
-    """Ask for nothing but one good move, told as `hint`."""
+    """Whether to send only one good move, in the message `hint`."""
 
 
 class Rest(Message):
@@ -236,11 +239,11 @@ class Rest(Message):
 
 
 class AskRecord(Message):
-    """Ask for the record of the finished game."""
+    """Ask for the game record of the finished game."""
 
     type: Literal["record"]
     sgf: bool = False
-    """As SGF, where the game has that."""
+    """Whether to send SGF instead, if the game has it."""
 
 
 class AskPosition(Message):
@@ -258,7 +261,7 @@ _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(disc
 
 
 def read_message(text: str) -> AnyMessage:
-    """Return the message of a text; `RefusedError` says what is wrong with it."""
+    """Return the validated message of a text; `RefusedError` names the first error."""
     if len(text.encode(errors="replace")) > MAX_MESSAGE:
         raise RefusedError(f"a message has at most {MAX_MESSAGE} bytes")
     try:
@@ -266,12 +269,12 @@ def read_message(text: str) -> AnyMessage:
     except ValidationError as error:
         first: Any = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where, what = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
-        if first["type"] == "value_error":  # a sentence of ours
+        if first["type"] == "value_error":  # raised by our own validators, so the message is complete
             where, what = "", what.removeprefix("Value error, ")
         raise RefusedError(f"{where}: {what[:200]}" if where else what[:200]) from None
 
 
 def id_of(text: str) -> int:
-    """Return the id that a refused message seems to carry, 0 if none can be made out."""
+    """Return the id of a message that could not be parsed; 0 if none is found."""
     match = re.search(r'"id"\s*:\s*([0-9]{1,9})\s*[,}]', text[:MAX_MESSAGE])
     return int(match[1]) if match else 0

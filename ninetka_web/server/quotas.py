@@ -1,4 +1,4 @@
-"""How much one guest may have of what all share: tables, words, and the server's time; and which tables give way."""
+"""Limits for tables, analyses and chat messages, and the choice of tables to remove when there are too many."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from ninetka_web.tables.table import Table
 
 MAX_TABLES, MAX_TABLES_EACH = 2_000, 50
 TABLES_AT_ONCE, TABLES_PER_SECOND = 100.0, 0.2
-"""Tables that one owner may make at once, and in the long run: see `Guest.owner`."""
+"""How many tables one quota key (`Guest.owner`) may create at once, and per second in the long run."""
 ANALYSES_AT_ONCE, ANALYSES_PER_SECOND = 40.0, 5.0
-"""The same of analyses: one that is given up still thinks for a moment, and a network to the end of its step."""
+"""The same limits for analyses. A cancelled analysis still runs for a moment, a network to the end of its step."""
 LINES_AT_ONCE, LINES_PER_SECOND = 5.0, 0.3
-"""The same of lines that a person may say."""
+"""The same limits for the chat messages of one user."""
 UNTOUCHED, UNPLAYED = 90 * 86_400.0, 86_400.0
-"""Seconds after its last change in which a table goes, and one on which nothing was played."""
+"""Seconds after its last change until a table is removed, and until a table without moves is removed."""
 MAX_OWNERS = 10_000
 
 now: Callable[[], float] = time.perf_counter
 
 
 class Allowance:
-    """So much at once, and so much a second in the long run, for each of many."""
+    """A rate limit per key (a token bucket): a number at once, and a number per second in the long run."""
 
     def __init__(self, at_once: float, per_second: float, what: str) -> None:
-        """Let everybody begin with all that may be had at once; `what` is named when there is no more."""
+        """Start all keys with full buckets; the error message names `what`."""
         self._at_once, self._per_second, self._what = at_once, per_second, what
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, who: str) -> None:
-        """Take one; `RefusedError` says when there is one again."""
+        """Take one token of a key; `RefusedError` says when the next one is available."""
         left, since = self._left.get(who, (self._at_once, now()))
         left = min(self._at_once, left + (now() - since) * self._per_second)
         if left < 1:
             seconds = (1 - left) / self._per_second
             raise RefusedError(f"too many {self._what} in a short time; the next one in {seconds:.0f} s")
-        self._left.pop(who, None)  # the one who came last stands last
+        self._left.pop(who, None)  # moves the key to the end, so that the oldest key is first
         self._left[who] = left - 1, now()
         if len(self._left) > MAX_OWNERS:
             del self._left[next(iter(self._left))]
 
 
 def network_of(address: str) -> str:
-    """Return whom an address is charged to: an IPv4 address, a /64 network of IPv6; "" for this computer itself."""
+    """Return the quota key of an address: the IPv4 address or the IPv6 /64 network; "" for this computer."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -59,20 +59,24 @@ def network_of(address: str) -> str:
 
 
 def is_played(table: Table) -> bool:
-    """Return whether people are in the middle of a game there."""
+    """Return whether people play an unfinished game at a table."""
     return not table.is_over and not table.shown and any(seat.holder for seat in table.seats)
 
 
 def expired(tables: Iterable[Table], touched: Mapping[str, float]) -> list[str]:
-    """Return the tables whose time is over; `touched` tells when each changed last, in seconds since the epoch."""
+    """Return the ids of expired tables; `touched` has the time of each last change, in seconds since the epoch."""
     return [t.id for t in tables if touched[t.id] + (UNTOUCHED if t.actions else UNPLAYED) < time.time()]
 
 
 def giving_way(tables: Iterable[Table], touched: Mapping[str, float], seen: Callable[[str], bool]) -> str:
-    """Return the table that goes when there are too many: one of whoever made most, so that a newcomer gets in.
+    """Return the id of the table to remove when there are too many.
 
-    Of those it is one that nobody sees, if possible one in which no people play, and of them the one touched longest
-    ago. One that somebody sees goes only if its maker has more than a person may have; `RefusedError` if none can.
+    It is a table of the creator with the most tables, so that new users get in. Among these, tables that no connection
+    watches (`seen`) come first, then tables where no people play, then the least recently changed ones. A watched table
+    is removed only if its creator has more than `MAX_TABLES_EACH` tables.
+
+    Raises:
+        RefusedError: if no table can be removed.
     """
     tables = list(tables)
     made = Counter(table.maker for table in tables)

@@ -1,8 +1,8 @@
-"""The web server: a page, its parts, and one WebSocket per browser.
+"""The web server: serves the page and its files, and one WebSocket per browser. `serve` starts it.
 
-Pages of other sites must not reach a server that runs on someone's own computer. A WebSocket is opened only for a page
-that this server served (`Origin` names the host of the request), and requests are answered only under a host name that
-is this server's own, so that no foreign name can be pointed at it (DNS rebinding).
+Pages of other sites must not reach a server that runs on a user's own computer. Therefore a WebSocket is opened only
+for a page of this server (`Origin` names the host of the request), and requests are answered only under one of the
+server's own host names, which prevents DNS rebinding.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from ninetka_web.thinking.warm import WarmUp, usual_jobs
 
 MAX_GUESTS, MAX_FILES = 4_000, 8_192
 RATE, BURST = 50.0, 100.0
-"""Messages that a browser may send per second in the long run, and at once; more than that wait their turn."""
+"""Messages that a browser may send per second in the long run, and at once; further messages are delayed."""
 FREE, SHARE = 0.005, 0.1
-"""Seconds that answering one message may take for nothing, and how much of the server's time a browser gets beyond."""
+"""Seconds per message that are not limited, and the share of the server's time that a browser gets beyond them."""
 
 MEDIA_TYPES = {
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-"""Media types of the files of the page. `mimetypes` would read the registry of Windows, which programs change."""
+"""Media types of the page's files. `mimetypes` would read the Windows registry, which other programs change."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -62,10 +62,10 @@ def make_app(
     """Return the application.
 
     Args:
-        store: where tables are kept; closed with the application.
-        host: the address that the server listens on, one of the names it answers to.
+        store: stores the tables; closed with the application.
+        host: the address that the server listens on, which is one of its own names.
         rate: messages that a browser may send per second.
-        tell: hears, on a thread, what has to be compiled.
+        tell: called on a thread with progress messages about compilation.
     """
 
     @contextlib.asynccontextmanager
@@ -111,7 +111,7 @@ def make_app(
 
 
 def _add_page(app: FastAPI) -> None:
-    """Serve the page and its parts, all read once: no path of a request ever reaches the file system."""
+    """Serve the page and its files. All are read once, so no path of a request reaches the file system."""
     folder = files("ninetka_web").joinpath("static")
     parts = {part.name: part.read_bytes() for part in folder.iterdir() if part.is_file()}
     parts |= {f"games/{part.name}": part.read_bytes() for part in folder.joinpath("games").iterdir()}
@@ -137,7 +137,7 @@ def _add_page(app: FastAPI) -> None:
 
 
 def _takes_gzip(headers: Headers) -> bool:
-    """Return whether a browser accepts compressed bodies: `Accept-Encoding` names gzip, and not with weight 0."""
+    """Return whether a browser accepts gzip: `Accept-Encoding` names it, with a weight above 0."""
     for coding in headers.get("accept-encoding", "").lower().split(","):
         name, _, weight = coding.replace(" ", "").partition(";")
         if name == "gzip":
@@ -146,13 +146,13 @@ def _takes_gzip(headers: Headers) -> bool:
 
 
 async def _serve(socket: WebSocket, hub: Hub, rate: float, network: str) -> None:
-    """Listen and answer until one side hangs up."""
+    """Receive and handle messages until one side disconnects."""
     guest = Guest(network)
     speaker = asyncio.create_task(_speak(socket, guest, hub))
     allowed, since = BURST, time.perf_counter()
     try:
         while True:
-            is_known = guest.person or guest.is_early  # a stranger says who it is, and soon
+            is_known = guest.person or guest.is_early  # an unknown client must send `hello` in time
             async with asyncio.timeout(None if is_known else PATIENCE):
                 text = await socket.receive_text()
             now = time.perf_counter()
@@ -165,33 +165,33 @@ async def _serve(socket: WebSocket, hub: Hub, rate: float, network: str) -> None
             if took > FREE:
                 await asyncio.sleep(took / SHARE - took)
     except (WebSocketDisconnect, KeyError, RuntimeError, TimeoutError):
-        pass  # KeyError: a binary message; RuntimeError: just hung up
+        pass  # KeyError: a binary message; RuntimeError: the client has just disconnected
     finally:
         speaker.cancel()
         hub.leave(guest)
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it may be closed already
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it may already be closed
             await socket.close()
 
 
 async def _speak(socket: WebSocket, guest: Guest, hub: Hub) -> None:
-    """Send what a guest is to be told; one that reads too slowly is hung up on."""
+    """Send the queued messages of a connection; close it if the client reads too slowly."""
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         while not guest.gone:
             for message in await guest.next_messages(hub.live.tables, hub.live.state_for):
                 await socket.send_text(message)
-        await socket.close(1013, "you read too slowly")
+        await socket.close(1013, "the client reads too slowly")
 
 
-# Which pages may talk to the server
+# Which pages may connect to the server
 
 
 def own_names(host: str) -> set[str]:
-    """Return the host names, beside addresses, under which the server may be asked."""
+    """Return the host names that the server answers to, in addition to IP addresses."""
     return {"localhost", host.lower(), socket.gethostname().lower(), f"{socket.gethostname().lower()}.local"}
 
 
 def is_own_host(headers: Headers, names: Iterable[str]) -> bool:
-    """Return whether a request names this server: by an address, which nobody can redirect, or one of its names."""
+    """Return whether the host of a request is one of `names` or an IP address, which DNS cannot redirect."""
     try:
         name = (urlsplit(f"//{headers.get('host', '')}").hostname or "").rstrip(".")
     except ValueError:
@@ -200,7 +200,7 @@ def is_own_host(headers: Headers, names: Iterable[str]) -> bool:
 
 
 def is_own_page(headers: Headers) -> bool:
-    """Return whether a WebSocket is asked for by a page of this server; browsers always say whose page asks."""
+    """Return whether a page of this server opens a WebSocket. Browsers always send the page's origin."""
     try:
         origin = urlsplit(headers.get("origin", ""))
     except ValueError:
@@ -217,7 +217,7 @@ def _is_address(name: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only programs on the same computer can reach an address."""
+    """Return whether an address can be reached only from the same computer."""
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
@@ -226,9 +226,9 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
 
     Args:
         host: the address to listen on.
-        port: the port; 0 for any that is free.
+        port: the port; 0 picks a free one.
         path: the file of tables and statistics.
-        show: open the page in a browser.
+        show: whether to open the page in a browser.
 
     Raises:
         OSError: if the address is taken or the file cannot be used.
@@ -241,7 +241,7 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
         _allow_files(MAX_FILES)
         listener.listen(1024)
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
-        print(f"9tka, Go and Kropki are at {url} (Ctrl+C stops it)", flush=True)
+        print(f"9tka, Go and Kropki: {url} (press Ctrl+C to stop)", flush=True)
         config = uvicorn.Config(
             make_app(store, host, tell=_tell),
             http=Http,
@@ -251,22 +251,22 @@ def serve(host: str, port: int, path: Path, *, show: bool) -> None:
             log_level="warning",
             timeout_graceful_shutdown=2,
         )
-        sys.setswitchinterval(0.001)  # what answers browsers waits no longer than this for what thinks
+        sys.setswitchinterval(0.001)  # so the event loop gets the GIL soon while agents think
         if show:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run([listener])
 
 
 def _refuse_taken_ports(listener: socket.socket) -> None:
-    """Let a socket be bound to a port that was in use a moment ago, but to none that another program listens at."""
-    if sys.platform == "win32":  # where SO_REUSEADDR would let both listen
+    """Allow binding to a recently used port, but not to a port on which another program listens."""
+    if sys.platform == "win32":  # SO_REUSEADDR would let both programs listen there
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
     else:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 def _allow_files(number: int) -> None:
-    """Let this process have that many open files, sockets among them, if the system has a limit that can be raised."""
+    """Raise this process's limit of open files, which include sockets, to `number` if the system allows it."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

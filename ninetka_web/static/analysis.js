@@ -1,31 +1,32 @@
-// What the agents think of the position that is looked at, and what if: other moves are tried here without changing the
-// game. The server thinks only while this panel is in sight.
+// The analysis panel: search results and exact results for the shown position, hints, and trying moves without changing
+// the game. The server analyses only while this panel is visible; see ninetka_web/thinking/analysts.py.
 
-import { DRAWN, capital, h, toast } from "./dom.js";
+import { DRAWN, capitalize, h, toast } from "./dom.js";
 import { seatIcon } from "./board.js";
 
 /**
  * @import {
- *   Action, AnalysisMessage, App, Attributes, Candidate, Chat, Child, Exact, Failed, Hint, InsightMessage, Mark, Marks,
- *   Shares, TableMessage, Variation, Weighed, Winner
+ *   Action, AnalysisMessage, App, Attributes, Candidate, Chat, Child, ExactMessage, FailedMessage, Hint,
+ *   InsightMessage, Mark, Marks, RatedMove, Shares, TableMessage, Variation, Winner
  * } from "../../tools/page/types"
  * @import { TableView } from "./table.js"
  */
 
 /**
- * A move of a line of play.
- * @typedef {{ seat: number, name: string, to: number | null, cell?: number | null }} LineMove
+ * A move of a variation.
+ * @typedef {{ seat: number, name: string, to: number | null, cell?: number | null }} VariationMove
  */
 
 /** @type {Record<string, string>} */
 const ENGINES = { mcts: "Tree search", net: "Network", solver: "Solver" };
-/** Below which chance lost against the best a move has a colour. */
-const GRADES = [0.02, 0.05, 0.15, Infinity];
-const MISTAKE = 0.05;
+/** Upper limits of the grades of moves: the win probability that a move loses compared with the best move. */
+const GRADE_LIMITS = [0.02, 0.05, 0.15, Infinity];
+/** Loss of win probability from which a move is listed as a mistake. */
+const MIN_MISTAKE = 0.05;
 /** @param {number} share */
 const percent = (share) => `${Math.round(100 * share)} %`;
 /** @param {number} lost */
-const gradeOf = (lost) => GRADES.findIndex((below) => lost < below);
+const gradeOf = (lost) => GRADE_LIMITS.findIndex((limit) => lost < limit);
 /** @type {(id: string, label: string, click: () => void, more?: Attributes<HTMLButtonElement>) => HTMLElement} */
 const button = (id, label, click, more = {}) => h("button", { type: "button", id, click, ...more }, label);
 
@@ -37,106 +38,107 @@ export class Analysis {
   constructor(app, view) {
     this.app = app;
     this.view = view;
-    this.wish = localStorage.getItem("ninetka-engine") ?? "mcts";
+    this.chosenEngine = localStorage.getItem("ninetka-engine") ?? "mcts";
     /**
-     * What was heard of the position that is looked at, by kind of message.
-     * @type {{ analysis?: AnalysisMessage, exact?: Exact, insight?: InsightMessage, failed?: Failed }}
+     * The latest messages about the shown position, by message type.
+     * @type {{ analysis?: AnalysisMessage, exact?: ExactMessage, insight?: InsightMessage, failed?: FailedMessage }}
      */
-    this.found = {};
+    this.results = {};
     /** @type {number[] | null} */
-    this.line = null; // the actions that are tried from there, null for none
+    this.triedActions = null; // the actions that are tried from the shown position; null in the game itself
     /** @type {Variation | null} */
-    this.variation = null; // what the server said of these
+    this.variation = null; // the server's answer for these actions
     /** @type {Hint | null} */
-    this.hinted = null;
+    this.latestHint = null;
     /** @type {Shares | null} */
     this.shares = null;
     /** @type {Winner[]} */
     this.winners = [];
-    this.wanted = "";
-    this.revision = -1; // of the state that was looked at last
-    this.place = ""; // which position that was
+    this.requestKey = ""; // identifies what was requested last, empty after a stop
+    this.revision = -1; // of the latest state at the last refresh
+    this.positionKey = ""; // identifies the shown position at the last refresh
     /** @type {number | undefined} */
     this.timer = undefined;
-    this.problem = "";
+    this.errorText = "";
     this.compiling = false;
-    this.showsLine = false;
+    this.showsExpected = false;
   }
 
-  /** Who can analyse here. */
+  /** The engines that can analyse this game with this number of players. */
   get engines() {
     const { game, state } = this.view;
     const players = state.seats.length;
     /** @param {string} name */
-    const fits = (name) =>
+    const isSupported = (name) =>
       game.agents.every((agent) => agent.name !== name || !agent.seats.length || agent.seats.includes(players));
-    return game.engines.filter(fits);
+    return game.engines.filter(isSupported);
   }
 
-  /** Who analyses: what was chosen last, if the game has it. */
+  /** The engine that analyses: the one chosen last, if this game supports it. */
   get engine() {
-    return this.engines.includes(this.wish) ? this.wish : this.engines[0];
+    return this.engines.includes(this.chosenEngine) ? this.chosenEngine : this.engines[0];
   }
 
   get isOpen() {
     return this.view.tab === "analysis";
   }
 
-  /** Ask for what is in sight, or let the server rest. */
-  look() {
+  /** Request an analysis of the shown position, or stop the analysis if the panel is not visible. */
+  refresh() {
     const state = this.view.latest;
     if (this.view.closed || !state || !this.isOpen || document.hidden) {
-      this.rest();
+      this.stop();
       return;
     }
-    if (this.revision !== state.revision) this.winners = []; // of a game that has gone on, or back
+    if (this.revision !== state.revision) this.winners = []; // they belong to other moves
     const place = `${state.revision} ${state.round} ${this.view.ply}`;
-    if (this.line && this.place !== place) this.line = [];
+    if (this.triedActions && this.positionKey !== place) this.triedActions = [];
     this.revision = state.revision;
-    this.place = place;
-    const wanted = `${place} ${this.line} ${this.engine}`;
-    if (wanted === this.wanted) return;
-    this.wanted = wanted;
-    this.found = {};
-    this.problem = "";
+    this.positionKey = place;
+    const request = `${place} ${this.triedActions} ${this.engine}`;
+    if (request === this.requestKey) return;
+    this.requestKey = request;
+    this.results = {};
+    this.errorText = "";
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.ask(), 80); // a hand on the slider passes many positions
+    this.timer = setTimeout(() => this.request(), 80); // dragging the slider passes many positions
   }
 
-  /** Ask the server: for all that is in sight, or for a hint. */
-  async ask(hint = false) {
+  /** Request an analysis of the shown position, or a hint. */
+  async request(hint = false) {
     this.compiling = false;
     try {
-      const { engine, line } = this;
-      const more = { ...(line && { line }), ...(hint && { hint }) };
-      await this.app.link.say({ type: "analyse", ply: this.view.ply, engine, ...more });
+      const { engine, triedActions } = this;
+      const more = { ...(triedActions && { line: triedActions }), ...(hint && { hint }) };
+      await this.app.connection.send({ type: "analyse", ply: this.view.ply, engine, ...more });
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
-      if (!this.line && !hint) this.problem = message;
+      if (!this.triedActions && !hint) this.errorText = message;
       else toast(message);
-      if (this.line) this.tryOut(this.line.length ? this.line.slice(0, -1) : null);
+      if (this.triedActions) this.tryMoves(this.triedActions.length ? this.triedActions.slice(0, -1) : null);
       this.view.draw();
     }
   }
 
-  rest() {
+  /** Stop the analysis on the server; if another tab is open, also stop trying moves. */
+  stop() {
     clearTimeout(this.timer);
-    if (this.wanted) this.app.link.say({ type: "rest" }).catch(() => {});
-    this.wanted = "";
-    if (!this.isOpen) this.line = null;
+    if (this.requestKey) this.app.connection.send({ type: "rest" }).catch(() => {});
+    this.requestKey = "";
+    if (!this.isOpen) this.triedActions = null;
   }
 
-  /** @param {Exclude<TableMessage, Chat>} message */
-  hear(message) {
+  /** Handle a message of the server. @param {Exclude<TableMessage, Chat>} message */
+  receive(message) {
     const { view } = this;
     if (message.type === "lost") {
-      this.wanted = ""; // ask again when the line is back
+      this.requestKey = ""; // request again after the connection is restored
       return;
     }
     if ("engine" in message && message.engine && message.engine !== this.engine) return;
     switch (message.type) {
       case "hint":
-        this.hearHint(message);
+        this.receiveHint(message);
         return;
       case "shares":
         this.shares = message.shares;
@@ -146,58 +148,58 @@ export class Analysis {
         break;
       case "compiling":
         this.compiling = true;
-        if (!this.isOpen) toast(`Compiling ${message.what}, once …`);
+        if (!this.isOpen) toast(`Compiling ${message.what}; this happens only once …`);
         break;
       default:
-        if (message.ply !== view.ply || String(message.line) !== String(this.line)) return;
+        if (message.ply !== view.ply || String(message.line) !== String(this.triedActions)) return;
         if (message.type === "variation") this.variation = message;
-        else this.found = { ...this.found, [message.type]: message };
+        else this.results = { ...this.results, [message.type]: message };
         if (message.type === "analysis" || message.type === "exact") this.compiling = false;
     }
     if (this.isOpen) view.draw(message.type === "variation");
   }
 
-  // Trying moves, and hints
+  // Trying moves and hints
 
-  /** What is known of the moves that are tried: those made, and what can be done then. */
+  /** The tried moves and the choices after them; null if no moves are tried or the server has not answered yet. */
   get trial() {
-    const { isOpen, line, variation, view } = this;
-    if (!isOpen || !line || !variation || variation.ply !== view.ply) return null;
-    return variation.line.length <= line.length ? variation : null;
+    const { isOpen, triedActions, variation, view } = this;
+    if (!isOpen || !triedActions || !variation || variation.ply !== view.ply) return null;
+    return variation.line.length <= triedActions.length ? variation : null;
   }
 
-  /** Try a line from the position that is looked at; null to return to the game. @param {number[] | null} line */
-  tryOut(line) {
-    this.line = line;
-    if (!line) this.variation = null;
-    this.look();
+  /** Try actions from the shown position; null returns to the game. @param {number[] | null} actions */
+  tryMoves(actions) {
+    this.triedActions = actions;
+    if (!actions) this.variation = null;
+    this.refresh();
     this.view.draw();
   }
 
-  /** Take the latest move that is tried back; tell whether there was one. */
+  /** Take back the last tried move; return whether there was one. */
   stepBack() {
-    if (!this.line?.length) return false;
-    this.tryOut(this.line.slice(0, -1));
+    if (!this.triedActions?.length) return false;
+    this.tryMoves(this.triedActions.slice(0, -1));
     return true;
   }
 
-  askHint() {
-    this.wanted = "";
-    this.ask(true);
+  requestHint() {
+    this.requestKey = "";
+    this.request(true);
   }
 
   /** @param {Hint} message */
-  hearHint(message) {
+  receiveHint(message) {
     if (message.ply !== this.view.state.moves.length) return;
-    this.hinted = message;
-    const worth = message.wins ? "which wins for certain" : `with ${percent(message.chance)} to win`;
+    this.latestHint = message;
+    const worth = message.wins ? "which wins for certain" : `with a ${percent(message.chance)} chance to win`;
     toast(`Hint: ${message.name}, ${worth}`);
     this.view.draw();
-    this.look();
+    this.refresh();
   }
 
   /**
-   * Play on from a ply of this game at a new table; agents take all other seats.
+   * Create a table that continues from a ply of this game, with agents in all other seats.
    * @param {number} ply
    * @param {number} seat
    */
@@ -205,64 +207,68 @@ export class Analysis {
     const { state, game } = this.view;
     const seats = state.seats.map(({ agent }, number) => (number === seat ? "me" : agent || game.opponent));
     try {
-      const position = await this.app.link.say({ type: "position", ply });
-      this.app.ask({ type: "create", game: state.game, seats, position });
+      const position = await this.app.connection.send({ type: "position", ply });
+      this.app.send({ type: "create", game: state.game, seats, position });
     } catch (error) {
       toast(/** @type {Error} */ (error).message);
     }
   }
 
-  // What is known
+  // Results
 
   /**
-   * The moves of the position, best first: what each loses, how sure that is, and whether it wins for certain.
-   * @returns {Weighed[]}
+   * The moves of the position, best first, with the loss, its certainty, and the exact result if known.
+   * @returns {RatedMove[]}
    */
-  get moves() {
-    const { analysis, exact } = this.found;
+  get ratedMoves() {
+    const { analysis, exact } = this.results;
     const { toMove } = this.view.position;
     /** @param {Winner | undefined} winner */
     const worth = (winner) => (winner == null ? null : winner === toMove ? 2 : Number(winner === DRAWN));
     const winners = new Map(exact?.moves.map(({ action, winner }) => [action, worth(winner)]));
-    const most = worth(exact?.winner);
-    /** @type {(move: Action | Candidate) => Weighed} */
-    const weigh = (move) => {
+    const best = worth(exact?.winner);
+    /** @type {(move: Action | Candidate) => RatedMove} */
+    const rate = (move) => {
       const result = winners.get(move.action) ?? null;
-      const isLost = most === 0 && analysis; // where all is lost, some moves are harder to answer
-      if (result === null || most === null || isLost) return { lost: 0, sure: 0, ...move, result: null };
-      const thrown = result < most;
-      return { ...move, result, thrown, lost: Number(thrown), sure: 1 };
+      const isLost = best === 0 && analysis; // the search prefers moves that are harder to refute
+      if (result === null || best === null || isLost) return { lost: 0, sure: 0, ...move, result: null };
+      const worsensResult = result < best;
+      return { ...move, result, worsensResult, lost: Number(worsensResult), sure: 1 };
     };
-    const moves = (analysis?.candidates ?? exact?.moves ?? []).map(weigh);
-    return moves.sort((a, b) => Number(a.thrown ?? false) - Number(b.thrown ?? false));
+    const moves = (analysis?.candidates ?? exact?.moves ?? []).map(rate);
+    return moves.sort((a, b) => Number(a.worsensResult ?? false) - Number(b.worsensResult ?? false));
   }
 
   get insight() {
-    return (this.isOpen && this.found.insight?.insight) || null;
+    return (this.isOpen && this.results.insight?.insight) || null;
   }
 
-  /** What is drawn on the board: colours of moves, or a line of play; or a hint. @returns {Marks} */
+  /** The marks on the board: colours of moves, the expected variation, or a hint. @returns {Marks} */
   get marks() {
-    const { hinted, view } = this;
+    const { latestHint, view } = this;
     if (!this.isOpen) {
-      if (hinted?.ply !== view.ply || hinted.cell === null || view.shown !== null) return { marks: [] };
-      return { marks: [{ cell: hinted.cell, seat: view.state.to_move, label: "" }] };
+      if (latestHint?.ply !== view.ply || latestHint.cell === null || view.shownPly !== null) return { marks: [] };
+      return { marks: [{ cell: latestHint.cell, seat: view.state.to_move, label: "" }] };
     }
-    if (this.showsLine) return { marks: numbered(this.found.analysis?.expected ?? []) };
-    const { moves } = this;
-    const heat = moves.map((move) => {
+    if (this.showsExpected) return { marks: numberedMarks(this.results.analysis?.expected ?? []) };
+    const { ratedMoves } = this;
+    const heat = ratedMoves.map((move) => {
       const chance = move.result === null ? move.chance : move.result / 2;
       return { ...move, grade: gradeOf(move.lost), chance };
     });
-    return { heat, lost: moves.flatMap(({ thrown, cell }) => (thrown && cell !== null ? [cell] : [])), marks: [] };
+    return {
+      heat,
+      lost: ratedMoves.flatMap(({ worsensResult, cell }) => (worsensResult && cell !== null ? [cell] : [])),
+      marks: [],
+    };
   }
 
-  /** What the move after `ply` plies lost, in chances to win; null where that is not known. @param {number} ply */
+  /** Return the win probability that the move after `ply` plies lost; null if not known. @param {number} ply */
   lossOf(ply) {
     const { winners, view } = this;
     const { moves } = view.state;
     const { seat } = moves[ply];
-    const shares = this.band() ?? [];
+    const shares = this.timelineShares() ?? [];
     /** @param {Winner | undefined} winner */
     const worth = (winner) => (winner == null ? null : winner === DRAWN ? 0.5 : Number(winner === seat));
     const before = worth(winners[ply]);
@@ -282,19 +288,19 @@ export class Analysis {
   }
 
   /**
-   * The chances to win in each position, null where they are not known yet; null if none are.
+   * Return the win probabilities in each position of the game; null if none are known.
    * @returns {Shares | null}
    */
-  band() {
+  timelineShares() {
     const { winners, shares } = this;
     const { moves, seats } = this.view.state;
     const count = moves.length + 1;
     if (!this.isOpen) return null;
     if (this.engine === "solver") {
       /** @param {number} winner */
-      const won = (winner) => seats.map((_, seat) => Number(seat === winner));
+      const onlyFor = (winner) => seats.map((_, seat) => Number(seat === winner));
       if (winners.length !== count) return null;
-      return winners.map((winner) => (winner === null || winner === DRAWN ? null : won(winner)));
+      return winners.map((winner) => (winner === null || winner === DRAWN ? null : onlyFor(winner)));
     }
     return shares?.length === count && shares.some((share) => share?.length === seats.length) ? shares : null;
   }
@@ -302,48 +308,53 @@ export class Analysis {
   // The panel
 
   element() {
-    const { found } = this;
-    if (this.problem) return h("p", { class: "faint" }, `${capital(this.problem)}.`);
-    const thoughts = found.failed ? [failure(found.failed)] : this.thoughts();
-    const parts = [this.choice(), this.trying(), this.verdict(), ...thoughts, this.mistakes(), this.more()];
+    const { results } = this;
+    if (this.errorText) return h("p", { class: "faint" }, `${capitalize(this.errorText)}.`);
+    const thoughts = results.failed ? [failure(results.failed)] : this.resultParts();
+    const parts = [
+      this.engineChoice(),
+      this.tryControls(),
+      this.verdict(),
+      ...thoughts,
+      this.mistakes(),
+      this.insightPart(),
+    ];
     return h("div", { class: "analysis" }, ...parts);
   }
 
-  choice() {
+  engineChoice() {
     const { engine: chosen, engines } = this;
     if (engines.length < 2) return null;
     const choices = engines.map((value) => {
-      const change = () => this.choose(value);
+      const change = () => this.chooseEngine(value);
       const id = `engine-${value}`;
       const input = h("input", { type: "radio", name: "engine", value, id, checked: value === chosen, change });
       return h("label", { class: "choice" }, input, h("span", {}, ENGINES[value]));
     });
-    return h("fieldset", { class: "row" }, h("legend", { class: "unseen" }, "Who analyses"), choices);
+    return h("fieldset", { class: "row" }, h("legend", { class: "unseen" }, "Engine"), choices);
   }
 
-  /** @returns {Child[]} */
-  thoughts() {
-    const { analysis, exact } = this.found;
+  /** Return the results of the chosen engine, or a text while there are none. @returns {Child[]} */
+  resultParts() {
+    const { analysis, exact } = this.results;
     const isSolver = this.engine === "solver";
     if (analysis) {
       const { candidates, expected, shares } = analysis;
       const best = candidates.length > 0 && this.candidates();
-      return [h("h2", {}, "Chance to win"), this.chances(shares), best, this.expected(expected)];
+      return [h("h2", {}, "Chance to win"), this.shareBar(shares), best, this.expected(expected)];
     }
     if (isSolver && exact) {
-      const open = exact.winner === null && h("p", { class: "faint" }, "Not known yet who wins.");
+      const open = exact.winner === null && h("p", { class: "faint" }, "It is not known yet who wins.");
       return [open, this.candidates()];
     }
     if (isSolver && !this.compiling && this.view.position.over) return [];
-    const waits = isSolver
-      ? "The solver knows perfect play late in the game, and says here what it finds."
-      : "Thinking …";
-    const text = this.compiling ? "Compiling, once: this can take a minute or two …" : waits;
+    const waits = isSolver ? "The solver finds perfect play late in the game; its results appear here." : "Thinking …";
+    const text = this.compiling ? "Compiling; this happens only once and can take a minute or two …" : waits;
     return [h("p", { class: "faint" }, text)];
   }
 
-  /** The chances of all seats as one bar. @param {number[]} shares */
-  chances(shares) {
+  /** Return a bar of the win probabilities of all seats. @param {number[]} shares */
+  shareBar(shares) {
     const { colours } = this.view.game;
     const label = shares.map((share, seat) => `${colours[seat]} ${percent(share)}`).join(", ");
     const parts = shares.map((share, seat) => {
@@ -355,58 +366,58 @@ export class Analysis {
   }
 
   /** @param {string} engine */
-  choose(engine) {
-    this.wish = engine;
+  chooseEngine(engine) {
+    this.chosenEngine = engine;
     localStorage.setItem("ninetka-engine", engine);
     this.shares = null;
-    this.look();
+    this.refresh();
     this.view.draw();
   }
 
-  /** Say who wins if nobody errs again, and which moves throw that away. */
+  /** Describe who wins with perfect play and which moves throw that away. */
   verdict() {
     const { view } = this;
-    const { exact } = this.found;
+    const { exact } = this.results;
     const { colours } = view.game;
     const { over, toMove } = view.position;
     if (!exact || exact.winner === null || over) return null;
     const { moves, winner } = exact;
-    const thrown = this.moves.filter((move) => move.thrown).map((move) => move.name);
+    const mistakes = this.ratedMoves.filter((move) => move.worsensResult).map((move) => move.name);
     const who = winner === DRAWN ? "the game is drawn" : `${colours[winner]} wins`;
     const all = moves.every((move) => move.winner !== null) ? "" : " known so far";
     let text = ` With perfect play ${who}. Every move${all} keeps that.`;
-    if (thrown.length) text = ` With perfect play ${who}. These moves throw that away: ${thrown.join(", ")}.`;
+    if (mistakes.length) text = ` With perfect play ${who}. These moves throw that away: ${mistakes.join(", ")}.`;
     else if (winner !== toMove) text = ` With perfect play ${who}, whatever ${colours[toMove]} does.`;
     return h("p", { class: "verdict" }, winner !== DRAWN && seatIcon(view.state.game, winner), text);
   }
 
   candidates() {
     const { view } = this;
-    const { analysis } = this.found;
-    const rows = this.moves.slice(0, 7).map((move) => this.candidate(move));
+    const { analysis } = this.results;
+    const rows = this.ratedMoves.slice(0, 7).map((move) => this.candidate(move));
     const parts = [
       h("h2", {}, `Best moves for ${view.game.colours[view.position.toMove]}`),
       h("ol", { class: "candidates" }, rows),
     ];
     if (analysis) {
       const count = analysis.simulations.toLocaleString("en");
-      const far = analysis.more ? `Only ${count} simulations so far` : `${count} simulations`;
-      const text = `${far}; the paler a move, the less is known of it. Lost against the best: `;
-      const grades = GRADES.map((below, grade) =>
-        h("span", { class: `grade w${grade}` }, below < 1 ? `under ${percent(below)}` : "more"),
+      const progress = analysis.more ? `Only ${count} simulations so far` : `${count} simulations`;
+      const text = `${progress}; paler moves are less certain. Lost compared with the best move: `;
+      const grades = GRADE_LIMITS.map((limit, grade) =>
+        h("span", { class: `grade w${grade}` }, limit < 1 ? `under ${percent(limit)}` : "more"),
       );
       parts.push(h("p", { class: "faint" }, text, grades));
     }
     return h("div", {}, ...parts);
   }
 
-  /** @param {Weighed} move */
+  /** @param {RatedMove} move */
   candidate(move) {
     const { board } = this.view;
     const { cell, chance = 0, lost, result, sure, to } = move;
-    const point = () => board.point(cell, to);
-    const rest = () => board.point(null);
-    const guess = sure ? percent(chance) : "–";
+    const point = () => board.pointAt(cell, to);
+    const clear = () => board.pointAt(null);
+    const estimate = sure ? percent(chance) : "–";
     return h(
       "li",
       {
@@ -414,50 +425,55 @@ export class Analysis {
         id: `move-${move.action}`,
         class: `w${gradeOf(lost)}`,
         pointerenter: point,
-        pointerleave: rest,
+        pointerleave: clear,
         focus: point,
-        blur: rest,
+        blur: clear,
       },
       h("b", {}, move.name),
       meter(result === null ? chance : result / 2, sure),
-      h("span", {}, result === null ? guess : ["loses", "draws", "wins"][result]),
+      h("span", {}, result === null ? estimate : ["loses", "draws", "wins"][result]),
       h("span", { class: "faint" }, result === null && sure && lost >= 0.005 ? `−${percent(lost)}` : ""),
     );
   }
 
-  /** The line of play that the engine expects; on the board its moves have numbers. @param {LineMove[]} line */
-  expected(line) {
-    if (!line.length) return null;
+  /** Return the variation that the engine expects; a button numbers it on the board. @param {VariationMove[]} moves */
+  expected(moves) {
+    if (!moves.length) return null;
     const press = () => {
-      this.showsLine = !this.showsLine;
+      this.showsExpected = !this.showsExpected;
       this.view.draw();
     };
-    const state = { class: "small", "aria-pressed": String(this.showsLine) };
+    const state = { class: "small", "aria-pressed": String(this.showsExpected) };
     const show = button("show-line", "Show on the board", press, state);
-    return h("div", {}, h("h2", {}, "Expected play"), this.chips(line), show);
+    return h("div", {}, h("h2", {}, "Expected play"), this.chips(moves), show);
   }
 
-  /** @param {LineMove[]} line */
-  chips(line) {
+  /** @param {VariationMove[]} moves */
+  chips(moves) {
     const { view } = this;
-    const show = () => view.board.drawMarks(numbered(line));
-    const rest = () => view.board.drawMarks(view.marks.marks);
-    const moves = line.map(({ seat, name }) => h("span", { class: `move c${seat + 1}` }, name));
-    return h("p", { class: "line", pointerenter: show, pointerleave: rest }, moves);
+    const show = () => view.board.drawMarks(numberedMarks(moves));
+    const reset = () => view.board.drawMarks(view.marks.marks);
+    const chips = moves.map(({ seat, name }) => h("span", { class: `move c${seat + 1}` }, name));
+    return h("p", { class: "line", pointerenter: show, pointerleave: reset }, chips);
   }
 
-  /** Other moves are tried, and played on from here. */
-  trying() {
-    const { line, trial, view } = this;
+  /** Return the buttons that try moves and that play on from the shown position. */
+  tryControls() {
+    const { triedActions, trial, view } = this;
     const { position, state } = view;
     const seat = state.you.includes(position.toMove) ? position.toMove : (state.you[0] ?? position.toMove);
-    const toggle = button("try", line ? "Back to the game" : "Try moves", () => this.tryOut(line ? null : []), {
-      class: "small",
-      "aria-pressed": String(line !== null),
-      title: "Play other moves here without changing the game",
-    });
-    if (line) {
-      const more = { class: "small", disabled: !line.length };
+    const toggle = button(
+      "try",
+      triedActions ? "Back to the game" : "Try moves",
+      () => this.tryMoves(triedActions ? null : []),
+      {
+        class: "small",
+        "aria-pressed": String(triedActions !== null),
+        title: "Play other moves here without changing the game",
+      },
+    );
+    if (triedActions) {
+      const more = { class: "small", disabled: !triedActions.length };
       const back = button("try-back", "Back a move", () => this.stepBack(), more);
       return h("div", { class: "buttons" }, toggle, back, trial && trial.moves.length > 0 && this.chips(trial.moves));
     }
@@ -467,8 +483,8 @@ export class Analysis {
     return h("div", { class: "buttons" }, toggle, play);
   }
 
-  /** What only this game knows of a position: words, a line of play. */
-  more() {
+  /** Return the game-specific insight into the position: a text and a variation. */
+  insightPart() {
     const { title, words, line = [], note } = this.insight ?? {};
     if (!title) return null;
     const verdict = words && h("p", { class: "verdict" }, words);
@@ -476,13 +492,13 @@ export class Analysis {
     return h("div", {}, h("h2", {}, title), verdict, played, h("p", { class: "faint" }, note));
   }
 
-  /** The worst moves of the game: of who looks, or of all where nobody here plays. */
+  /** Return the worst moves of the game: the user's own, or those of all seats if the user has no seat. */
   mistakes() {
     const { view } = this;
     const { moves, you } = view.state;
     const mistakes = moves.flatMap((move, ply) => {
       const lost = this.lossOf(ply) ?? 0;
-      return lost >= MISTAKE && (!you.length || you.includes(move.seat)) ? [{ move, ply, lost }] : [];
+      return lost >= MIN_MISTAKE && (!you.length || you.includes(move.seat)) ? [{ move, ply, lost }] : [];
     });
     if (!mistakes.length) return null;
     const worst = mistakes.sort((a, b) => b.lost - a.lost).slice(0, 5);
@@ -492,7 +508,7 @@ export class Analysis {
         class: `move c${move.seat + 1}`,
         id: `mistake-${ply}`,
         title: "Look at the position before it",
-        click: () => view.show(ply),
+        click: () => view.showPly(ply),
       };
       const again = { class: "small", title: "At a new table, from the position before this move" };
       return h(
@@ -507,12 +523,12 @@ export class Analysis {
   }
 }
 
-/** @param {Failed} failed */
+/** @param {FailedMessage} failed */
 const failure = ({ reason }) => h("p", { class: "failure", role: "alert" }, `The analysis failed: ${reason}.`);
 
-/** A line of play as numbers on the cells where its moves end. @type {(line: LineMove[]) => Mark[]} */
-const numbered = (line) =>
-  line.slice(0, 9).flatMap(({ seat, cell = null, to }, number) => {
+/** Return numbers on the cells where the moves of a variation end. @type {(moves: VariationMove[]) => Mark[]} */
+const numberedMarks = (moves) =>
+  moves.slice(0, 9).flatMap(({ seat, cell = null, to }, number) => {
     const end = to ?? cell;
     return end === null ? [] : [{ seat, cell: end, label: String(number + 1) }];
   });

@@ -1,10 +1,12 @@
-// The board, whatever the game: what can be touched, by hand or by key, previews, heat, zoom. A drawing file of the
-// game, games/NAME.js, says where the cells are and what they look like. Nothing is decided here.
+// The board of any game: clicks, touches, keys, previews, move colours and zoom. The renderer of a game, games/NAME.js,
+// defines where the cells are and what they look like; the server decides what is legal.
 
-import { h, known, svg } from "./dom.js";
+import { assertDefined, h, svg } from "./dom.js";
 
 /**
- * @import { Choices, Config, FaceModule, Heat, Hit, Mark, Marks, Move, Position } from "../../tools/page/types"
+ * @import {
+ *   Choices, ClickTarget, Config, Heat, Mark, Marks, Move, Position, RendererModule
+ * } from "../../tools/page/types"
  * @typedef {(typeof LAYERS)[number]} Layer
  */
 
@@ -20,70 +22,70 @@ const LAYERS = /** @type {const} */ ([
   "preview",
   "hits",
 ]);
-const SMALL = 26; // pixels a square, below which a finger sees first where it would play
-const LARGE = 44;
-const TURNED = "ninetka-turned";
-const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-/** @type {Map<string, FaceModule>} */
-const faces = new Map();
-let byKey = false; // whether the keyboard was used last
-addEventListener("keydown", () => (byKey = true), true);
-addEventListener("pointerdown", () => (byKey = false), true);
+const SMALL_PIXELS = 26; // squares smaller than this need two touches: the first one shows a preview
+const LARGE_PIXELS = 44; // size of squares at the largest zoom
+const TURNED_KEY = "ninetka-turned";
+const reducesMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+/** @type {Map<string, RendererModule>} */
+const renderers = new Map();
+let usedKeyboard = false; // whether the keyboard was used last
+addEventListener("keydown", () => (usedKeyboard = true), true);
+addEventListener("pointerdown", () => (usedKeyboard = false), true);
 
-/** Load a game's drawing file. @param {string} game */
-export async function loadFace(game) {
-  if (!faces.has(game)) faces.set(game, await import(`./games/${game}.js`));
+/** Load the renderer of a game. @param {string} game */
+export async function loadRenderer(game) {
+  if (!renderers.has(game)) renderers.set(game, await import(`./games/${game}.js`));
 }
 
-/** The drawing file of a game that was loaded. @param {string} game */
-const faceOf = (game) => known(faces.get(game));
+/** Return the renderer module of a game, which must have been loaded. @param {string} game */
+const rendererOf = (game) => assertDefined(renderers.get(game));
 
 /**
- * A small picture of a seat of a game that was loaded.
+ * Return a small picture of a seat; the renderer of the game must have been loaded.
  * @param {string} game
  * @param {number} seat
  */
-export const seatIcon = (game, seat) => faceOf(game).icon(seat);
+export const seatIcon = (game, seat) => rendererOf(game).icon(seat);
 
-/** What can be clicked as [cell, action, landing]. @type {(hit: number | Hit) => Hit} */
-export const hitOf = (hit) => (typeof hit === "number" ? [hit, hit] : hit);
+/** Return a click target as [cell, action, landing]. @type {(hit: number | ClickTarget) => ClickTarget} */
+export const toClickTarget = (hit) => (typeof hit === "number" ? [hit, hit] : hit);
 
-/** The cell of an element, NaN if it has none. @param {EventTarget | null} target */
+/** Return the cell of an element, NaN if it has none. @param {EventTarget | null} target */
 const cellOf = (target) => (target instanceof SVGElement ? Number(target.dataset.cell) : NaN);
 
 export class Board {
   /**
    * @param {string} game
    * @param {Config} config
-   * @param {(action: number) => void} play is called with the action that a person chooses, be it legal or not.
-   * @param {(cell: number | null) => void} idle is called by a click when nothing can be played.
+   * @param {(action: number) => void} onPlay is called with the action that the user chooses, legal or not.
+   * @param {(cell: number | null) => void} onIdleClick is called for a click while the user cannot move.
    */
-  constructor(game, config, play, idle) {
-    this.turned = localStorage.getItem(TURNED) === "yes";
-    this.make = () => faceOf(game).make(config, this.turned);
-    this.face = this.make();
-    this.play = play;
-    this.idle = idle;
+  constructor(game, config, onPlay, onIdleClick) {
+    this.turned = localStorage.getItem(TURNED_KEY) === "yes";
+    this.make = () => rendererOf(game).make(config, this.turned);
+    this.renderer = this.make();
+    this.onPlay = onPlay;
+    this.onIdleClick = onIdleClick;
     this.zoom = 1;
-    this.most = 1; // how far it can be zoomed
+    this.maxZoom = 1;
     const layer = (/** @type {Layer} */ name) =>
       svg("g", { class: name, "aria-hidden": name === "hits" ? null : "true" });
     this.layers = /** @type {Record<Layer, SVGGElement>} */ (
       Object.fromEntries(LAYERS.map((name) => [name, layer(name)]))
     );
-    const { face } = this;
-    this.ground = svg("g", { "aria-hidden": "true" }, ...face.ground());
+    const { renderer } = this;
+    this.ground = svg("g", { "aria-hidden": "true" }, ...renderer.ground());
     this.svg = svg(
       "svg",
       {
         class: "board",
-        viewBox: face.box.join(" "),
+        viewBox: renderer.box.join(" "),
         role: "group",
         "aria-label": "Board",
         "aria-describedby": "board-text",
         tabindex: -1,
       },
-      svg("defs", {}, ...face.defs()),
+      svg("defs", {}, ...renderer.defs()),
       this.ground,
       ...Object.values(this.layers),
     );
@@ -104,13 +106,13 @@ export class Board {
     this.listen();
     /** @type {Choices | null} */
     this.choices = null;
-    /** @type {Map<number, Hit>} */
-    this.hits = new Map();
-    this.waits = false;
+    /** @type {Map<number, ClickTarget>} */
+    this.targets = new Map();
+    this.waits = false; // whether the user has a seat and may have to wait for their turn
     /** @type {number | null} */
-    this.chosen = null;
+    this.previewedCell = null; // the cell that a first touch has chosen
     /** @type {number | null} */
-    this.at = null; // the cell that was played or focused last
+    this.lastCell = null; // the cell that was played or focused last
   }
 
   listen() {
@@ -119,34 +121,34 @@ export class Board {
     hits.addEventListener("pointerout", () => this.showPreview(null));
     hits.addEventListener("focusout", () => this.showPreview(null));
     hits.addEventListener("focusin", (event) => {
-      this.at = cellOf(event.target);
-      if (byKey) this.showPreview(this.at);
+      this.lastCell = cellOf(event.target);
+      if (usedKeyboard) this.showPreview(this.lastCell);
     });
-    this.svg.addEventListener("click", (event) => this.click(event));
-    this.svg.addEventListener("keydown", (event) => this.key(event));
+    this.svg.addEventListener("click", (event) => this.handleClick(event));
+    this.svg.addEventListener("keydown", (event) => this.handleKey(event));
     new ResizeObserver(() => this.fit()).observe(this.holder);
   }
 
-  /** See the board from the other side; it is to be drawn then. */
+  /** Show the board from the other side; the caller draws it again. */
   turn() {
     this.turned = !this.turned;
-    localStorage.setItem(TURNED, this.turned ? "yes" : "no");
-    this.face = this.make();
-    this.ground.replaceChildren(...this.face.ground());
+    localStorage.setItem(TURNED_KEY, this.turned ? "yes" : "no");
+    this.renderer = this.make();
+    this.ground.replaceChildren(...this.renderer.ground());
     this.layers.hits.replaceChildren();
   }
 
-  /** How many pixels a square has. */
+  /** The size of a square in pixels. */
   get pixels() {
-    return (this.svg.getBoundingClientRect().width / this.face.box[2]) * this.face.unit;
+    return (this.svg.getBoundingClientRect().width / this.renderer.box[2]) * this.renderer.unit;
   }
 
-  /** Offer to zoom where squares are small. */
+  /** Show the zoom buttons if squares are small. */
   fit() {
-    const whole = (this.holder.clientWidth / this.face.box[2]) * this.face.unit;
+    const whole = (this.holder.clientWidth / this.renderer.box[2]) * this.renderer.unit;
     this.zooms.hidden = whole >= 32 || !whole;
     if (this.zooms.hidden && this.zoom !== 1) this.setZoom(1);
-    this.most = Math.max(1, LARGE / whole);
+    this.maxZoom = Math.max(1, LARGE_PIXELS / whole);
   }
 
   /** @param {number} zoom */
@@ -154,7 +156,7 @@ export class Board {
     const { holder } = this;
     const x = (holder.scrollLeft + holder.clientWidth / 2) / holder.scrollWidth;
     const y = (holder.scrollTop + holder.clientHeight / 2) / holder.scrollHeight;
-    this.zoom = Math.max(1, Math.min(this.most, zoom));
+    this.zoom = Math.max(1, Math.min(this.maxZoom, zoom));
     this.svg.style.width = `${100 * this.zoom}%`;
     holder.classList.toggle("zoomed", this.zoom > 1);
     holder.scrollTo(x * holder.scrollWidth - holder.clientWidth / 2, y * holder.scrollHeight - holder.clientHeight / 2);
@@ -163,30 +165,30 @@ export class Board {
   /**
    * Draw a position.
    * @param {Position} position
-   * @param {Choices | null} choices what the person may do; null for nothing.
-   * @param {Partial<Marks> & { animate?: boolean, waits?: boolean }} more drawn in addition to the position: `animate` shows the last
-   *   move; `waits`: the person plays, and may have to wait for their turn.
+   * @param {Choices | null} choices what the user can do; null if nothing.
+   * @param {Partial<Marks> & { animate?: boolean, waits?: boolean }} more marks on the board; whether
+   *   to animate the last move; whether the user has a seat and may have to wait for their turn.
    */
   draw(position, choices, { heat = [], lost = [], marks = [], animate = false, waits = false } = {}) {
-    const { face, layers } = this;
+    const { renderer, layers } = this;
     const focused = this.svg.contains(document.activeElement);
     this.choices = choices;
     this.waits = waits;
-    this.hits = new Map((choices?.hits ?? []).map(hitOf).map((hit) => [hit[0], hit]));
-    this.chosen = null;
-    layers.under.replaceChildren(...face.under(position));
+    this.targets = new Map((choices?.hits ?? []).map(toClickTarget).map((hit) => [hit[0], hit]));
+    this.previewedCell = null;
+    layers.under.replaceChildren(...renderer.under(position));
     layers.heat.replaceChildren(...this.drawHeat(heat));
-    layers.trace.replaceChildren(...face.trace(position));
-    layers.stones.replaceChildren(...face.stones(position));
-    layers.over.replaceChildren(...(face.over?.(position) ?? []));
-    const hints = choices ? [...this.hits.values()].map((hit) => face.hint(hit, choices)) : [];
+    layers.trace.replaceChildren(...renderer.trace(position));
+    layers.stones.replaceChildren(...renderer.stones(position));
+    layers.over.replaceChildren(...(renderer.over?.(position) ?? []));
+    const hints = choices ? [...this.targets.values()].map((hit) => renderer.clickMark(hit, choices)) : [];
     layers.hints.replaceChildren(...hints.filter((hint) => hint !== null));
     const crosses = lost.map((cell) => this.place(cell, svg("path", { class: "thrown", d: "M-4.6 4.6 L4.6 -4.6" })));
     layers.percents.replaceChildren(...this.drawChances(heat), ...crosses);
     this.drawMarks(marks);
     layers.preview.replaceChildren();
-    this.drawHits(focused);
-    this.text.replaceChildren(...face.describe(position).map((line) => h("li", {}, line)));
+    this.drawHitAreas(focused);
+    this.text.replaceChildren(...renderer.describe(position).map((line) => h("li", {}, line)));
     if (animate && position.last) this.animate(position.last);
   }
 
@@ -195,20 +197,21 @@ export class Board {
    * @param {SVGElement[]} children
    */
   place(cell, ...children) {
-    const [x, y] = this.face.centre(cell);
+    const [x, y] = this.renderer.centre(cell);
     return svg("g", { transform: `translate(${x} ${y})` }, ...children);
   }
 
   /**
-   * Draw what can be touched; one of them is in the tab order, the arrows go to the others. What can be touched still
-   * stays the same element, so the focus stays with it; else it goes to what is nearest, as soon as there is something.
+   * Draw the hit areas. One of them is in the tab order, and the arrow keys move to the others. The hit area of a cell
+   * that stays clickable is reused, so that it keeps the focus. If the focused hit area disappears, the nearest one
+   * gets the focus as soon as there is one.
    * @param {boolean} focused
    */
-  drawHits(focused) {
-    const entry = this.entry();
+  drawHitAreas(focused) {
+    const entry = this.entryCell();
     const before = new Map([...this.layers.hits.children].map((each) => [cellOf(each), each]));
-    for (const hit of this.hits.values()) {
-      const each = before.get(hit[0]) ?? this.makeHit(hit[0]);
+    for (const hit of this.targets.values()) {
+      const each = before.get(hit[0]) ?? this.makeHitArea(hit[0]);
       each.setAttribute("aria-label", this.label(hit));
       each.setAttribute("tabindex", hit[0] === entry ? "0" : "-1");
       before.delete(hit[0]);
@@ -217,86 +220,86 @@ export class Board {
     const held = document.activeElement;
     if (!focused || (held !== this.svg && this.svg.contains(held))) return;
     this.svg.focus({ preventScroll: true });
-    if (entry === null || !byKey) return;
-    // Later, because the browser lays everything out before it moves the focus.
+    if (entry === null || !usedKeyboard) return;
+    // Wait for a frame, because moving the focus forces a layout.
     requestAnimationFrame(() => {
-      if (document.activeElement === this.svg) this.focus(this.entry());
+      if (document.activeElement === this.svg) this.focus(this.entryCell());
     });
   }
 
   /** @param {number} cell */
-  makeHit(cell) {
-    const { unit } = this.face;
-    const [x, y] = this.face.centre(cell);
+  makeHitArea(cell) {
+    const { unit } = this.renderer;
+    const [x, y] = this.renderer.centre(cell);
     const box = { x: x - unit / 2, y: y - unit / 2, width: unit, height: unit, rx: 1.5 };
     return this.layers.hits.appendChild(svg("rect", { class: "hit", ...box, role: "button", "data-cell": cell }));
   }
 
-  /** The cell where the keyboard comes to the board: where it was last, or next to there. */
-  entry() {
-    const cells = [...this.hits.keys()];
+  /** Return the cell that Tab focuses: the last one, or the nearest to it that is clickable. */
+  entryCell() {
+    const cells = [...this.targets.keys()];
     if (!cells.length) return null;
-    if (this.at === null) return cells[0];
-    if (this.hits.has(this.at)) return this.at;
-    const [x, y] = this.face.centre(this.at);
+    if (this.lastCell === null) return cells[0];
+    if (this.targets.has(this.lastCell)) return this.lastCell;
+    const [x, y] = this.renderer.centre(this.lastCell);
     /** @param {number} cell */
-    const away = (cell) => {
-      const [cx, cy] = this.face.centre(cell);
+    const distance = (cell) => {
+      const [cx, cy] = this.renderer.centre(cell);
       return Math.hypot(cx - x, cy - y);
     };
-    return cells.reduce((best, cell) => (away(cell) < away(best) ? cell : best));
+    return cells.reduce((best, cell) => (distance(cell) < distance(best) ? cell : best));
   }
 
-  /** @param {Hit} hit */
+  /** Return the accessible name of a hit area. @param {ClickTarget} hit */
   label([cell, , landing]) {
-    const { name } = this.face;
-    const does = `${name(cell)}: ${this.choices?.verb}`;
-    return landing === undefined ? does : `${does} to ${name(landing)}`;
+    const { name } = this.renderer;
+    const text = `${name(cell)}: ${this.choices?.verb}`;
+    return landing === undefined ? text : `${text} to ${name(landing)}`;
   }
 
   /**
-   * Play a cell; a finger sees first where what it plays would end, or where it is if that is small.
+   * Play a cell. A touch first shows a preview if the stone would move or if squares are small.
    * @param {PointerEvent} event
    */
-  click(event) {
-    if (event.detail > 1 && event.pointerType !== "touch") return; // a double click is one
-    const hit = this.hits.get(cellOf(event.target));
+  handleClick(event) {
+    if (event.detail > 1 && event.pointerType !== "touch") return; // a double click counts as one click
+    const hit = this.targets.get(cellOf(event.target));
     if (!hit) {
       const place = this.cellAt(event);
-      // What cannot be played is played as well: the server says why it cannot be.
-      if (this.choices && place !== null) this.play(place);
-      else if (!this.choices) this.idle(place);
+      // Send illegal actions too: the server answers with the reason.
+      if (this.choices && place !== null) this.onPlay(place);
+      else if (!this.choices) this.onIdleClick(place);
       return;
     }
-    const unsure = event.pointerType === "touch" && (hit[2] !== undefined || this.pixels < SMALL);
-    if (unsure && this.chosen !== hit[0]) {
-      this.chosen = hit[0];
+    const needsPreview = event.pointerType === "touch" && (hit[2] !== undefined || this.pixels < SMALL_PIXELS);
+    if (needsPreview && this.previewedCell !== hit[0]) {
+      this.previewedCell = hit[0];
       this.showPreview(hit[0]);
-    } else this.play(hit[1]);
+    } else this.onPlay(hit[1]);
   }
 
-  /** The cell under the pointer, null for none. @param {PointerEvent} event */
+  /** Return the cell under the pointer, null for none. @param {PointerEvent} event */
   cellAt(event) {
-    const { face } = this;
+    const { renderer } = this;
     const box = this.svg.getBoundingClientRect();
-    const scale = face.box[2] / box.width;
-    const x = (event.clientX - box.left) * scale + face.box[0];
-    const y = (event.clientY - box.top) * scale + face.box[1];
-    for (let cell = 0; cell < face.places; cell++) {
-      const [cx, cy] = face.centre(cell);
-      if (Math.abs(x - cx) < face.unit / 2 && Math.abs(y - cy) < face.unit / 2) return cell;
+    const scale = renderer.box[2] / box.width;
+    const x = (event.clientX - box.left) * scale + renderer.box[0];
+    const y = (event.clientY - box.top) * scale + renderer.box[1];
+    for (let cell = 0; cell < renderer.numCells; cell++) {
+      const [cx, cy] = renderer.centre(cell);
+      if (Math.abs(x - cx) < renderer.unit / 2 && Math.abs(y - cy) < renderer.unit / 2) return cell;
     }
     return null;
   }
 
-  /** @param {number | null} cell */
+  /** Show what a click on a cell would do; null shows nothing. @param {number | null} cell */
   showPreview(cell) {
     const { preview } = this.layers;
     preview.replaceChildren();
-    const hit = cell === null ? undefined : this.hits.get(cell);
+    const hit = cell === null ? undefined : this.targets.get(cell);
     if (!hit || !this.choices) return;
     if (hit[2] !== undefined) preview.append(this.path(hit[0], hit[2]));
-    preview.append(this.face.ghost(hit, this.choices));
+    preview.append(this.renderer.preview(hit, this.choices));
   }
 
   /**
@@ -304,8 +307,8 @@ export class Board {
    * @param {number} to
    */
   path(from, to) {
-    const [x1, y1] = this.face.centre(from);
-    const [x2, y2] = this.face.centre(to);
+    const [x1, y1] = this.renderer.centre(from);
+    const [x2, y2] = this.renderer.centre(to);
     return svg("line", { class: "path", x1, y1, x2, y2 });
   }
 
@@ -318,18 +321,18 @@ export class Board {
   }
 
   /** @param {KeyboardEvent} event */
-  key(event) {
+  handleKey(event) {
     const from = cellOf(event.target);
     /** @type {Record<string, [number, number] | undefined>} */
     const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
     const step = steps[event.key];
-    if (this.hits.size === 0 && !this.waits) return; // else arrows stay on the board, also while somebody else moves
+    if (this.targets.size === 0 && !this.waits) return; // while the user waits, arrows stay on the board
     if (Number.isNaN(from)) {
       if (!step) return;
-      this.focus(this.entry());
+      this.focus(this.entryCell());
     } else if (event.key === "Enter" || event.key === " ") {
-      const hit = this.hits.get(from);
-      if (hit) this.play(hit[1]);
+      const hit = this.targets.get(from);
+      if (hit) this.onPlay(hit[1]);
     } else if (step) {
       const to = this.nearest(from, step);
       if (to !== null) this.focus(to);
@@ -339,38 +342,38 @@ export class Board {
   }
 
   /**
-   * Return what can be touched nearest in a direction, counting what lies aside twice.
+   * Return the nearest clickable cell in a direction; distances across the direction count twice.
    * @param {number} from
    * @param {[number, number]} direction
    */
   nearest(from, [dx, dy]) {
-    const [fx, fy] = this.face.centre(from);
+    const [fx, fy] = this.renderer.centre(from);
     let best = null;
-    let least = Infinity;
-    for (const cell of this.hits.keys()) {
-      const [cx, cy] = this.face.centre(cell);
+    let minDistance = Infinity;
+    for (const cell of this.targets.keys()) {
+      const [cx, cy] = this.renderer.centre(cell);
       const x = cx - fx;
       const y = cy - fy;
       const ahead = x * dx + y * dy;
-      const away = ahead + 2 * (Math.abs(x * dy) + Math.abs(y * dx));
-      if (ahead > 0 && away < least) [best, least] = [cell, away];
+      const distance = ahead + 2 * (Math.abs(x * dy) + Math.abs(y * dx));
+      if (ahead > 0 && distance < minDistance) [best, minDistance] = [cell, distance];
     }
     return best;
   }
 
-  /** Let what was played last slide to where it is, or appear. @param {Move} move */
+  /** Animate the last move: the stone slides to its cell or appears there. @param {Move} move */
   animate({ from, to }) {
     if (from === null || to === null) return;
     const figure = this.layers.stones.querySelector(`[data-cell="${to}"] .stone`);
-    if (!figure || still()) return;
-    const [x1, y1] = this.face.centre(from);
-    const [x2, y2] = this.face.centre(to);
-    const way = Math.abs(x1 - x2) + Math.abs(y1 - y2);
-    if (way) {
-      const group = known(figure.parentElement);
+    if (!figure || reducesMotion()) return;
+    const [x1, y1] = this.renderer.centre(from);
+    const [x2, y2] = this.renderer.centre(to);
+    const distance = Math.abs(x1 - x2) + Math.abs(y1 - y2);
+    if (distance) {
+      const group = assertDefined(figure.parentElement);
       group.parentElement?.append(group); // above the others while it moves
       figure.animate([{ transform: `translate(${x1 - x2}px, ${y1 - y2}px)` }, { transform: "none" }], {
-        duration: 180 + 3 * way,
+        duration: 180 + 3 * distance,
         easing: "cubic-bezier(.3,.1,.2,1)",
       });
     } else {
@@ -385,11 +388,11 @@ export class Board {
   }
 
   /**
-   * Colour moves by what they lose against the best; the less is known of one, the paler it is.
+   * Colour moves by what they lose compared with the best move; less certain moves are paler.
    * @param {Heat[]} moves
    */
   drawHeat(moves) {
-    const { unit } = this.face;
+    const { unit } = this.renderer;
     const box = { x: -unit / 2, y: -unit / 2, width: unit, height: unit, rx: 1.5 };
     return moves.flatMap(({ cell, grade, sure }) => {
       if (cell === null || !(sure > 0)) return [];
@@ -398,33 +401,33 @@ export class Board {
     });
   }
 
-  /** Point at cells: with numbers, or with nothing but a ring. @param {Mark[]} marks */
+  /** Mark cells with a number or a ring. @param {Mark[]} marks */
   drawMarks(marks) {
     const draw = (/** @type {Mark} */ { cell, seat, label, classes = "hinted" }) => {
       const isNumber = label !== "" && seat !== undefined;
-      const look = isNumber ? { class: `numbered c${seat + 1}`, r: 3.3 } : { class: classes, r: 4.7 };
-      return this.place(cell, svg("circle", look), svg("text", { y: 1.4 }, label));
+      const attributes = isNumber ? { class: `numbered c${seat + 1}`, r: 3.3 } : { class: classes, r: 4.7 };
+      return this.place(cell, svg("circle", attributes), svg("text", { y: 1.4 }, label));
     };
     this.layers.marks.replaceChildren(...marks.map(draw));
   }
 
   /**
-   * Write the mover's chance to win on moves, in per cent; not where next to nothing is known.
+   * Write the mover's win probability on moves, in per cent; uncertain moves get none.
    * @param {Heat[]} moves
    */
   drawChances(moves) {
-    return moves.flatMap(({ cell, sure, chance, thrown }) => {
-      if (cell === null || !(sure >= 0.4) || chance === undefined || thrown) return [];
+    return moves.flatMap(({ cell, sure, chance, worsensResult }) => {
+      if (cell === null || !(sure >= 0.4) || chance === undefined || worsensResult) return [];
       return [this.place(cell, svg("text", { class: "chance", y: 1.3 }, String(Math.round(100 * chance))))];
     });
   }
 
   /**
-   * Point at a cell from elsewhere on the page, null for none.
+   * Mark a cell that an element elsewhere on the page refers to; null clears the mark.
    * @param {number | null} cell
    * @param {number | null} landing
    */
-  point(cell, landing = null) {
+  pointAt(cell, landing = null) {
     const { preview } = this.layers;
     preview.replaceChildren();
     if (cell === null) return;

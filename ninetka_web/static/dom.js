@@ -1,17 +1,17 @@
-// Building pages: elements without markup in strings, so no text from elsewhere is ever read as HTML.
+// Creates elements without markup in strings, so that text from users is never parsed as HTML.
 
 /** @import { Attributes, Child, Game } from "../../tools/page/types" */
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * Set attributes; functions become listeners, `true` and `false` presence.
+ * Set attributes and append children. Functions become listeners; `true` and `false` mean presence.
  * @template {Element} E
  * @param {E} element
  * @param {Attributes<E>} attributes
  * @param {Child[]} children
  */
-function dress(element, attributes, children) {
+function initElement(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, /** @type {EventListener} */ (value));
     else if (value === true) element.setAttribute(name, "");
@@ -22,43 +22,43 @@ function dress(element, attributes, children) {
 }
 
 /**
- * Make an HTML element.
+ * Create an HTML element.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Attributes<HTMLElementTagNameMap[Tag]>} attributes
  * @param {Child[]} children
  */
-export const h = (tag, attributes = {}, ...children) => dress(document.createElement(tag), attributes, children);
+export const h = (tag, attributes = {}, ...children) => initElement(document.createElement(tag), attributes, children);
 
 /**
- * Make an SVG element.
+ * Create an SVG element.
  * @template {keyof SVGElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Attributes<SVGElementTagNameMap[Tag]>} attributes
  * @param {Child[]} children
  */
 export const svg = (tag, attributes = {}, ...children) =>
-  dress(document.createElementNS(SVG, tag), attributes, children);
+  initElement(document.createElementNS(SVG, tag), attributes, children);
 
 /**
- * Return what must be there by now.
- * @template Thing
- * @param {Thing} thing
+ * Return a value after checking that it is neither null nor undefined.
+ * @template Value
+ * @param {Value} value
  */
-export function known(thing) {
-  if (thing == null) throw new Error("something is used that is not there yet");
-  return thing;
+export function assertDefined(value) {
+  if (value == null) throw new Error("a value is used that is not defined yet");
+  return value;
 }
 
-/** The element of index.html with an id. @param {string} id */
-export const byId = (id) => known(document.getElementById(id));
+/** Return the element of index.html with an id. @param {string} id */
+export const byId = (id) => assertDefined(document.getElementById(id));
 
-/** Say something to screen readers. @param {string} text */
+/** Announce a text to screen readers. @param {string} text */
 export function announce(text) {
   byId("live").textContent = text;
 }
 
-/** Show a short message that goes away by itself, in place of the one before. @param {string} text */
+/** Show a short message for a few seconds; it replaces the previous one. @param {string} text */
 export function toast(text) {
   const note = h("div", { class: "toast" }, text);
   byId("toasts").replaceChildren(note);
@@ -66,7 +66,7 @@ export function toast(text) {
 }
 
 /**
- * Copy text, where the browser lets us; else show it to be copied by hand.
+ * Copy text to the clipboard; if the browser refuses, show the text so that the user can copy it.
  * @param {string} text
  * @param {string} what
  */
@@ -80,22 +80,23 @@ export async function copy(text, what) {
 }
 
 /** @param {string} text */
-export const capital = (text) => text[0].toUpperCase() + text.slice(1);
+export const capitalize = (text) => text[0].toUpperCase() + text.slice(1);
 
-/** Name several things. @param {string[]} words */
-export const list = (words) => (words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words[0]);
+/** Join words with commas and "and". @param {string[]} words */
+export const joinWords = (words) =>
+  words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words[0];
 
-/** The winner of a drawn game; null while nobody has won. */
+/** The winner of a drawn game. */
 export const DRAWN = -1;
 
 /**
- * The name of an agent as people say it: what the game calls it, and its number.
+ * Return the displayed name of an agent: its title and its strength.
  * @param {Game} game
  * @param {string} spec
  */
 export function agentName(game, spec) {
   const [name, option] = spec.split(":");
-  const agent = game.agents.find((one) => one.name === name);
+  const agent = game.agents.find((each) => each.name === name);
   const number = Number(option?.split("=")[1] ?? agent?.usual ?? 0);
-  return `${agent ? agent.title.split(" (")[0] : capital(name)}${number ? `, ${number.toLocaleString("en")}` : ""}`;
+  return `${agent ? agent.title.split(" (")[0] : capitalize(name)}${number ? `, ${number.toLocaleString("en")}` : ""}`;
 }

@@ -1,12 +1,15 @@
-// The first page: a new game, the games one has at hand, and records to look at. What there is to choose the server
-// tells.
+// The start page: the form for a new game, the user's tables, and opening game records. The server sends the choices.
 
-import { DRAWN, agentName, capital, h, toast } from "./dom.js";
-import { loadFace, seatIcon } from "./board.js";
+import { DRAWN, agentName, capitalize, h, toast } from "./dom.js";
+import { loadRenderer, seatIcon } from "./board.js";
 
-/** @import { App, ChoicesRow, Form, Game, NumberRow, Options, Part, TableLine } from "../../tools/page/types" */
+/**
+ * @import {
+ *   App, ChoicesRow, Form, Game, GameSettings, NumberRow, Options, TableSummary
+ * } from "../../tools/page/types"
+ */
 
-const FORM = "ninetka-form";
+const FORM_KEY = "ninetka-form";
 
 const CLOCKS = [
   ["", "none"],
@@ -16,37 +19,39 @@ const CLOCKS = [
   ["1800+20", "30 minutes, 20 seconds more"],
 ];
 
-/** What was chosen last; of each game its options and seats. @type {(app: App) => Form} */
-function remembered(app) {
+/** Return the form as it was filled in last, with the options and seats of each game. @type {(app: App) => Form} */
+function loadForm(app) {
   /** @type {Form} */
   const fresh = { game: app.welcome.games[0].name, name: "", clock: "", keep: false, more: false, games: {} };
   try {
-    return { ...fresh, ...JSON.parse(localStorage.getItem(FORM) ?? "{}") };
+    return { ...fresh, ...JSON.parse(localStorage.getItem(FORM_KEY) ?? "{}") };
   } catch {
     return fresh;
   }
 }
 
 /** @param {Form} form */
-const save = (form) => localStorage.setItem(FORM, JSON.stringify(form));
+const saveForm = (form) => localStorage.setItem(FORM_KEY, JSON.stringify(form));
 
 /**
- * The part of the form that is about one game, whatever an earlier version has left there.
+ * Return the form's settings for one game; defaults replace missing options and agents that cannot play.
  * @param {Form} form
  * @param {Game} game
  */
-function partOf(form, game) {
+function settingsFor(form, game) {
   const { options = {}, seats = [], players = game.seats[0] } = form.games[game.name] ?? {};
-  const own = Object.fromEntries(Object.entries(game.defaults).map(([name, value]) => [name, options[name] ?? value]));
+  const allOptions = Object.fromEntries(
+    Object.entries(game.defaults).map(([name, value]) => [name, options[name] ?? value]),
+  );
   /** @param {string | undefined} spec */
-  const plays = (spec) =>
-    spec && game.agents.every((agent) => agent.name !== spec.split(":")[0] || playsAt(agent, players));
-  const usual = Array.from({ length: Math.max(...game.seats) }, (_, seat) => (seat ? game.opponent : "me"));
-  const all = usual.map((spec, seat) => (plays(seats[seat]) ? seats[seat] : spec));
-  /** @type {Part} */
-  const part = { options: own, seats: all, players };
-  form.games[game.name] = part;
-  return part;
+  const isOffered = (spec) =>
+    spec && game.agents.every((agent) => agent.name !== spec.split(":")[0] || supportsPlayers(agent, players));
+  const defaults = Array.from({ length: Math.max(...game.seats) }, (_, seat) => (seat ? game.opponent : "me"));
+  const all = defaults.map((spec, seat) => (isOffered(seats[seat]) ? seats[seat] : spec));
+  /** @type {GameSettings} */
+  const settings = { options: allOptions, seats: all, players };
+  form.games[game.name] = settings;
+  return settings;
 }
 
 /**
@@ -54,7 +59,7 @@ function partOf(form, game) {
  * @param {{ seats: number[] }} agent
  * @param {number} players
  */
-const playsAt = ({ seats }, players) => !seats.length || seats.includes(players);
+const supportsPlayers = ({ seats }, players) => !seats.length || seats.includes(players);
 
 /**
  * Show the page in `main`.
@@ -62,19 +67,19 @@ const playsAt = ({ seats }, players) => !seats.length || seats.includes(players)
  * @param {App} app
  */
 export async function showHome(main, app) {
-  const form = remembered(app);
+  const form = loadForm(app);
   const { games } = app.welcome;
   if (!games.some((game) => game.name === form.game)) form.game = games[0].name;
   const draw = async () => {
     const game = app.game(form.game);
-    save(form);
-    await Promise.all([...new Set([form.game, ...app.welcome.tables.map((table) => table.game)])].map(loadFace));
+    saveForm(form);
+    await Promise.all([...new Set([form.game, ...app.welcome.tables.map((table) => table.game)])].map(loadRenderer));
     if (location.pathname.startsWith("/t/")) return;
     document.title = game.title;
-    app.about(game);
+    app.setGame(game);
     const focused = document.activeElement?.id;
-    const parts = [choose(form, app, draw), intro(game), newGame(form, game, app, draw), ownTables(app)];
-    main.replaceChildren(h("div", { class: "home", "data-game": game.name }, ...parts, openRecord(form, app)));
+    const parts = [gameChoice(form, app, draw), intro(game), newGameForm(form, game, app, draw), tableList(app)];
+    main.replaceChildren(h("div", { class: "home", "data-game": game.name }, ...parts, recordCard(form, app)));
     if (focused) document.getElementById(focused)?.focus();
   };
   await draw();
@@ -85,7 +90,7 @@ export async function showHome(main, app) {
  * @param {App} app
  * @param {() => void} draw
  */
-function choose(form, app, draw) {
+function gameChoice(form, app, draw) {
   const choices = app.welcome.games.map(({ name, title }) => {
     const change = () => {
       form.game = name;
@@ -108,60 +113,62 @@ function intro(game) {
  * @param {App} app
  * @param {() => void} draw
  */
-function newGame(form, game, app, draw) {
-  const part = partOf(form, game);
-  const seats = part.seats.slice(0, part.players);
-  const alone = !seats.includes("me");
+function newGameForm(form, game, app, draw) {
+  const settings = settingsFor(form, game);
+  const seats = settings.seats.slice(0, settings.players);
+  const isWatched = !seats.includes("me");
   /** @param {boolean} hidden */
   const rows = (hidden) =>
-    game.form.map((row, index) => row.hidden === hidden && optionRow(part, row, `${game.name}-${index}`, form, draw));
+    game.form.map(
+      (row, index) => row.hidden === hidden && optionRow(settings, row, `${game.name}-${index}`, form, draw),
+    );
   const hidden = rows(true);
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    start(form, game, app);
+    createGame(form, game, app);
   };
-  const watch = seats.includes("open") ? "Open the table" : "Watch them play";
+  const watchLabel = seats.includes("open") ? "Open the table" : "Watch them play";
   const card = h(
     "form",
     { class: "card new", submit },
     h("h2", {}, `New game of ${game.title}`),
-    game.seats.length > 1 && playersRow(part, game, draw),
+    game.seats.length > 1 && playersRow(settings, game, draw),
     h(
       "div",
       { class: "seats" },
-      seats.map((_, seat) => seatRow(part, seat, game, draw)),
+      seats.map((_, seat) => seatRow(settings, seat, game, draw)),
     ),
     rows(false),
     hidden.some(Boolean) && moreRows(form, hidden),
-    ...(alone ? [] : personRows(form)),
-    h("button", { class: "primary big", id: "start" }, alone ? watch : "Start"),
+    ...(isWatched ? [] : userRows(form)),
+    h("button", { class: "primary big", id: "start" }, isWatched ? watchLabel : "Start"),
   );
   const show = (/** @type {Event} */ { target }) => {
     if (target instanceof Element) target.closest("details")?.setAttribute("open", "");
   };
-  card.addEventListener("invalid", show, true); // to be seen
+  card.addEventListener("invalid", show, true); // so that the invalid field is visible
   return card;
 }
 
 /**
- * How many play.
- * @param {Part} part
+ * Return the row for the number of players.
+ * @param {GameSettings} settings
  * @param {Game} game
  * @param {() => void} draw
  */
-function playersRow(part, game, draw) {
+function playersRow(settings, game, draw) {
   const choices = game.seats.map((count) => {
     const change = () => {
-      part.players = count;
+      settings.players = count;
       draw();
     };
-    return radio("players", `players-${count}`, String(count), () => part.players === count, change);
+    return radio("players", `players-${count}`, String(count), () => settings.players === count, change);
   });
   return h("fieldset", { class: "row" }, h("legend", {}, "Players"), choices);
 }
 
 /**
- * The rows that few want to see.
+ * Return the rows that are hidden at first.
  * @param {Form} form
  * @param {(Element | false)[]} rows
  */
@@ -169,16 +176,16 @@ function moreRows(form, rows) {
   const more = h("details", { class: "more", open: form.more === true }, h("summary", {}, "More"), rows);
   more.addEventListener("toggle", () => {
     form.more = more.open;
-    save(form);
+    saveForm(form);
   });
   return more;
 }
 
 /**
- * What the person who plays chooses apart from the game: a clock, a name, and whether games are kept.
+ * Return the rows for users who play: clock, name, and whether finished games are stored.
  * @param {Form} form
  */
-function personRows(form) {
+function userRows(form) {
   const options = CLOCKS.map(([value, label]) => h("option", { value, selected: value === form.clock }, label));
   const clock = h("select", { id: "clock" }, options);
   const name = h("input", {
@@ -192,15 +199,15 @@ function personRows(form) {
   const keep = h("input", { type: "checkbox", id: "keep", checked: form.keep });
   clock.addEventListener("change", () => {
     form.clock = clock.value;
-    save(form);
+    saveForm(form);
   });
   name.addEventListener("input", () => {
     form.name = name.value;
-    save(form);
+    saveForm(form);
   });
   keep.addEventListener("change", () => {
     form.keep = keep.checked;
-    save(form);
+    saveForm(form);
   });
   const text = "Keep my finished games against agents on this computer, for the statistics of ";
   return [
@@ -210,111 +217,111 @@ function personRows(form) {
   ];
 }
 
-/** Whether a button is the one that is chosen, by button. @type {WeakMap<Element, () => boolean>} */
-const chosen = new WeakMap();
+/** For each radio button, a function that returns whether it is chosen. @type {WeakMap<Element, () => boolean>} */
+const radioTests = new WeakMap();
 
 /**
- * A button of several.
+ * Return a labelled radio button.
  * @param {string} name
  * @param {string} id
  * @param {string} label
- * @param {() => boolean} fits returns whether it is the one that is chosen.
+ * @param {() => boolean} isChosen returns whether the button is chosen.
  * @param {() => void} change
  */
-function radio(name, id, label, fits, change) {
-  const input = h("input", { type: "radio", name, id, checked: fits(), change });
-  chosen.set(input, fits);
+function radio(name, id, label, isChosen, change) {
+  const input = h("input", { type: "radio", name, id, checked: isChosen(), change });
+  radioTests.set(input, isChosen);
   return h("label", { class: "choice" }, input, h("span", {}, label));
 }
 
 /**
- * A row of the form.
- * @param {Part} part
+ * Return a row of the form.
+ * @param {GameSettings} settings
  * @param {ChoicesRow | NumberRow} row
  * @param {string} id
  * @param {Form} form
  * @param {() => void} draw
  */
-const optionRow = (part, row, id, form, draw) =>
-  row.name === undefined ? choicesRow(part, row, id, draw) : numberRow(part, row, form);
+const optionRow = (settings, row, id, form, draw) =>
+  row.name === undefined ? choicesRow(settings, row, id, draw) : numberRow(settings, row, form);
 
 /**
- * @param {Part} part
+ * @param {GameSettings} settings
  * @param {NumberRow} row
  * @param {Form} form
  */
-function numberRow(part, row, form) {
+function numberRow(settings, row, form) {
   const { name, least, most, step } = row;
   const id = `option-${name}`;
-  const field = h("input", { type: "number", id, min: least, max: most, step, value: String(part.options[name]) });
-  // Nothing is drawn anew: a click on a button ends the change, and would miss it.
+  const field = h("input", { type: "number", id, min: least, max: most, step, value: String(settings.options[name]) });
+  // Do not redraw the form: the change event comes before the click on a button, which would miss its element.
   field.addEventListener("change", () => {
     if (!field.checkValidity() || field.value === "") return;
-    part.options[name] = Number(field.value);
-    save(form);
-    for (const one of field.form?.elements ?? []) {
-      const fits = chosen.get(one);
-      if (fits && one instanceof HTMLInputElement) one.checked = fits();
+    settings.options[name] = Number(field.value);
+    saveForm(form);
+    for (const element of field.form?.elements ?? []) {
+      const isChosen = radioTests.get(element);
+      if (isChosen && element instanceof HTMLInputElement) element.checked = isChosen();
     }
   });
   return h("label", { class: "field" }, row.title, field);
 }
 
 /**
- * One of a few values, each of which may set several options.
- * @param {Part} part
+ * Return a row of values of which one is chosen; each value sets one or several options.
+ * @param {GameSettings} settings
  * @param {ChoicesRow} row
  * @param {string} id
  * @param {() => void} draw
  */
-function choicesRow(part, row, id, draw) {
+function choicesRow(settings, row, id, draw) {
   /** @param {Options} sets */
-  const fits = (sets) => Object.entries(sets).every(([name, value]) => part.options[name] === value);
+  const isChosen = (sets) => Object.entries(sets).every(([name, value]) => settings.options[name] === value);
   const choices = row.values.map(([sets, label], place) => {
     const change = () => {
-      Object.assign(part.options, sets);
+      Object.assign(settings.options, sets);
       draw();
     };
-    return radio(id, `${id}-${place}`, label, () => fits(sets), change);
+    return radio(id, `${id}-${place}`, label, () => isChosen(sets), change);
   });
   return h("fieldset", { class: "row" }, h("legend", {}, row.title), choices);
 }
 
 /**
- * @param {Part} part
+ * @param {GameSettings} settings
  * @param {number} seat
  * @param {Game} game
  * @param {() => void} draw
  */
-function seatRow(part, seat, game, draw) {
-  const [name, option = ""] = part.seats[seat].split(":");
-  const agent = game.agents.find((one) => one.name === name);
+function seatRow(settings, seat, game, draw) {
+  const [name, option = ""] = settings.seats[seat].split(":");
+  const agent = game.agents.find((each) => each.name === name);
   const value = Number(option.split("=")[1] ?? 0);
   const colour = game.colours[seat];
   /** @param {string} text */
   const set = (text) => {
-    part.seats[seat] = text;
+    settings.seats[seat] = text;
     draw();
   };
-  const seen = game.agents.filter((one) => playsAt(one, part.players));
-  const who = h(
+  const offered = game.agents.filter((each) => supportsPlayers(each, settings.players));
+  const agentSelect = h(
     "select",
     { id: `seat-${seat}`, "aria-label": `Who plays ${colour}` },
     h("option", { value: "me", selected: name === "me" }, "You"),
     h("option", { value: "open", selected: name === "open" }, "Someone else, by link"),
-    seen.map((one) => h("option", { value: one.name, selected: name === one.name }, one.title)),
+    offered.map((each) => h("option", { value: each.name, selected: name === each.name }, each.title)),
   );
-  who.addEventListener("change", () => {
-    const next = game.agents.find((one) => one.name === who.value);
-    set(next?.usual ? `${next.name}:${next.option}=${next.usual}` : who.value);
+  agentSelect.addEventListener("change", () => {
+    const next = game.agents.find((each) => each.name === agentSelect.value);
+    set(next?.usual ? `${next.name}:${next.option}=${next.usual}` : agentSelect.value);
   });
-  const parts = [seatIcon(game.name, seat), h("span", { class: "colour" }, capital(colour)), who];
+  const parts = [seatIcon(game.name, seat), h("span", { class: "colour" }, capitalize(colour)), agentSelect];
   if (!agent || agent.strengths.length < 2) return h("div", { class: "seat-row" }, ...parts);
-  const usual = value || agent.usual;
+  const current = value || agent.usual;
   const strength = h(
     "select",
     { id: `strength-${seat}`, "aria-label": `Strength of ${colour}` },
-    agent.strengths.map(([amount, label]) => h("option", { value: amount, selected: amount === usual }, label)),
+    agent.strengths.map(([amount, label]) => h("option", { value: amount, selected: amount === current }, label)),
   );
   strength.addEventListener("change", () => {
     const amount = Number(strength.value);
@@ -328,29 +335,29 @@ function seatRow(part, seat, game, draw) {
  * @param {Game} game
  * @param {App} app
  */
-function start(form, game, app) {
-  const { options, seats, players } = partOf(form, game);
+function createGame(form, game, app) {
+  const { options, seats, players } = settingsFor(form, game);
   const taken = seats.slice(0, players);
   const hasPeople = taken.some((seat) => seat === "me" || seat === "open");
   const clock = form.clock && hasPeople ? form.clock.split("+").map(Number) : null;
   const { keep } = form;
-  app.ask({ type: "create", game: game.name, seats: taken, options, clock, name: form.name.trim(), keep });
+  app.send({ type: "create", game: game.name, seats: taken, options, clock, name: form.name.trim(), keep });
 }
 
 /** @param {App} app */
-function ownTables(app) {
+function tableList(app) {
   const { tables, token } = app.welcome;
   if (!tables.length) return null;
   /** @param {string} table */
   const discard = async (table) => {
-    await app.ask({ type: "discard", table });
-    app.ask({ type: "hello", token });
+    await app.send({ type: "discard", table });
+    app.send({ type: "hello", token });
   };
-  /** @param {TableLine} line */
+  /** @param {TableSummary} table */
   const row = ({ table, game: gameName, who, ply, over, winner }) => {
     const game = app.game(gameName);
     const won = winner === null ? "given up" : winner === DRAWN ? "drawn" : `${game.colours[winner]} won`;
-    const seats = who.map((one, seat) => h("span", { class: "who" }, seatIcon(gameName, seat), whoIs(game, one)));
+    const seats = who.map((name, seat) => h("span", { class: "who" }, seatIcon(gameName, seat), seatLabel(game, name)));
     const label = { "aria-label": "Remove this table", title: "Remove" };
     return h(
       "li",
@@ -364,21 +371,21 @@ function ownTables(app) {
 }
 
 /**
- * Name who sits at a table of one's own.
+ * Return the label of a seat in the list of the user's tables.
  * @param {Game} game
- * @param {string} who
+ * @param {string} name "person" for the user, "open", the name of another user, or the spec of an agent.
  */
-function whoIs(game, who) {
-  if (who === "person") return "You";
-  if (who === "open") return "open seat";
-  return game.agents.some((agent) => agent.name === who.split(":")[0]) ? agentName(game, who) : who;
+function seatLabel(game, name) {
+  if (name === "person") return "You";
+  if (name === "open") return "open seat";
+  return game.agents.some((agent) => agent.name === name.split(":")[0]) ? agentName(game, name) : name;
 }
 
 /**
  * @param {Form} form
  * @param {App} app
  */
-function openRecord(form, app) {
+function recordCard(form, app) {
   const area = h("textarea", {
     id: "record",
     rows: 4,
@@ -403,15 +410,15 @@ function openRecord(form, app) {
   return h("section", { class: "card" }, h("h2", {}, "Look at a game"), area, buttons);
 }
 
-/** How long a game may be as text, so that it is one message to the server. */
-const MOST_BYTES = 60000;
-/** Where a record begins. */
-const HEAD = /^(?=game record, format)/m;
-/** How a position begins, by game. @type {Record<string, RegExp>} */
-const POSITIONS = { ninetka: /^\s*9tka\b/, go: /^\s*go\d+ /, kropki: /^\s*Kropki\b/ };
+/** Maximum size of a game as JSON text, so that it fits into one message to the server. */
+const MAX_BYTES = 60000;
+/** Matches the start of each game record in a text. */
+const RECORD_START = /^(?=game record, format)/m;
+/** Matches the start of a position, by game. @type {Record<string, RegExp>} */
+const POSITION_STARTS = { ninetka: /^\s*9tka\b/, go: /^\s*go\d+ /, kropki: /^\s*Kropki\b/ };
 
 /**
- * Open text as a record, or as a position to play on from; of several records a number is asked for.
+ * Open text as a game record, or as a position to play from. If there are several records, ask for a number.
  * @param {string} text
  * @param {Form} form
  * @param {App} app
@@ -419,8 +426,8 @@ const POSITIONS = { ninetka: /^\s*9tka\b/, go: /^\s*go\d+ /, kropki: /^\s*Kropki
 function openText(text, form, app) {
   if (!text.trim()) return toast("paste a record or a position first");
   if (text.trimStart().startsWith("(")) return upload(text, app);
-  if (!HEAD.test(text)) return openPosition(text, form, app);
-  const games = text.split(HEAD).filter((game) => HEAD.test(game));
+  if (!RECORD_START.test(text)) return openPosition(text, form, app);
+  const games = text.split(RECORD_START).filter((game) => RECORD_START.test(game));
   const number = games.length === 1 ? 1 : Number(prompt(`There are ${games.length} games. Which one?`, "1"));
   if (!number) return undefined;
   if (!games[number - 1]) return toast(`there is no game ${number} among ${games.length}`);
@@ -434,10 +441,11 @@ function openText(text, form, app) {
 function upload(text, app) {
   const bytes = new TextEncoder().encode(JSON.stringify(text)).length;
   /** @param {number} count */
-  const say = (count) => count.toLocaleString("en");
-  const tooLong = `This game is too long to be opened here: it has ${say(bytes)} bytes, ${say(MOST_BYTES)} are allowed`;
-  if (bytes > MOST_BYTES) toast(tooLong);
-  else app.ask({ type: "upload", text });
+  const format = (count) => count.toLocaleString("en");
+  const limit = `at most ${format(MAX_BYTES)} are allowed`;
+  const tooLong = `This game is too long to be opened here: it has ${format(bytes)} bytes, ${limit}`;
+  if (bytes > MAX_BYTES) toast(tooLong);
+  else app.send({ type: "upload", text });
 }
 
 /**
@@ -446,8 +454,8 @@ function upload(text, app) {
  * @param {App} app
  */
 function openPosition(text, form, app) {
-  const game = Object.keys(POSITIONS).find((one) => POSITIONS[one].test(text)) ?? form.game;
+  const game = Object.keys(POSITION_STARTS).find((name) => POSITION_STARTS[name].test(text)) ?? form.game;
   const players = Number(text.match(/players=([234])/)?.[1] ?? 2);
-  const seats = partOf(form, app.game(game)).seats.slice(0, players);
-  app.ask({ type: "create", game, seats, name: form.name.trim(), position: text });
+  const seats = settingsFor(form, app.game(game)).seats.slice(0, players);
+  app.send({ type: "create", game, seats, name: form.name.trim(), position: text });
 }

@@ -1,12 +1,12 @@
-// Which page is shown, and who hears what the server says.
+// Entry point of the page: shows the start page or a table and passes on the messages of the server.
 
-import { byId, h, known, toast } from "./dom.js";
-import { Link } from "./link.js";
+import { assertDefined, byId, h, toast } from "./dom.js";
+import { Connection } from "./connection.js";
 import { showHome } from "./home.js";
 import { TableView } from "./table.js";
-import { loadFace } from "./board.js";
+import { loadRenderer } from "./board.js";
 
-/** @import { App, Message, State, Welcome } from "../../tools/page/types" */
+/** @import { App, ServerMessage, State, Welcome } from "../../tools/page/types" */
 
 const main = byId("main");
 /** @type {TableView | null} */
@@ -14,31 +14,31 @@ let view = null;
 /** @type {Welcome | null} */
 let welcome = null;
 /** @type {State[]} */
-const states = []; // that came while a drawing file was loaded
-let opening = false; // whether a new table has been asked for, which is to be shown when it comes
+const pendingStates = []; // received while a renderer is loaded
+let awaitsNewTable = false; // whether a table was requested that is shown as soon as it arrives
 
-/** Everything that pages need from here. @type {App} */
+/** What the pages need from this module. @type {App} */
 const app = {
-  link: new Link(hear),
-  /** Send a message and show why it was refused, if so. */
-  ask(message) {
-    if (["create", "upload"].includes(message.type)) opening = true;
-    return app.link.say(message).catch((error) => {
-      opening = false;
+  connection: new Connection(receive),
+  /** Send a message; if it is refused, show the reason. */
+  send(message) {
+    if (["create", "upload"].includes(message.type)) awaitsNewTable = true;
+    return app.connection.send(message).catch((error) => {
+      awaitsNewTable = false;
       toast(error.message);
     });
   },
   get welcome() {
-    return known(welcome);
+    return assertDefined(welcome);
   },
-  /** What the server told of a game. */
-  game: (name) => known(app.welcome.games.find((one) => one.name === name)),
-  /** Let the page be about a game: its name, and how it is played. */
-  about(game) {
+  /** Return the server's description of a game. */
+  game: (name) => assertDefined(app.welcome.games.find((one) => one.name === name)),
+  /** Show the name and the rules of a game in the rules dialog. */
+  setGame(game) {
     byId("rules-title").textContent = `How to play ${game.title}`;
     byId("rules-text").replaceChildren(...game.rules.map(([what, text]) => h("p", {}, h("b", {}, what), " ", text)));
   },
-  go(path) {
+  navigate(path) {
     history.pushState(null, "", path);
     route();
   },
@@ -47,7 +47,7 @@ const app = {
 const isTablePath = () => location.pathname.startsWith("/t/");
 const tableInPath = () => location.pathname.match(/^\/t\/([A-Za-z0-9_-]{16})$/)?.[1] ?? "";
 
-/** Show the page that the address names. */
+/** Show the page of the current address. */
 function route() {
   if (!welcome) return;
   const table = tableInPath();
@@ -59,32 +59,32 @@ function route() {
     }
     const key = location.hash.match(/^#seat=([\w-]{43})$/)?.[1];
     if (key) history.replaceState(null, "", location.pathname);
-    const join = app.link.say({ type: "join", table });
-    if (key) app.ask({ type: "reclaim", key });
+    const join = app.connection.send({ type: "join", table });
+    if (key) app.send({ type: "reclaim", key });
     join.catch((error) => showMissing(error.message));
   } else if (isTablePath()) {
-    showMissing("The address of a table has 16 letters, digits, - or _ at its end: a part of this one is missing");
+    showMissing("The address of a table ends with 16 letters, digits, - or _; a part of this address is missing");
   } else {
     view?.close();
     view = null;
-    app.link.say({ type: "leave" }).catch(() => {});
-    // The answer lists the tables as they are now.
-    app.link.say({ type: "hello", token: welcome.token }).catch(() => {});
+    app.connection.send({ type: "leave" }).catch(() => {});
+    // The answer contains the current list of tables.
+    app.connection.send({ type: "hello", token: welcome.token }).catch(() => {});
   }
 }
 
-/** Say that there is no table at the address. @param {string} why */
-function showMissing(why) {
+/** Show that there is no table at the address. @param {string} reason */
+function showMissing(reason) {
   view?.close();
   view = null;
   const back = h("a", { class: "button primary", href: "/" }, "New game");
   main.replaceChildren(
-    h("section", { class: "card narrow" }, h("h1", {}, "No such table"), h("p", {}, `${why}.`), back),
+    h("section", { class: "card narrow" }, h("h1", {}, "No such table"), h("p", {}, `${reason}.`), back),
   );
 }
 
-/** @param {Message} message */
-function hear(message) {
+/** @param {ServerMessage} message */
+function receive(message) {
   byId("lost").hidden = message.type !== "lost";
   if (message.type === "welcome") {
     welcome = message;
@@ -93,25 +93,25 @@ function hear(message) {
   } else if (message.type === "state") showState(message);
   else if (message.type === "notice") toast(message.text);
   else if (message.type === "compiling" && !view) {
-    if (welcome) toast(`Compiling ${message.what}, once: the board comes in some seconds …`);
+    if (welcome) toast(`Compiling ${message.what}; this happens only once. The board appears in a few seconds …`);
     else {
-      const text = `Compiling ${message.what}, once: this takes some seconds …`;
+      const text = `Compiling ${message.what}; this happens only once and takes a few seconds …`;
       main.replaceChildren(h("p", { class: "loading" }, text));
     }
-  } else view?.hear(message);
+  } else view?.receive(message);
 }
 
-/** Show a table as it is now. @param {State} message */
+/** Show a new state of a table. @param {State} message */
 async function showState(message) {
   if (message.table !== tableInPath()) {
-    if (!opening) return; // of a table that was left just now
+    if (!awaitsNewTable) return; // the user has just left this table
     history.pushState(null, "", `/t/${message.table}`);
   }
-  opening = false;
-  states.push(message);
-  await loadFace(message.game);
-  // In the order in which they came: each holds only what is new.
-  for (let state = states.shift(); state; state = states.shift()) {
+  awaitsNewTable = false;
+  pendingStates.push(message);
+  await loadRenderer(message.game);
+  // Process the states in order, because each contains only the new moves.
+  for (let state = pendingStates.shift(); state; state = pendingStates.shift()) {
     if (state.table !== tableInPath()) continue;
     if (view?.id !== state.table) {
       view?.close();
@@ -121,25 +121,25 @@ async function showState(message) {
   }
 }
 
-/** Follow links inside the page without loading it again. */
+/** Follow links inside the page without a reload. */
 document.addEventListener("click", (event) => {
   const anchor = event.target instanceof Element ? event.target.closest("a") : null;
   if (!anchor || anchor.download || anchor.origin !== location.origin) return;
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  app.go(anchor.pathname);
+  app.navigate(anchor.pathname);
 });
 addEventListener("popstate", route);
 
 const root = document.documentElement;
 /** @param {string | null} theme */
-const paint = (theme) => (theme ? root.setAttribute("data-theme", theme) : root.removeAttribute("data-theme"));
-paint(localStorage.getItem("ninetka-theme"));
+const setTheme = (theme) => (theme ? root.setAttribute("data-theme", theme) : root.removeAttribute("data-theme"));
+setTheme(localStorage.getItem("ninetka-theme"));
 byId("theme").addEventListener("click", () => {
   const { theme } = root.dataset;
   const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   localStorage.setItem("ninetka-theme", dark ? "light" : "dark");
-  paint(dark ? "light" : "dark");
+  setTheme(dark ? "light" : "dark");
 });
 const rules = /** @type {HTMLDialogElement} */ (byId("rules"));
 byId("help").addEventListener("click", () => rules.showModal());

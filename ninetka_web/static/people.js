@@ -1,33 +1,33 @@
-// The others at a table: who has left, clocks, what is asked of each other, what is said, and a sound for one's turn.
+// The users at a table: absence, clocks, questions between users, chat, and a sound when it is the user's turn.
 
 import { announce, h, toast } from "./dom.js";
 
 /**
- * @import { App, Chat, ChatLine, Wish } from "../../tools/page/types"
+ * @import { App, Chat, ChatLine, ClientMessage } from "../../tools/page/types"
  * @import { TableView } from "./table.js"
  */
 
 /** @param {string} name */
-const read = (name) => localStorage.getItem(`ninetka-${name}`) !== "off";
+const isOn = (name) => localStorage.getItem(`ninetka-${name}`) !== "off";
 /** @param {number} seconds */
-const time = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
+const formatTime = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 /** @type {AudioContext | null} */
 let audio = null;
 
-/** Two short notes; browsers that make no sound before a click stay silent until then. */
-function ring() {
+/** Play two short notes. Browsers that allow sound only after a click stay silent until then. */
+function playChime() {
   audio ??= new AudioContext();
   const { currentTime, destination } = audio;
   for (const [number, pitch] of [660, 880].entries()) {
     const note = audio.createOscillator();
     const volume = audio.createGain();
-    const begin = currentTime + 0.09 * number;
+    const start = currentTime + 0.09 * number;
     note.frequency.value = pitch;
-    volume.gain.setValueAtTime(0.06, begin);
-    volume.gain.exponentialRampToValueAtTime(0.001, begin + 0.15);
+    volume.gain.setValueAtTime(0.06, start);
+    volume.gain.exponentialRampToValueAtTime(0.001, start + 0.15);
     note.connect(volume).connect(destination);
-    note.start(begin);
-    note.stop(begin + 0.15);
+    note.start(start);
+    note.stop(start + 0.15);
   }
 }
 
@@ -39,16 +39,16 @@ export class People {
   constructor(app, view) {
     this.app = app;
     this.view = view;
-    this.sound = read("sound");
-    this.chat = read("chat");
+    this.sound = isOn("sound");
+    this.chat = isOn("chat");
     /** @type {ChatLine[]} */
     this.lines = [];
     this.list = h("ul", { class: "lines" });
     /** @type {HTMLElement | null} */
-    this.box = null;
+    this.panelElement = null;
     this.unread = 0;
-    this.since = 0;
-    this.claimable = 0;
+    this.stateTime = 0;
+    this.numMissing = 0;
     this.timer = setInterval(() => this.tick(), 200);
   }
 
@@ -57,27 +57,27 @@ export class People {
   }
 
   /**
-   * Take in a state: its clocks and its people run on from now.
+   * Process a new state: the times in it count from now.
    * @param {boolean} isMine
    * @param {boolean} wasMine
    */
   update(isMine, wasMine) {
-    this.since = performance.now();
-    this.claimable = this.missing.length;
-    if (isMine && !wasMine && this.sound) ring();
+    this.stateTime = performance.now();
+    this.numMissing = this.missingSeats.length;
+    if (isMine && !wasMine && this.sound) playChime();
   }
 
-  /** Seconds since the server told of them. */
-  get passed() {
-    return (performance.now() - this.since) / 1000;
+  /** Seconds since the latest state arrived. */
+  get elapsed() {
+    return (performance.now() - this.stateTime) / 1000;
   }
 
-  /** What a seat's clock shows, empty without clocks. @param {number} seat */
+  /** Return the text of a seat's clock, empty without clocks. @param {number} seat */
   clock(seat) {
     const { clock } = this.view.state;
     if (!clock) return "";
-    const left = clock.left[seat] - (clock.running === seat ? this.passed : 0);
-    return left < 10 && left > 0 ? `0:0${left.toFixed(1)}` : time(Math.max(0, left));
+    const remaining = clock.left[seat] - (clock.running === seat ? this.elapsed : 0);
+    return remaining < 10 && remaining > 0 ? `0:0${remaining.toFixed(1)}` : formatTime(Math.max(0, remaining));
   }
 
   /** @param {number} seat */
@@ -88,29 +88,29 @@ export class People {
     return h("span", { class: classes, "data-clock": seat, role: "timer" }, this.clock(seat));
   }
 
-  /** How long a seat's person has to come back; null while they are here. @param {number} seat */
-  rest(seat) {
+  /** Return the seconds that a seat's user has to come back; null if they have not left. @param {number} seat */
+  secondsToReturn(seat) {
     const { away, over } = this.view.state;
     if (!(seat in away)) return null;
-    return over ? 0 : Math.max(0, away[seat] - this.passed);
+    return over ? 0 : Math.max(0, away[seat] - this.elapsed);
   }
 
-  /** What is said of a seat whose person has left. @param {number} seat */
-  left(seat) {
-    const rest = this.rest(seat);
-    if (rest === null) return "";
-    return rest > 0 ? `has left, ${time(Math.ceil(rest))} to come back` : "has left";
+  /** Return the text about a seat whose user has left, else an empty one. @param {number} seat */
+  absenceText(seat) {
+    const seconds = this.secondsToReturn(seat);
+    if (seconds === null) return "";
+    return seconds > 0 ? `has left, ${formatTime(Math.ceil(seconds))} to come back` : "has left";
   }
 
-  /** The seats of people who have been away for too long while a game runs. */
-  get missing() {
+  /** The seats of users who have been away for too long while a game runs. */
+  get missingSeats() {
     const { over, settling, proposal, you, seats } = this.view.state;
     if (over || !you.length || (settling && !proposal)) return [];
-    return seats.map((_, seat) => seat).filter((seat) => this.rest(seat) === 0);
+    return seats.map((_, seat) => seat).filter((seat) => this.secondsToReturn(seat) === 0);
   }
 
   tick() {
-    if (!this.view.laid) return;
+    if (!this.view.layout) return;
     /** @type {NodeListOf<HTMLElement>} */
     const clocks = document.querySelectorAll("[data-clock]");
     for (const clock of clocks) {
@@ -120,63 +120,67 @@ export class People {
     }
     /** @type {NodeListOf<HTMLElement>} */
     const notes = document.querySelectorAll("[data-left]");
-    for (const note of notes) note.textContent = this.left(Number(note.dataset.left));
-    if (this.missing.length !== this.claimable) {
-      this.claimable = this.missing.length;
+    for (const note of notes) note.textContent = this.absenceText(Number(note.dataset.left));
+    if (this.missingSeats.length !== this.numMissing) {
+      this.numMissing = this.missingSeats.length;
       this.view.draw();
     }
   }
 
-  /** What is asked, of this person or of others. */
+  /** Return the open questions to this user and to others. */
   questions() {
-    const { missing } = this;
+    const { missingSeats } = this;
     const { state } = this.view;
-    /** @type {(message: Wish, label: string, classes?: string) => HTMLElement} */
-    const act = (message, label, classes = "") =>
-      h("button", { type: "button", class: classes, click: () => this.app.ask(message) }, label);
+    /** @type {(message: ClientMessage, label: string, classes?: string) => HTMLElement} */
+    const sendButton = (message, label, classes = "") =>
+      h("button", { type: "button", class: classes, click: () => this.app.send(message) }, label);
     /** @type {(accept: boolean, label: string) => HTMLElement} */
     const answer = (accept, label) =>
-      act({ type: "answer", accept, question: state.question }, label, accept ? "primary" : "");
-    const wish = state.wish === "undo" ? `take the game back to ply ${state.undo}` : "play again";
+      sendButton({ type: "answer", accept, question: state.question }, label, accept ? "primary" : "");
+    const request = state.wish === "undo" ? `take the game back to ply ${state.undo}` : "play again";
     const question = { class: "question" };
-    const shown = [];
+    const questions = [];
     if (state.asked) {
-      shown.push(h("p", question, `Do you agree to ${wish}? `, answer(true, "Agree"), answer(false, "Refuse")));
-    } else if (state.wish) shown.push(h("p", question, `Waiting for the others to agree to ${wish}.`));
-    if (missing.length) {
-      const people = state.seats.filter(({ kind }, seat) => kind === "person" && !state.you.includes(seat)).length;
-      const names = missing.map((seat) => this.view.nameOf(seat)).join(", ");
-      const goOn = state.seats.length > 2 ? "Let an agent play on" : "Take the win";
-      const win = act({ type: "claim", win: true }, state.settling ? "Count it as proposed" : goOn, "primary");
-      const stop = people === missing.length && act({ type: "claim", win: false }, "Call it off");
-      shown.push(h("p", question, `${names} did not come back. `, win, stop));
+      questions.push(h("p", question, `Do you agree to ${request}? `, answer(true, "Agree"), answer(false, "Refuse")));
+    } else if (state.wish) questions.push(h("p", question, `Waiting for the others to agree to ${request}.`));
+    if (missingSeats.length) {
+      const numOthers = state.seats.filter(({ kind }, seat) => kind === "person" && !state.you.includes(seat)).length;
+      const names = missingSeats.map((seat) => this.view.nameOf(seat)).join(", ");
+      const winLabel = state.seats.length > 2 ? "Let an agent play on" : "Take the win";
+      const win = sendButton(
+        { type: "claim", win: true },
+        state.settling ? "Accept the proposed score" : winLabel,
+        "primary",
+      );
+      const stop = numOthers === missingSeats.length && sendButton({ type: "claim", win: false }, "Call the game off");
+      questions.push(h("p", question, `${names} did not come back. `, win, stop));
     }
-    return shown;
+    return questions;
   }
 
   toggle() {
     this.sound = !this.sound;
     localStorage.setItem("ninetka-sound", this.sound ? "on" : "off");
-    if (this.sound) ring();
+    if (this.sound) playChime();
     this.view.draw();
   }
 
-  // What is said
+  // Chat
 
   /** @param {Chat} message */
-  hear({ lines, new: isNew = false }) {
+  receive({ lines, new: isNew = false }) {
     this.lines = [...(isNew ? this.lines : []), ...lines].slice(-50);
     if (isNew && this.chat) {
       const [{ who, text }] = lines;
       announce(`${who}: ${text}`);
       if (this.view.tab !== "chat") this.unread++;
     }
-    if (this.view.laid) this.view.drawTabs();
+    if (this.view.layout) this.view.drawTabs();
     this.drawLines();
   }
 
-  /** How many lines have not been looked at. */
-  get news() {
+  /** The number of unread lines; opening the chat resets it. */
+  get unreadCount() {
     if (this.view.tab === "chat") this.unread = 0;
     return this.unread;
   }
@@ -186,10 +190,10 @@ export class People {
     this.list.scrollTop = this.list.scrollHeight;
   }
 
-  /** The panel, made once: what is being written stays. */
+  /** Return the panel; it is created once, so that a text being written stays. */
   panel() {
-    this.box ??= this.makePanel();
-    return this.box;
+    this.panelElement ??= this.makePanel();
+    return this.panelElement;
   }
 
   makePanel() {
@@ -198,31 +202,31 @@ export class People {
       id: "say",
       maxlength: 200,
       autocomplete: "off",
-      "aria-label": "Say something",
-      placeholder: "Say something to the table",
+      "aria-label": "Chat message",
+      placeholder: "Write to the users at this table",
     });
     const submit = (/** @type {Event} */ event) => {
       event.preventDefault();
       if (!field.value.trim()) return;
-      const said = this.app.link.say({ type: "say", text: field.value });
-      said.then(
+      const answer = this.app.connection.send({ type: "say", text: field.value });
+      answer.then(
         () => (field.value = ""),
         (error) => toast(error.message),
       );
     };
     const form = h("form", { class: "buttons", submit }, field, h("button", { id: "send" }, "Send"));
-    const hide = () => (this.list.hidden = form.hidden = !this.chat);
+    const applyVisibility = () => (this.list.hidden = form.hidden = !this.chat);
     const show = h("input", {
       type: "checkbox",
       checked: this.chat,
       change: (event) => {
         this.chat = event.currentTarget.checked;
         localStorage.setItem("ninetka-chat", this.chat ? "on" : "off");
-        hide();
+        applyVisibility();
       },
     });
-    const text = "Show what is said. Nobody writes it down: it is gone when the server stops.";
-    hide();
+    const text = "Show the chat. It is not stored: it is lost when the server stops.";
+    applyVisibility();
     this.drawLines();
     return h("div", { class: "chat" }, this.list, form, h("label", { class: "agree" }, show, h("span", {}, text)));
   }

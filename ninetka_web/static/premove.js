@@ -1,7 +1,6 @@
-// A move that is chosen while others think: played when one's turn comes, if the server says then that it can be
-// played.
+// A move that the user chooses before their turn. When the turn comes, the move is played if it is legal then.
 
-import { hitOf } from "./board.js";
+import { toClickTarget } from "./board.js";
 import { announce, toast } from "./dom.js";
 
 /**
@@ -14,21 +13,21 @@ export class Premove {
   constructor(view) {
     this.view = view;
     /** @type {number | null} */
-    this.cell = null; // where it is played, null for none
+    this.cell = null; // the chosen cell, null for none
   }
 
-  /** Whether one may be chosen: somebody else thinks, and the newest position is looked at. */
-  get isOpen() {
-    const { state, isMyTurn, shown, analysis } = this.view;
+  /** Whether a move can be chosen: another player is to move, and the newest position is shown. */
+  get isAllowed() {
+    const { state, isMyTurn, shownPly, analysis } = this.view;
     if (!state.you.length || state.over || state.settling || isMyTurn) return false;
-    return shown === null && !analysis.line && state.seats[state.to_move].kind !== "open";
+    return shownPly === null && !analysis.triedActions && state.seats[state.to_move].kind !== "open";
   }
 
   get name() {
-    return this.cell === null ? "" : this.view.board.face.name(this.cell);
+    return this.cell === null ? "" : this.view.board.renderer.name(this.cell);
   }
 
-  get says() {
+  get text() {
     return `Next: ${this.name}. A click or Escape drops it.`;
   }
 
@@ -37,15 +36,15 @@ export class Premove {
     return this.cell === null ? [] : [{ cell: this.cell, label: "", classes: "premove" }];
   }
 
-  /** Choose a cell; any click drops the one that is chosen. @param {number | null} cell */
+  /** Choose a cell. If a cell is chosen already, only drop it. @param {number | null} cell */
   choose(cell) {
     if (this.drop() || cell === null) return;
     this.cell = cell;
-    announce(this.says);
+    announce(this.text);
     this.view.draw();
   }
 
-  /** Drop what is chosen; tell whether there was something. */
+  /** Drop the chosen cell; return whether there was one. */
   drop() {
     if (this.cell === null) return false;
     announce(`${this.name} is not played.`);
@@ -55,18 +54,18 @@ export class Premove {
   }
 
   /**
-   * Play what is chosen if it is one's turn now, and forget it if the game has gone another way.
-   * @param {State} before
+   * Play the chosen cell if it is the user's turn now; drop it if the game was ended, restarted or taken back.
+   * @param {State} previous
    */
-  update(before) {
+  update(previous) {
     const { cell, name, view } = this;
     const { state } = view;
-    const goesOn = state.round === before.round && state.moves.length >= before.moves.length;
-    if (cell === null || (goesOn && !view.isMyTurn && !state.over && !state.settling)) return;
+    const continues = state.round === previous.round && state.moves.length >= previous.moves.length;
+    if (cell === null || (continues && !view.isMyTurn && !state.over && !state.settling)) return;
     this.cell = null;
-    if (!goesOn || !view.isMyTurn) return;
-    const hit = state.hits.map(hitOf).find((one) => one[0] === cell);
-    if (!hit) toast(`${name} cannot be played now`);
-    else view.app.ask({ type: "play", ply: state.moves.length, action: hit[1] });
+    if (!continues || !view.isMyTurn) return;
+    const target = state.hits.map(toClickTarget).find((each) => each[0] === cell);
+    if (!target) toast(`${name} cannot be played now`);
+    else view.app.send({ type: "play", ply: state.moves.length, action: target[1] });
   }
 }

@@ -1,13 +1,17 @@
-// A table: the board in the middle, who plays, what can be done, how the game went.
+// The page of a table: board, status, seats, controls, and the panels for moves, analysis, sharing and chat.
 
-import { DRAWN, agentName, announce, byId, capital, copy, h, known, list, toast } from "./dom.js";
+import { DRAWN, agentName, announce, assertDefined, byId, capitalize, copy, h, joinWords, toast } from "./dom.js";
 import { Analysis } from "./analysis.js";
 import { Board, seatIcon } from "./board.js";
 import { People } from "./people.js";
 import { Premove } from "./premove.js";
 import { Timeline } from "./timeline.js";
 
-/** @import { App, Choices, Game, Move, Position, Start, State, TableMessage, Wish } from "../../tools/page/types" */
+/**
+ * @import {
+ *   App, Choices, ClientMessage, Game, Move, Position, Start, State, TableMessage
+ * } from "../../tools/page/types"
+ */
 
 /** @type {Record<string, string>} */
 const TABS = { moves: "Moves", analysis: "Analysis", share: "Share", chat: "Chat" };
@@ -23,21 +27,21 @@ export class TableView {
     this.app = app;
     this.id = id;
     /** @type {State | null} */
-    this.latest = null; // the table as it is now, null until it is known
+    this.latest = null; // the latest state of the table, null before the first
     /** @type {Start | null} */
     this.start = null;
     /** @type {Move[]} */
     this.moves = [];
     /** @type {{ game: Game, board: Board } | null} */
-    this.laid = null; // what there is as soon as the table is known
+    this.layout = null; // set with the first state
     /** @type {number | null} */
-    this.shown = null; // the ply that is looked at; null: the newest
+    this.shownPly = null; // null for the newest ply
     this.tab = "moves";
     this.closed = false;
     this.main = main;
-    this.invited = sessionStorage.getItem("ninetka-invited") === id; // who came by the address of the page
+    this.invited = sessionStorage.getItem("ninetka-invited") === id; // whether the user took an open seat here
     this.timeline = new Timeline(
-      (ply) => this.show(ply),
+      (ply) => this.showPly(ply),
       () => {
         this.board.turn();
         this.draw();
@@ -52,39 +56,39 @@ export class TableView {
     this.headline = h("h1", { class: "headline" }, this.title);
     this.hint = h("p", { class: "hint" });
     this.people = new People(app, this);
-    this.acts = h("div", { class: "acts" });
+    this.actionButtons = h("div", { class: "acts" });
     this.tabs = h("div", { class: "tabs", role: "tablist" });
-    this.onKey = (/** @type {KeyboardEvent} */ event) => this.key(event);
-    this.onSight = () => this.analysis.look();
+    this.onKey = (/** @type {KeyboardEvent} */ event) => this.handleKey(event);
+    this.onVisibility = () => this.analysis.refresh();
     document.addEventListener("keydown", this.onKey);
-    document.addEventListener("visibilitychange", this.onSight);
+    document.addEventListener("visibilitychange", this.onVisibility);
   }
 
-  /** The table as it is now. */
+  /** The latest state of the table. */
   get state() {
-    return known(this.latest);
+    return assertDefined(this.latest);
   }
 
   get game() {
-    return known(this.laid).game;
+    return assertDefined(this.layout).game;
   }
 
   get board() {
-    return known(this.laid).board;
+    return assertDefined(this.layout).board;
   }
 
-  /** Lay the table out, once it is known what is played. @param {State} state */
-  lay(state) {
+  /** Build the page, when the first state is known. @param {State} state */
+  build(state) {
     const game = this.app.game(state.game);
-    this.app.about(game);
+    this.app.setGame(game);
     const play = (/** @type {number} */ action) => this.play(action);
     const board = new Board(state.game, state.config, play, (cell) => this.clickIdle(cell));
-    this.laid = { game, board };
+    this.layout = { game, board };
     scrollTo(0, 0);
-    const [, , width, height] = board.face.box;
+    const [, , width, height] = board.renderer.box;
     document.documentElement.style.setProperty("--aspect", (width / height).toFixed(3));
     const status = h("div", { class: "status" }, this.headline, this.hint);
-    const stage = [status, board.element, board.text, this.acts, this.timeline.element];
+    const stage = [status, board.element, board.text, this.actionButtons, this.timeline.element];
     const side = [this.parts.seats, this.parts.controls, this.tabs, this.parts.panel];
     this.main.replaceChildren(
       h(
@@ -94,26 +98,27 @@ export class TableView {
         h("aside", { class: "side" }, ...side),
       ),
     );
-    board.svg.focus({ preventScroll: true }); // what had the focus is gone
+    board.svg.focus({ preventScroll: true }); // the focused element was removed
   }
 
   close() {
     document.removeEventListener("keydown", this.onKey);
-    document.removeEventListener("visibilitychange", this.onSight);
-    this.analysis.rest();
+    document.removeEventListener("visibilitychange", this.onVisibility);
+    this.analysis.stop();
     this.people.close();
     this.closed = true;
   }
 
+  /** Show the newest position. */
   reset() {
-    this.shown = null;
+    this.shownPly = null;
   }
 
-  /** Take in a new state of the table: it holds the moves from number `from` on. @param {State} state */
+  /** Process a new state of the table, which contains the moves from number `from` on. @param {State} state */
   update(state) {
-    const before = this.latest;
-    const wasMine = before ? this.isMyTurn : true;
-    if (!state.start && !this.start) return; // meant for a page that was left meanwhile; the whole comes soon
+    const previous = this.latest;
+    const wasMine = previous ? this.isMyTurn : true;
+    if (!state.start && !this.start) return; // for a page that was left meanwhile; a complete state follows
     if (state.start) {
       this.start = state.start;
       this.moves = [];
@@ -122,48 +127,48 @@ export class TableView {
     state.moves = this.moves;
     this.latest = state;
     this.people.update(this.isMyTurn, wasMine);
-    if (!this.laid) this.lay(state);
-    if (before) this.premove.update(before);
-    const goesOn = before !== null && before.round === state.round;
-    const isNew = goesOn && state.moves.length === before.moves.length + 1;
-    if (!goesOn || (this.shown !== null && this.shown > state.moves.length)) {
-      this.shown = state.shown && !before ? 0 : null;
+    if (!this.layout) this.build(state);
+    if (previous) this.premove.update(previous);
+    const continues = previous !== null && previous.round === state.round;
+    const isNew = continues && state.moves.length === previous.moves.length + 1;
+    if (!continues || (this.shownPly !== null && this.shownPly > state.moves.length)) {
+      this.shownPly = state.shown && !previous ? 0 : null;
     }
-    this.draw(isNew && this.shown === null);
-    if (before) this.tell(before, isNew);
-    this.analysis.look();
+    this.draw(isNew && this.shownPly === null);
+    if (previous) this.announceChanges(previous, isNew);
+    this.analysis.refresh();
   }
 
   /** @param {TableMessage} message */
-  hear(message) {
-    if (message.type === "chat") this.people.hear(message);
-    else if (this.laid || message.type === "lost") this.analysis.hear(message); // not of the table before
+  receive(message) {
+    if (message.type === "chat") this.people.receive(message);
+    else if (this.layout || message.type === "lost") this.analysis.receive(message); // not for the previous table
   }
 
-  /** What is to be seen now. */
+  /** The ply of the shown position. */
   get ply() {
-    return this.shown ?? this.state.moves.length;
+    return this.shownPly ?? this.state.moves.length;
   }
 
   /**
-   * The position that is looked at: the cells of the start with the changes of the moves up to it, and what is known.
+   * The shown position: the first position with the changes of the moves up to the shown ply, including tried moves.
    * @returns {Position}
    */
   get position() {
     const { state, ply } = this;
     const { insight, trial } = this.analysis;
-    const start = known(this.start);
+    const start = assertDefined(this.start);
     const played = [...state.moves.slice(0, ply), ...(trial?.moves ?? [])];
     const cells = [...start.cells];
     const last = played.at(-1) ?? null;
-    const live = !trial && ply === state.moves.length;
+    const isLatest = !trial && ply === state.moves.length;
     for (const move of played) for (const [cell, code] of move.cells) cells[cell] = code;
-    const over = trial ? trial.over : live && state.over;
-    const toMove = trial ? trial.to_move : live ? state.to_move : state.moves[ply].seat;
+    const over = trial ? trial.over : isLatest && state.over;
+    const toMove = trial ? trial.to_move : isLatest ? state.to_move : state.moves[ply].seat;
     const { scores, notes } = last ?? start;
-    const proposal = live ? state.proposal : null;
+    const proposal = isLatest ? state.proposal : null;
     const counted = proposal && state.over ? proposal.scores : scores;
-    return { cells, last, live, ply, over, toMove, scores: counted, notes, proposal, insight };
+    return { cells, last, isLatest, ply, over, toMove, scores: counted, notes, proposal, insight };
   }
 
   get isMyTurn() {
@@ -171,92 +176,93 @@ export class TableView {
     return !state.over && !state.settling && !state.shown && state.you.includes(state.to_move);
   }
 
-  /** Look at the position after some plies; the newest one stays in view as the game goes on. @param {number} ply */
-  show(ply) {
+  /** Show the position after some plies. After the newest one, the page follows the game. @param {number} ply */
+  showPly(ply) {
     const newest = this.state.moves.length;
     const target = Math.max(0, Math.min(newest, ply));
     const forward = target === this.ply + 1;
-    this.shown = target === newest ? null : target;
+    this.shownPly = target === newest ? null : target;
     this.draw(forward);
-    this.analysis.look();
+    this.analysis.refresh();
   }
 
-  /** @param {number} action */
+  /** Play an action, or add it to the tried moves. @param {number} action */
   play(action) {
-    const { line, trial } = this.analysis;
-    if (trial) this.analysis.tryOut([...trial.line, action]);
-    else if (!line && this.isMyTurn && this.shown === null) {
-      this.app.ask({ type: "play", ply: this.state.moves.length, action });
+    const { triedActions, trial } = this.analysis;
+    if (trial) this.analysis.tryMoves([...trial.line, action]);
+    else if (!triedActions && this.isMyTurn && this.shownPly === null) {
+      this.app.send({ type: "play", ply: this.state.moves.length, action });
     }
   }
 
   /**
-   * A click on the board when nothing can be played: it chooses a move to be played later, or does nothing; say why.
+   * Handle a click on the board while the user cannot move: choose a move for later, or show why nothing happens.
    * @param {number | null} cell
    */
   clickIdle(cell) {
     const { state } = this;
-    if (this.premove.isOpen) this.premove.choose(cell);
-    else if (!state.you.length || state.over || state.settling || this.analysis.line) return;
-    else if (this.shown !== null) toast("You look at an earlier position: go to the newest to play");
+    if (this.premove.isAllowed) this.premove.choose(cell);
+    else if (!state.you.length || state.over || state.settling || this.analysis.triedActions) return;
+    else if (this.shownPly !== null) toast("This is an earlier position; go to the newest one to play");
     else if (!this.isMyTurn) toast(`It is ${this.game.colours[state.to_move]}'s turn`);
   }
 
-  /** What is drawn on the board in addition to the position. */
+  /** The marks on the board. */
   get marks() {
     const { marks, ...more } = this.analysis.marks;
     return { ...more, marks: [...marks, ...this.premove.marks] };
   }
 
   draw(animate = false) {
-    const { analysis, board, game, isMyTurn, parts, position, shown, state } = this;
-    const held = document.activeElement;
+    const { analysis, board, game, isMyTurn, parts, position, shownPly, state } = this;
+    const focused = document.activeElement;
     const names = state.seats.map((_, seat) => this.nameOf(seat));
     document.title = isMyTurn ? `● Your turn – ${game.title}` : game.title;
-    const mine = isMyTurn && shown === null;
-    const choices = analysis.line ? analysis.trial : mine ? state : null; // what is tried is never played
-    const waits = state.you.length > 0 && !state.over && !state.settling && shown === null && !analysis.line;
+    const mine = isMyTurn && shownPly === null;
+    const choices = analysis.triedActions ? analysis.trial : mine ? state : null; // tried moves are not played
+    const waits = state.you.length > 0 && !state.over && !state.settling && shownPly === null && !analysis.triedActions;
     board.draw(position, choices, { animate, waits, ...this.marks });
-    this.timeline.draw(state, this.ply, analysis.band());
+    this.timeline.draw(state, this.ply, analysis.timelineShares());
     this.drawStatus(position, names);
-    this.drawActs(choices);
+    this.drawActionButtons(choices);
     const cards = state.seats.map((_, seat) => this.seatCard(position, seat, names));
     parts.seats.replaceChildren(...cards, ...this.people.questions());
     parts.controls.replaceChildren(...this.controls());
     this.drawTabs();
     this.drawPanel();
-    this.keepFocus(held);
+    this.keepFocus(focused);
   }
 
   /**
-   * Leave the focus where it was, though all but the board is made anew; where that is gone the board has it.
-   * @param {Element | null} held
+   * Restore the focus after all except the board was created again. If the focused element is gone, focus the board.
+   * @param {Element | null} focused
    */
-  keepFocus(held) {
-    if (!held || held.isConnected) return;
-    if (held.id) document.getElementById(held.id)?.focus({ preventScroll: true });
+  keepFocus(focused) {
+    if (!focused || focused.isConnected) return;
+    if (focused.id) document.getElementById(focused.id)?.focus({ preventScroll: true });
     if (document.activeElement === document.body) this.board.svg.focus({ preventScroll: true });
   }
 
   /**
-   * What can be played that has no place on the board; and the question how a finished game is counted.
+   * Draw the buttons of the actions without a cell, and the question about the score of a finished game.
    * @param {Choices | null} choices
    */
-  drawActs(choices) {
-    const acts = (choices?.buttons ?? []).map(({ action, label, key }) => {
+  drawActionButtons(choices) {
+    const buttons = (choices?.buttons ?? []).map(({ action, label, key }) => {
       const more = { id: `act-${key}`, title: `${label} (${key})`, click: () => this.play(action) };
       const hint = h("kbd", { "aria-hidden": "true" }, key);
       return h("button", { type: "button", class: "act", ...more }, label, " ", hint);
     });
-    this.acts.replaceChildren(...acts, ...this.settling());
+    this.actionButtons.replaceChildren(...buttons, ...this.scoreQuestion());
   }
 
-  settling() {
+  /** Return the question whether the user agrees to the proposed score. */
+  scoreQuestion() {
     const { accepted, proposal, question, settling, you } = this.state;
-    if (!settling || this.shown !== null || !proposal || !you.length) return [];
+    if (!settling || this.shownPly !== null || !proposal || !you.length) return [];
     /** @type {(id: string, type: "accept" | "play_on", label: string, classes?: string) => HTMLElement} */
     const answer = (id, type, label, classes = "") => {
-      const click = () => this.app.ask({ type, question });
+      const click = () => this.app.send({ type, question });
       return h("button", { type: "button", id, class: classes, click }, label);
     };
     const agree = accepted
@@ -265,7 +271,7 @@ export class TableView {
     return [
       h(
         "div",
-        { class: "question", role: "group", "aria-label": "How the game is counted" },
+        { class: "question", role: "group", "aria-label": "Score of the game" },
         h("span", {}, proposal.say),
         agree,
         answer("play-on", "play_on", "Play on"),
@@ -273,7 +279,7 @@ export class TableView {
     ];
   }
 
-  /** @param {number} seat */
+  /** Return the displayed name of a seat's agent or user. @param {number} seat */
   nameOf(seat) {
     const { seats, shown, you } = this.state;
     const { kind, agent, name } = seats[seat];
@@ -289,24 +295,24 @@ export class TableView {
   }
 
   /** @param {number} seat */
-  colour(seat) {
-    return capital(this.game.colours[seat]);
+  colourName(seat) {
+    return capitalize(this.game.colours[seat]);
   }
 
-  // What is said above the board
+  // Status
 
   /**
-   * Change only what is new, so that screen readers read that alone.
+   * Draw the status above the board. Only changed texts are replaced, so that screen readers read only these.
    * @param {Position} position
    * @param {string[]} names
    */
   drawStatus(position, names) {
     const { headline, hint, state, title } = this;
-    const [text, more] = this.words(position, names);
-    const seat = position.over ? state.winner : state.settling && position.live ? null : position.toMove;
-    const isKnown = seat !== null && seat !== DRAWN && !(position.over && !position.live);
+    const [text, more] = this.statusText(position, names);
+    const seat = position.over ? state.winner : state.settling && position.isLatest ? null : position.toMove;
+    const isKnown = seat !== null && seat !== DRAWN && !(position.over && !position.isLatest);
     const icon = isKnown ? seatIcon(state.game, seat) : null;
-    headline.classList.toggle("mine", this.isMyTurn && position.live);
+    headline.classList.toggle("mine", this.isMyTurn && position.isLatest);
     if (headline.querySelector("svg")?.outerHTML !== icon?.outerHTML) {
       headline.replaceChildren(...(icon ? [icon] : []), title);
     }
@@ -315,97 +321,103 @@ export class TableView {
   }
 
   /**
+   * Return the headline and the text below it.
    * @param {Position} position
    * @param {string[]} names
    * @returns {[text: string, hint: string]}
    */
-  words(position, names) {
+  statusText(position, names) {
     const { state } = this;
-    const { last, live, over, ply, toMove } = position;
-    const gone = last?.passed ?? [];
-    const who = list(gone.map((seat) => this.colour(seat)));
-    const passed = gone.length ? `${who} cannot move and ${gone.length > 1 ? "are" : "is"} passed over. ` : "";
+    const { last, isLatest, over, ply, toMove } = position;
+    const passedSeats = last?.passed ?? [];
+    const passedNames = joinWords(passedSeats.map((seat) => this.colourName(seat)));
+    const passed = passedSeats.length
+      ? `${passedNames} cannot move and ${passedSeats.length > 1 ? "are" : "is"} passed over. `
+      : "";
     const { trial } = this.analysis;
     if (trial) {
-      const next = over ? "" : `${this.colour(toMove)} to move.`;
+      const next = over ? "" : `${this.colourName(toMove)} to move.`;
       const tried = `${trial.moves.length} tried after ply ${ply}; the game is not changed. ${next}`;
       return [`Trying moves${over ? ": the game would be over" : ""}`, tried];
     }
-    if (over) return this.ending(passed);
-    if (!live) {
-      const before = last ? `${this.mover(last)}. ` : "";
-      return [`After ${ply} of ${state.moves.length} plies`, `${before}${passed}${this.colour(toMove)} to move.`];
+    if (over) return this.endingText(passed);
+    if (!isLatest) {
+      const before = last ? `${this.moveText(last)}. ` : "";
+      return [`After ${ply} of ${state.moves.length} plies`, `${before}${passed}${this.colourName(toMove)} to move.`];
     }
     if (state.shown) {
       return ["The record ends here", state.told ? `The file says: ${state.told}.` : "The game is not over."];
     }
     if (state.settling) {
-      const looks = state.compiling ? "Compiling what counts it, once …" : "Looking for dead stones …";
-      return ["The game is counted", state.proposal ? "Agree on the dead stones, or play on." : looks];
+      const waits = state.compiling
+        ? "Compiling the score estimate; this happens only once …"
+        : "Looking for dead stones …";
+      return ["Scoring", state.proposal ? "Agree on the dead stones, or play on." : waits];
     }
-    if (this.premove.cell !== null) return [this.whose(toMove, names), this.premove.says];
+    if (this.premove.cell !== null) return [this.turnText(toMove, names), this.premove.text];
     const prompt = state.seats[toMove].kind === "open" ? this.invitation() : state.prompt[this.isMyTurn ? 0 : 1];
-    return [this.whose(toMove, names), passed + prompt];
+    return [this.turnText(toMove, names), passed + prompt];
   }
 
   /**
-   * Say whose turn it is.
+   * Return the headline that says whose turn it is.
    * @param {number} seat
    * @param {string[]} names
    */
-  whose(seat, names) {
+  turnText(seat, names) {
     const { compiling, paused, seats, you } = this.state;
     const { agent, kind } = seats[seat];
     if (this.isMyTurn) return you.length > 1 ? `Your turn, ${this.game.colours[seat]}` : "Your turn";
-    if (kind === "open") return `Waiting for somebody to play ${this.game.colours[seat]}`;
+    if (kind === "open") return `Waiting for a player for ${this.game.colours[seat]}`;
     if (!agent) return `${names[seat]}'s turn`;
     if (paused) return "Paused";
-    return compiling ? `Compiling ${names[seat]}, once …` : `${this.colour(seat)} is thinking …`;
+    return compiling ? `Compiling ${names[seat]}; this happens only once …` : `${this.colourName(seat)} is thinking …`;
   }
 
-  /** Say how an open seat is taken. */
+  /** Return the text that explains how an open seat is taken. */
   invitation() {
-    if (this.invited) return "They come by the same address as you.";
+    if (this.invited) return "The other player can open the same address.";
     const { you } = this.state;
-    return you.length ? "Send them the address of this page, or sit down yourself." : "Sit down to play.";
+    return you.length ? "Send the address of this page to another player, or sit down yourself." : "Sit down to play.";
   }
 
   /**
+   * Return the headline and the text below it for a finished game.
    * @param {string} passed
    * @returns {[text: string, hint: string]}
    */
-  ending(passed) {
+  endingText(passed) {
     const { called_off: isCalledOff, event, outcome, told, winner, you } = this.state;
     const more = passed + outcome + (told ? ` The file says: ${told}.` : "");
-    if (isCalledOff) return ["Called off", "Somebody had left, and nobody has lost."];
-    if (winner === null) return told ? ["No winner", more] : ["Given up", "The game ended before anybody won."];
-    if (event) return [`${this.colour(winner)} wins`, `${this.colour(event.seat)} ${EVENTS[event.kind]}.`];
+    if (isCalledOff) return ["Called off", "A player had left. Nobody has lost."];
+    if (winner === null) return told ? ["No winner", more] : ["Given up", "The game ended without a winner."];
+    if (event) return [`${this.colourName(winner)} wins`, `${this.colourName(event.seat)} ${EVENTS[event.kind]}.`];
     if (winner === DRAWN) return ["Drawn", more];
-    return [you.includes(winner) && you.length === 1 ? "You win" : `${this.colour(winner)} wins`, more];
+    return [you.includes(winner) && you.length === 1 ? "You win" : `${this.colourName(winner)} wins`, more];
   }
 
   /**
-   * Tell screen readers what has happened.
-   * @param {State} before
+   * Announce to screen readers what has changed.
+   * @param {State} previous
    * @param {boolean} isNew
    */
-  tell(before, isNew) {
+  announceChanges(previous, isNew) {
     const { state } = this;
     const last = state.moves.at(-1);
-    const told = [];
+    const texts = [];
     if (isNew && last) {
-      told.push(`${this.mover(last)}.`);
-      if (last.passed.length) told.push(`${list(last.passed.map((seat) => this.colour(seat)))} passed over.`);
-    } else if (state.moves.length < before.moves.length && state.round === before.round) {
-      told.push("Moves were taken back.");
+      texts.push(`${this.moveText(last)}.`);
+      if (last.passed.length) texts.push(`${joinWords(last.passed.map((seat) => this.colourName(seat)))} passed over.`);
+    } else if (state.moves.length < previous.moves.length && state.round === previous.round) {
+      texts.push("Moves were taken back.");
     }
-    if (state.over && !before.over) told.push(this.ending("")[0] + ".");
-    else if (state.settling && state.proposal && !before.proposal) told.push(state.proposal.say);
-    else if (this.isMyTurn && (isNew || !before.you.includes(before.to_move))) told.push("Your turn.");
-    if (told.length) announce(told.join(" "));
+    if (state.over && !previous.over) texts.push(this.endingText("")[0] + ".");
+    else if (state.settling && state.proposal && !previous.proposal) texts.push(state.proposal.say);
+    else if (this.isMyTurn && (isNew || !previous.you.includes(previous.to_move))) texts.push("Your turn.");
+    if (texts.length) announce(texts.join(" "));
   }
 
-  // Who plays
+  // Seats
 
   /**
    * @param {Position} position
@@ -415,9 +427,9 @@ export class TableView {
   seatCard(position, seat, names) {
     const { people, state } = this;
     const active = position.over ? state.winner === seat : position.toMove === seat && !state.settling;
-    const left = people.left(seat);
-    const note = left
-      ? h("span", { class: "faint", "data-left": seat }, left)
+    const absence = people.absenceText(seat);
+    const note = absence
+      ? h("span", { class: "faint", "data-left": seat }, absence)
       : h("span", { class: "faint" }, this.seatNote(position, seat));
     const word = position.over && state.proposal ? "points" : state.score_word;
     const score = h("span", { class: "score" }, String(position.scores[seat]));
@@ -441,20 +453,20 @@ export class TableView {
    */
   seatNote(position, seat) {
     const { event, resigned, seats, winner, you } = this.state;
-    const colour = this.colour(seat) + (you.includes(seat) && seats[seat].name ? ", you" : "");
+    const colour = this.colourName(seat) + (you.includes(seat) && seats[seat].name ? ", you" : "");
     if (event?.seat === seat) return `${colour} · ${EVENTS[event.kind]}`;
     if (resigned.includes(seat)) return `${colour} · ${seats[seat].agent ? "an agent plays on" : "gave up"}`;
     if (position.over) return winner === seat ? `${colour} · wins` : colour;
     return position.notes[seat] ? `${colour} · ${position.notes[seat]}` : colour;
   }
 
-  /** @param {number} seat */
+  /** Open the dialog to take an open seat. @param {number} seat */
   sit(seat) {
     /** @type {string} */
-    const usual = JSON.parse(localStorage.getItem("ninetka-form") ?? "{}").name ?? "";
-    const name = h("input", { type: "text", name: "name", maxlength: 24, value: usual, autocomplete: "nickname" });
+    const savedName = JSON.parse(localStorage.getItem("ninetka-form") ?? "{}").name ?? "";
+    const name = h("input", { type: "text", name: "name", maxlength: 24, value: savedName, autocomplete: "nickname" });
     const keep = h("input", { type: "checkbox", name: "keep" });
-    const agree = "The finished game may be kept in this server's statistics";
+    const agree = "The finished game may be stored in this server's statistics";
     const form = h(
       "form",
       { method: "dialog" },
@@ -473,7 +485,7 @@ export class TableView {
       this.invited = dialog.returnValue === "sit";
       if (this.invited) {
         sessionStorage.setItem("ninetka-invited", this.id);
-        this.app.ask({ type: "sit", seat, name: name.value.trim(), keep: keep.checked });
+        this.app.send({ type: "sit", seat, name: name.value.trim(), keep: keep.checked });
       }
       dialog.remove();
     });
@@ -481,15 +493,15 @@ export class TableView {
     dialog.showModal();
   }
 
-  // What can be done
+  // Controls
 
   controls() {
     const { state } = this;
     /** @type {(id: string, label: string, title: string, click: () => void, disabled?: boolean) => HTMLElement} */
     const button = (id, label, title, click, disabled = false) =>
       h("button", { type: "button", id, title, disabled, click }, label);
-    /** @param {Wish} message */
-    const ask = (message) => this.app.ask(message);
+    /** @param {ClientMessage} message */
+    const send = (message) => this.app.send(message);
     const seated = state.you.length > 0;
     const people = state.seats.some((seat) => seat.kind === "person");
     const others = state.seats.some(({ kind }, seat) => kind === "person" && !state.you.includes(seat));
@@ -498,18 +510,18 @@ export class TableView {
     const row = [];
     if (seated && !state.over) {
       const cannot = !moved || Boolean(state.wish);
-      row.push(button("undo", "Take back", "Take back your last move (U)", () => ask({ type: "undo" }), cannot));
-      const hint = () => this.analysis.askHint();
+      row.push(button("undo", "Take back", "Take back your last move (U)", () => send({ type: "undo" }), cannot));
+      const hint = () => this.analysis.requestHint();
       if (!others) row.push(button("hint-me", "Hint", "Show a good move (H)", hint, !this.isMyTurn));
-      const resign = () => confirm("Give this game up?") && ask({ type: "resign" });
+      const resign = () => confirm("Give this game up?") && send({ type: "resign" });
       if (!state.settling) row.push(button("resign", "Give up", "End the game as a loss", resign));
     }
     if (state.over && !state.shown && !state.wish && (seated || !people)) {
-      const more = { title: "Everybody moves up a seat", click: () => ask({ type: "rematch" }) };
+      const more = { title: "All players move up one seat", click: () => send({ type: "rematch" }) };
       const label = others ? "Ask for a rematch" : "Rematch, seats rotated";
       row.push(h("button", { type: "button", id: "rematch", class: "primary", ...more }, label));
     }
-    if (hasAgent && !state.over && (seated || !people)) row.push(this.pace(others));
+    if (hasAgent && !state.over && (seated || !people)) row.push(this.paceControls(others));
     row.push(h("a", { class: "button", href: "/" }, "New game"));
     if (seated) row.push(this.soundSwitch());
     return row;
@@ -524,10 +536,10 @@ export class TableView {
   }
 
   /** @param {boolean} others */
-  pace(others) {
+  paceControls(others) {
     const { wait, paused } = this.state;
     /** @param {{ wait?: number, paused?: boolean }} change */
-    const set = (change) => this.app.ask({ type: "pace", wait, paused, ...change });
+    const set = (change) => this.app.send({ type: "pace", wait, paused, ...change });
     /** @type {[number, string][]} */
     const speeds = [
       [2000, "slow"],
@@ -545,13 +557,13 @@ export class TableView {
     return h(
       "span",
       { class: "pace" },
-      (paused || !others) && h("button", { type: "button", ...pause }, paused ? "▶ Go on" : "❚❚ Pause"),
+      (paused || !others) && h("button", { type: "button", ...pause }, paused ? "▶ Continue" : "❚❚ Pause"),
       speed,
     );
   }
 
   /** @param {KeyboardEvent} event */
-  key(event) {
+  handleKey(event) {
     const { analysis, latest } = this;
     if (event.target instanceof Element && event.target.closest("input, textarea, select, dialog")) return;
     if (event.ctrlKey || event.metaKey || event.altKey || !latest) return;
@@ -562,11 +574,11 @@ export class TableView {
     const places = { ",": back, ".": forward, ArrowLeft: back, ArrowRight: forward, Home: 0, End: newest };
     const to = places[key];
     if ([",", "ArrowLeft"].includes(key) && analysis.stepBack()) {
-      // The latest of the moves that are tried.
-    } else if (to !== undefined) this.show(to);
-    else if (key === "Escape" && analysis.line) analysis.tryOut(null);
+      // The last tried move was taken back.
+    } else if (to !== undefined) this.showPly(to);
+    else if (key === "Escape" && analysis.triedActions) analysis.tryMoves(null);
     else if (key === "Escape" && this.premove.drop()) {
-      // What was chosen for later.
+      // The chosen move was dropped.
     } else if (letter === "H") document.getElementById("hint-me")?.click();
     else if (letter === "U") document.getElementById("undo")?.click();
     else if (document.getElementById(`act-${letter}`)) byId(`act-${letter}`).click();
@@ -577,11 +589,11 @@ export class TableView {
   // The panel
 
   drawTabs() {
-    const { news } = this.people;
+    const { unreadCount } = this.people;
     if (this.tabs.childElementCount === 0) {
       const tabs = Object.entries(TABS).map(([name, label]) => {
-        const click = () => this.open(name);
-        const keydown = (/** @type {KeyboardEvent} */ event) => this.tabKey(event);
+        const click = () => this.openTab(name);
+        const keydown = (/** @type {KeyboardEvent} */ event) => this.handleTabKey(event);
         return h("button", { type: "button", role: "tab", id: `tab-${name}`, click, keydown }, label);
       });
       this.tabs.append(...tabs);
@@ -591,33 +603,33 @@ export class TableView {
       const chosen = tab.id === `tab-${this.tab}`;
       tab.setAttribute("aria-selected", String(chosen));
       tab.setAttribute("tabindex", chosen ? "0" : "-1");
-      if (tab.id === "tab-chat") tab.textContent = news ? `${TABS.chat} (${news})` : TABS.chat;
+      if (tab.id === "tab-chat") tab.textContent = unreadCount ? `${TABS.chat} (${unreadCount})` : TABS.chat;
     }
     this.parts.panel.setAttribute("aria-labelledby", `tab-${this.tab}`);
   }
 
   /** @param {KeyboardEvent} event */
-  tabKey(event) {
+  handleTabKey(event) {
     const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
     if (!step) return;
     const names = Object.keys(TABS);
-    this.open(names[(names.indexOf(this.tab) + step + names.length) % names.length]);
+    this.openTab(names[(names.indexOf(this.tab) + step + names.length) % names.length]);
     byId(`tab-${this.tab}`).focus();
     event.preventDefault();
     event.stopPropagation();
   }
 
   /** @param {string} tab */
-  open(tab) {
+  openTab(tab) {
     this.tab = tab;
-    this.analysis.look();
+    this.analysis.refresh();
     this.draw();
   }
 
   drawPanel() {
     const { panel } = this.parts;
     if (this.tab === "analysis") panel.replaceChildren(this.analysis.element());
-    else if (this.tab === "share") panel.replaceChildren(this.sharing());
+    else if (this.tab === "share") panel.replaceChildren(this.sharePanel());
     else if (this.tab === "chat") {
       const chat = this.people.panel();
       if (panel.firstChild !== chat) panel.replaceChildren(chat);
@@ -645,7 +657,7 @@ export class TableView {
     /** @type {HTMLElement | null} */
     const current = moves.querySelector("[aria-current]");
     if (!current) return;
-    // Asking for the layout now would hold the board up.
+    // Reading the layout now would delay drawing the board.
     requestAnimationFrame(() => (panel.scrollTop = current.offsetTop - panel.clientHeight / 2));
   }
 
@@ -663,32 +675,32 @@ export class TableView {
         id: `ply-${ply}`,
         class: `move c${move.seat + 1}`,
         "aria-current": ply === this.ply ? "step" : null,
-        "aria-label": `Ply ${ply}: ${this.mover(move)}`,
-        click: () => this.show(ply),
+        "aria-label": `Ply ${ply}: ${this.moveText(move)}`,
+        click: () => this.showPly(ply),
       },
       move.name,
       this.analysis.isBlunder(number) && h("b", blunder, "?"),
     );
   }
 
-  /** Say a move: who, and what. @param {Move} move */
-  mover(move) {
-    return `${this.colour(move.seat)} ${move.says}`;
+  /** Describe a move, with the colour of its seat. @param {Move} move */
+  moveText(move) {
+    return `${this.colourName(move.seat)} ${move.says}`;
   }
 
-  sharing() {
+  sharePanel() {
     const { game, id, state } = this;
     const canRecord = (state.winner !== null || (state.over && state.told !== "")) && !state.from_position;
     const seated = state.you.length > 0;
-    /** @type {(message: Wish, use: (text: string) => void) => void} */
+    /** @type {(message: ClientMessage, use: (text: string) => void) => void} */
     const fetchText = (message, use) => {
-      this.app.link.say(message).then(use, (error) => toast(error.message));
+      this.app.connection.send(message).then(use, (error) => toast(error.message));
     };
     /** @param {boolean} sgf */
-    const record = (sgf) =>
+    const downloadRecord = (sgf) =>
       fetchText({ type: "record", sgf }, (text) => download(text, `${state.game}.${sgf ? "sgf" : "txt"}`));
-    const position = () => fetchText({ type: "position", ply: this.ply }, (text) => copy(text, "Position"));
-    const personal = () =>
+    const copyPosition = () => fetchText({ type: "position", ply: this.ply }, (text) => copy(text, "Position"));
+    const copyPersonalLink = () =>
       fetchText({ type: "key" }, (key) => copy(`${location.origin}/t/${id}#seat=${key}`, "Personal link"));
     const address = h("input", {
       type: "text",
@@ -699,34 +711,35 @@ export class TableView {
     });
     /** @type {(id: string, label: string, click: () => void, disabled?: boolean) => HTMLElement} */
     const button = (id, label, click, disabled = false) => h("button", { type: "button", id, disabled, click }, label);
-    const onlyYours =
-      "Your personal link takes your seat to another browser. " +
-      "Keep it to yourself; a new one makes the last one void.";
-    const whole = canRecord
-      ? "The whole game as a record, which ninetka replay reads too:"
+    const personalText =
+      "Your personal link moves your seat to another browser. " +
+      "Keep it secret. A new link makes the previous one invalid.";
+    const recordText = canRecord
+      ? "The whole game as a record, which ninetka replay can read:"
       : "When the game is over, its record can be downloaded here.";
     return h(
       "div",
       { class: "sharing" },
-      h("p", {}, "Whoever opens this address can watch, and take an open seat."),
+      h("p", {}, "Anyone with this address can watch the game and take an open seat."),
       h(
         "div",
         { class: "buttons" },
         address,
         button("copy-link", "Copy", () => copy(location.href, "Address")),
       ),
-      seated && h("p", {}, onlyYours),
-      seated && button("copy-personal", "Copy personal link", personal),
-      h("p", {}, "The position on the board as text, to be opened on the first page:"),
-      button("copy-position", "Copy position", position),
-      h("p", {}, whole),
-      button("download", "Download record", () => record(false), !canRecord),
-      game.sgf && button("download-sgf", "Download SGF", () => record(true), !state.moves.length),
+      seated && h("p", {}, personalText),
+      seated && button("copy-personal", "Copy personal link", copyPersonalLink),
+      h("p", {}, "The position on the board as text, which can be opened on the start page:"),
+      button("copy-position", "Copy position", copyPosition),
+      h("p", {}, recordText),
+      button("download", "Download record", () => downloadRecord(false), !canRecord),
+      game.sgf && button("download-sgf", "Download SGF", () => downloadRecord(true), !state.moves.length),
     );
   }
 }
 
 /**
+ * Download a text as a file.
  * @param {string} text
  * @param {string} name
  */

@@ -1,4 +1,4 @@
-// The whole game in a band: chances to win by seat where they are known, and a slider through the plies.
+// The timeline of a game: win probabilities of all seats, where known, and a slider through the plies.
 
 import { h, svg } from "./dom.js";
 
@@ -6,8 +6,8 @@ import { h, svg } from "./dom.js";
 
 export class Timeline {
   /**
-   * @param {(ply: number) => void} show is called with the ply that a person wants to see.
-   * @param {() => void} turn is called when the board is to be seen from the other side.
+   * @param {(ply: number) => void} show is called with the ply that the user wants to see.
+   * @param {() => void} turn is called when the user turns the board.
    */
   constructor(show, turn) {
     this.show = show;
@@ -35,9 +35,9 @@ export class Timeline {
       "div",
       { class: "steps-row" },
       button("first", "|◀", "To the beginning", () => show(0)),
-      button("back", "◀", "A ply back", () => show(this.ply - 1)),
+      button("back", "◀", "One ply back", () => show(this.ply - 1)),
       this.slider,
-      button("forward", "▶", "A ply forward", () => show(this.ply + 1)),
+      button("forward", "▶", "One ply forward", () => show(this.ply + 1)),
       button("last", "▶|", "To the end", () => show(Infinity)),
       this.count,
       button("turn", "⇅", "Turn the board", turn),
@@ -48,7 +48,7 @@ export class Timeline {
   /**
    * Draw the game of a state.
    * @param {State} state
-   * @param {number} ply the position that is looked at.
+   * @param {number} ply of the shown position.
    * @param {Shares | null} shares
    */
   draw(state, ply, shares) {
@@ -78,7 +78,7 @@ export class Timeline {
 }
 
 /**
- * Return an area per seat, one on top of the other, for each stretch of the game that is known; they are always whole.
+ * Return stacked areas, one per seat, for each range of plies with known win probabilities.
  * @param {Shares} shares
  * @param {number} players
  */

@@ -1,1 +1,1 @@
-"""Tables: who plays what, what is allowed, what is shown, and what outlives the server."""
+"""Tables: their rules in `table.py`, their JSON for browsers in `views.py`, their storage in `store.py`."""

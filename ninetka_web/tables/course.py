@@ -1,4 +1,4 @@
-"""The course of a game at a table: its position, and what browsers are told of the moves."""
+"""The moves of a game at a table, its position, and the JSON of its moves for browsers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _HISTORIES = itertools.count()
 
 
 class Course:
-    """What has been played from a beginning, and the position now."""
+    """The actions played from a first position, and the current position."""
 
     def __init__(self, adapter: Adapter, begin: Game, actions: Sequence[int] = (), handed: Sequence[int] = ()) -> None:
-        """Play these actions from a position; before those whose numbers are in `handed` a turn is left out."""
+        """Play `actions` from a position; before the actions whose indices are in `handed`, a turn is skipped."""
         self._adapter, self._board = adapter, adapter.board
         self.begin, self.game = begin, begin.copy()
         self.history = next(_HISTORIES)
-        """A number for what browsers may know of the moves: as long as it stays the same, moves are only added."""
+        """A unique number that changes when moves are taken back. While it is the same, moves are only added."""
         self.actions: list[int] = []
         self.handed: list[int] = []
         self.told_moves: list[str] = []
-        """All that browsers are told of each move, as text: small parts by the thousand hold Python's collector up."""
+        """The JSON text of each move. Thousands of small objects instead would slow down Python's garbage collector."""
         self._cells = self._board.cells(self.game)
         self.start: Json = {
             "cells": self._cells.tolist(),
@@ -65,14 +65,14 @@ class Course:
         self.told_moves.append(json.dumps(move))
 
     def rewind(self, ply: int) -> None:
-        """Go back to the position before ply `ply`, without asking the adapter about all moves again."""
+        """Go back to the position before ply `ply`; the JSON of the earlier moves is reused."""
         self.game, self.history = self.position(ply), next(_HISTORIES)
         del self.actions[ply:], self.told_moves[ply:]
         self._cells = self._board.cells(self.game)
 
     @property
     def moves(self) -> list[Json]:
-        """The moves so far, as browsers are told of them."""
+        """The moves so far as JSON for browsers."""
         return [json.loads(move) for move in self.told_moves]
 
     def positions(self) -> Iterator[Game]:
@@ -86,7 +86,7 @@ class Course:
             yield game.copy()
 
     def position(self, ply: int) -> Game:
-        """Return the position after `ply` actions; `RefusedError` if there are not as many."""
+        """Return the position after `ply` actions; `RefusedError` if there are fewer."""
         if ply > len(self.actions):
             raise RefusedError(f"the game has {len(self.actions)} plies, not {ply}")
         return next(game for number, game in enumerate(self.positions()) if number == ply)

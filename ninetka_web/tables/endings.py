@@ -1,4 +1,4 @@
-"""How games end where the rules do not say it: people give up, run out of time or go, or agree on what is counted."""
+"""Ends of games that the rules do not define: resignation, loss on time, absence, and agreement on the score."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from ninetka_web.tables.refusal import RefusedError
 from ninetka_web.tables.setup import Seat
 from ninetka_web.tables.table import Table
 
-# Before the rules have ended the game
+# While the game runs
 
 
 def resign(table: Table, person: str) -> None:
-    """Give up all seats of a person."""
+    """Resign for all seats of a user."""
     table.check_running()
     if not table.seats_of(person):
-        raise RefusedError("only who plays can give up")
+        raise RefusedError("only players can give up")
     if table.is_settling:
         raise RefusedError("the game is being counted: agree, or play on")
     _drop(table, person, "resigned")
 
 
 def _drop(table: Table, person: str, kind: str) -> None:
-    """Let a person play no more: who is alone against one other has lost, for one of several an agent plays on."""
+    """Remove a user from the game with an event of a `kind`.
+
+    In a game of two, the user loses if both seats are taken and the user has one of them. Otherwise an agent takes over
+    the user's seats if other people play, or the game ends without a winner.
+    """
     mine, others = table.seats_of(person), table.people - {person}
     table.wishes.clear()
     if len(table.seats) == 2 and len(mine) == 1 and table.seats[1 - mine[0]].kind != "open":
@@ -38,12 +42,12 @@ def _drop(table: Table, person: str, kind: str) -> None:
 
 
 def claim(table: Table, person: str, gone: set[str], win: bool) -> None:
-    """Go on without people who have left and not come back: win against them, or call the game off."""
+    """Continue without users who left and did not come back in time, `gone`: win against them, or call the game off."""
     table.check_running()
     gone = gone & table.people - {person}
     if person not in table.people or not gone:
-        raise RefusedError("nobody who plays here has been away for long enough")
-    if win and table.is_settling:  # they agree by having gone
+        raise RefusedError("no player of this table has been away for long enough")
+    if win and table.is_settling:  # absent users count as agreeing
         accept(table, person)
         _agree(table, gone)
         return
@@ -58,31 +62,31 @@ def claim(table: Table, person: str, gone: set[str], win: bool) -> None:
 
 
 def lose_on_time(table: Table) -> None:
-    """End the game of the seat whose time is over."""
+    """End the game of the seat that has no time left."""
     if not table.clock or table.clock.running is None or not table.clock.is_out:
         return
-    if len(table.seats) == 2:  # also where one person plays both
+    if len(table.seats) == 2:  # also if one user plays both seats
         table.wishes.clear()
         table.end(Event("time", table.clock.running))
     else:
         _drop(table, table.seats[table.clock.running].holder, "time")
 
 
-# After they have
+# After the rules have ended the game
 
 
 def propose(table: Table, proposal: Json) -> None:
-    """Take in how the finished game may be counted."""
+    """Set the proposed score of the finished game."""
     table.proposal, table.accepted = proposal, []
     table.wishes.question += 1
 
 
 def accept(table: Table, person: str) -> None:
-    """Agree to what is proposed; when everybody does, the game is over."""
+    """Agree to the proposed score; the game is over when all its users agree."""
     if not table.is_settling or table.proposal is None:
         raise RefusedError("there is nothing to agree on")
     if person not in table.people:
-        raise RefusedError("only who plays can agree")
+        raise RefusedError("only players can agree")
     _agree(table, {person})
     table.wishes.clear()
 
@@ -93,9 +97,9 @@ def _agree(table: Table, people: set[str]) -> None:
 
 
 def play_on(table: Table, person: str) -> None:
-    """Take the passes back that ended the game."""
+    """Take back the two passes that ended the game."""
     if not table.is_settling:
         raise RefusedError("there is nothing to agree on")
     if person not in table.people:
-        raise RefusedError("only who plays can play on")
+        raise RefusedError("only players can play on")
     table.rewind(len(table.actions) - 2)

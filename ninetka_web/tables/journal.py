@@ -1,4 +1,4 @@
-"""Tables as text, for the journal."""
+"""Conversion of tables to and from the JSON text that `store.py` stores."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _TABLE = TypeAdapter(Table)
 
 
 def text_of(table: Table) -> str:
-    """Return everything about a table that must outlive the server; its clock is charged up to now."""
+    """Return the JSON text of a table. This first charges its running clock up to now."""
     if table.clock:
         table.clock.run(table.clock.running)
     return json.dumps(_TABLE.dump_python(table))
 
 
 def table_from(text: str) -> Table:
-    """Return the table that `text_of` wrote; its game is played again."""
+    """Return the table of a text of `text_of`. This replays its game."""
     return _TABLE.validate_json(text)
 
 
 def kind_of_text(text: str) -> str:
-    """Return the kind of game of a table that `text_of` wrote, without playing it."""
+    """Return `Setup.kind` of a text of `text_of`, without replaying the game."""
     return Setup(**json.loads(text)["setup"]).kind

@@ -1,4 +1,4 @@
-"""Games of tables as records and as SGF, and tables that show games of records."""
+"""Conversion of tables to game records and SGF, and of game records to tables that show them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ninetka_web.tables.table import Table, new_id
 
 
 def record_of(table: Table) -> GameRecord:
-    """Return the record of a finished game; `RefusedError` if there is none."""
+    """Return the game record of a finished game; `RefusedError` if there is none."""
     setup = table.setup
     if setup.position or table.handed:
         raise RefusedError("a game that did not begin with an empty board has no record; copy positions instead")
@@ -22,7 +22,7 @@ def record_of(table: Table) -> GameRecord:
 
 
 def sgf_of(table: Table) -> str:
-    """Return a game as SGF, as far as it has come; `RefusedError` for games that have no form in it."""
+    """Return a game, finished or not, as SGF; `RefusedError` for games without SGF."""
     if table.game.definition().sgf is None:
         raise RefusedError(f"{table.game.definition().title} has no form in SGF")
     setup = table.setup
@@ -34,7 +34,7 @@ def sgf_of(table: Table) -> str:
 
 
 def table_of_record(record: GameRecord) -> Table:
-    """Return a table that shows a game of a record; `RefusedError` if it is one that tables cannot show."""
+    """Return a table that shows a game record; `RefusedError` if the web app does not have its game."""
     setup, event = Setup.of_record(record), record.event
     seats = [Seat(name=record.tags.get(colour.lower(), colour.lower())[:40].strip()) for colour in record.seats]
     resigned = [event.seat] if event and event.kind == "resigned" else []
@@ -45,7 +45,7 @@ def table_of_record(record: GameRecord) -> Table:
 
 
 def _tags(table: Table) -> dict[str, str]:
-    """Return the tags of a game's record: who played, when, and the clock."""
+    """Return the tags of a game record: the players, the date and the clock."""
     tags = {table.colour(number): table.who(number) for number in range(len(table.seats))}
     tags["date"] = table.begun[:10]
     if table.clock:
@@ -54,7 +54,7 @@ def _tags(table: Table) -> dict[str, str]:
 
 
 def _stated(table: Table) -> str:
-    """Return the result that the players agreed on, or that the file of the game states; empty if there is neither."""
+    """Return the result that the players agreed on or that the uploaded file states; empty if there is neither."""
     if table.event is not None:
         return ""
     return str(table.proposal["result"]) if table.proposal and table.agreed else table.told

@@ -1,7 +1,7 @@
-"""What tables answer to a wish that they do not grant."""
+"""The error for requests that the web app refuses."""
 
 from __future__ import annotations
 
 
 class RefusedError(Exception):
-    """A wish that is not granted: the reason is shown to the person, and nothing has changed."""
+    """A request is refused and nothing has changed. The message, which gives the reason, is shown to the user."""

@@ -1,4 +1,4 @@
-"""How a table begins: who sits where, and from which start of which game."""
+"""The seats of a table, and the game, options and first position with which it starts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ninetka_web.tables.refusal import RefusedError
 
 @dataclass
 class Seat:
-    """A place at the table: an agent's, a person's, or open."""
+    """A seat of a table: of an agent, of a person, or open."""
 
     agent: str = ""
-    """The agent's spec; empty for people."""
+    """The agent's spec; empty for people and open seats."""
     name: str = ""
     holder: str = ""
-    """Who may play for the seat, as `digest` names people; empty for agents and open seats."""
+    """The user who plays the seat: the `digest` of a token; empty for agents and open seats."""
     keep: bool = False
-    """Whether the person agrees that finished games are kept."""
+    """Whether the user allows the server to store finished games."""
     key: str = ""
-    """The digest of what a personal link holds, which gives the seat to whoever opens it; empty unless there is one."""
+    """The digest of the key in the seat's personal link, which gives the seat to who opens it; empty if none."""
 
     @property
     def kind(self) -> str:
@@ -35,24 +35,24 @@ class Seat:
 
 @dataclass
 class Setup:
-    """How a game begins."""
+    """The game, options and first position of a table."""
 
     game: str
     options: Json
-    """All of the game's."""
+    """All options of the game."""
     drawn: list[int] = field(default_factory=list)
-    """What chance drew before the first turn: see `Game.drawn_actions`."""
+    """Actions drawn at random before the first turn: see `Game.drawn_actions`."""
     position: str = ""
-    """A position to begin with, as text; empty for the beginning of a game."""
+    """The first position as text; empty for the start of a game."""
 
     @classmethod
     def of(cls, variant: Variant, position: str = "") -> Setup:
-        """Return the setup of a variant, nothing drawn yet."""
+        """Return the setup of a variant, with new random draws unless it has a position."""
         return cls(variant.definition.name, dict(variant.options), position=position).redrawn()
 
     @classmethod
     def of_record(cls, record: GameRecord) -> Setup:
-        """Return the setup of a recorded game; `RefusedError` if it is one that tables cannot show."""
+        """Return the setup of a game record; `RefusedError` if the web app does not have its game."""
         adapter_for(record.variant.definition.name)
         position = "" if record.begin is None else str(record.begin)
         return cls(record.variant.definition.name, dict(record.variant.options), list(record.drawn), position)
@@ -64,7 +64,7 @@ class Setup:
 
     @property
     def kind(self) -> str:
-        """Whose compiled code it needs; see `Adapter.kind`."""
+        """The key of the compiled code that it needs; see `Adapter.kind`."""
         return adapter_of(self.game).kind(self.options)
 
     def start(self) -> Game:
@@ -78,7 +78,7 @@ class Setup:
         return game
 
     def redrawn(self) -> Setup:
-        """Return the same setup with what chance draws drawn anew."""
+        """Return the setup with new random draws; itself if the game has none or it has a position."""
         variant = self.variant
         if not variant.sizes.drawn or self.position:
             return self
@@ -86,12 +86,12 @@ class Setup:
 
 
 def digest(token: str) -> str:
-    """Return what a person is known by: enough to recognise the token, not to guess it."""
+    """Return the digest of a token. It identifies the token without revealing it."""
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
 def adapter_for(game: str) -> Adapter:
-    """Return the adapter of a game; `RefusedError` names the games that tables have."""
+    """Return the adapter of a game; `RefusedError` names the games of the web app."""
     try:
         return adapter_of(game)
     except ValueError as error:
@@ -99,7 +99,7 @@ def adapter_for(game: str) -> Adapter:
 
 
 def setup_of(adapter: Adapter, text: str, seats: int) -> Setup:
-    """Return the setup that begins with a position; `RefusedError` if the text holds none that can be played on."""
+    """Return the setup that starts from a position; `RefusedError` if the text is no position to play from."""
     try:
         game: Game = adapter.offer.definition.game_class.from_text(text)
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""What outlives the server, in one SQLite file: the tables as they stand, and finished games that people let it keep.
+"""The SQLite file of a server: the journal of its tables, and the finished games that people allow it to store.
 
-A change is in the journal before anybody hears of it, so a server that is killed finds its games again. (The journal
-is written ahead, and handed to the operating system at each change: it survives the process, and all but the last
-moments survive a loss of power.)
+A change is written into the journal before any browser gets it, so a killed server restores its games. The database is
+in WAL mode with `synchronous = NORMAL`: changes survive a crash of the process, but the latest ones may be lost in a
+power failure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CREATE TABLE games (
 
 
 def default_path() -> Path:
-    """Return where the file lies by default: in the folder that the system gives programs for their data."""
+    """Return the default path of the file, in the user's folder for application data."""
     if os.name == "nt":
         root = Path(os.environ.get("LOCALAPPDATA", Path.home()))
     else:
@@ -49,13 +49,14 @@ def default_path() -> Path:
 
 
 class Store:
-    """The file of one server; no other server may use it at the same time."""
+    """The SQLite file of one server. A lock keeps other servers from using it at the same time."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it.
+        """Open the file, or create it.
 
         Raises:
-            OSError: if it cannot be made, is no database of this version, or another server uses it; naming the path.
+            OSError: if the file cannot be created, is not a database of this version, or another server uses it; the
+                message names the path.
         """
         with ExitStack() as on_error:
             try:
@@ -68,7 +69,7 @@ class Store:
             on_error.pop_all()
 
     def save(self, table: Table) -> None:
-        """Write a table into the journal, and its game into the statistics if it has ended and may be kept."""
+        """Write a table into the journal, and its game into the statistics if it is over and `may_keep` allows it."""
         with self._database:
             self._database.execute(
                 "INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", (table.id, time.time(), text_of(table))
@@ -99,21 +100,21 @@ class Store:
         )
 
     def remove(self, table_id: str) -> None:
-        """Remove a table; games kept for the statistics stay."""
+        """Remove a table. Its games in the statistics stay."""
         with self._database:
             self._database.execute("DELETE FROM tables WHERE id = ?", (table_id,))
 
     def load(self, table_id: str) -> Table | None:
-        """Return a table as it was saved last."""
+        """Return the last saved version of a table; None if there is none."""
         row = self._database.execute("SELECT state FROM tables WHERE id = ?", (table_id,)).fetchone()
         return table_from(row[0]) if row else None
 
     def states(self) -> list[str]:
-        """Return all tables as `Table.to_json` wrote them, the one touched longest ago first."""
+        """Return all tables as texts of `journal.text_of`, the least recently changed first."""
         return [state for (state,) in self._database.execute("SELECT state FROM tables ORDER BY touched")]
 
     def touched(self) -> dict[str, float]:
-        """Return when each table was saved last, in seconds since the epoch."""
+        """Return the time of each table's last save, in seconds since the epoch."""
         return dict(self._database.execute("SELECT id, touched FROM tables"))
 
     def close(self) -> None:
@@ -123,19 +124,19 @@ class Store:
 
 
 def may_keep(table: Table) -> bool:
-    """Return whether a game counts for the statistics: played from the start, with agents, by people who all agree."""
+    """Return whether a game counts for the statistics: from the start, people and agents, and all people allow it."""
     people = [seat for seat in table.seats if not seat.agent]
     played = not (table.shown or table.setup.position or table.called_off) and len(people) < len(table.seats)
     return played and bool(people) and all(seat.keep for seat in people)
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a file."""
+    """Open a database."""
     return sqlite3.connect(path, timeout=2)
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new file, all or none."""
+    """Check the version of a database, set its pragmas, and create the schema of a new one in one transaction."""
     version = version_of(database)
     if version not in (0, VERSION):
         raise foreign(path)
@@ -146,17 +147,17 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 def version_of(database: sqlite3.Connection) -> int:
-    """Return the version of a file, 0 for a new one."""
+    """Return the version of a database, 0 for a new one."""
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
 def foreign(path: Path) -> OSError:
-    """Return the error for a file of another version."""
+    """Return the error for a file of another version of this project."""
     return OSError(f"{path}: of another version of ninetka; name another file")
 
 
 def _lock(path: Path) -> sqlite3.Connection:
-    """Hold a lock that the system takes back however the process ends: that of a second, empty database."""
+    """Lock a second, empty database. The system releases the lock even if the process is killed."""
     with ExitStack() as on_error:
         place = path.with_name(path.name + ".lock")
         lock = on_error.enter_context(closing(sqlite3.connect(place, timeout=0, isolation_level=None)))

@@ -1,6 +1,6 @@
-"""A table: who sits where, and the game that they play. It decides alone what is allowed, and knows no network.
+"""A table: its seats and its game. It decides what users may do, and does not depend on the server.
 
-Whatever a person asks for is granted as a whole, or refused by `RefusedError` with a reason; then nothing has changed.
+Every request of a user is either carried out completely, or `RefusedError` gives the reason and nothing has changed.
 """
 
 from __future__ import annotations
@@ -23,51 +23,51 @@ from ninetka_web.tables.wishes import REMATCH, UNDO, Wishes
 
 @dataclass
 class Table:
-    """The authority on one table."""
+    """The state of one table. All fields are stored; see `journal.py`."""
 
     id: str
     setup: Setup
     seats: list[Seat]
     actions: list[int] = field(default_factory=list)
-    """Those played so far; see `course` for more about them."""
+    """The actions played so far, shared with `course`."""
     round: int = 0
-    """Games played here before."""
+    """The number of earlier games at this table."""
     handed: list[int] = field(default_factory=list)
-    """Before which of them a turn was left out, in games of other programs: see `GameRecord.handed`."""
+    """Indices of actions before which a turn was skipped, in games of other programs: see `GameRecord.handed`."""
     resigned: list[int] = field(default_factory=list)
-    """Seats whose person has given up, or has been replaced by an agent: out of time, or gone."""
+    """Seats whose user resigned, or was replaced by an agent after losing on time or leaving."""
     ended: bool = False
-    """Whether the game ended where it stands: by an event, or given up by the last person, and then nobody wins."""
+    """Whether the game ended before its rules ended it: by an event, or without a winner."""
     event: Event | None = None
-    """What ended the game before the rules did, to the win of somebody."""
+    """The event that ended the game before its rules did and made a seat win."""
     called_off: bool = False
-    """Whether it ended because somebody had gone, to nobody's loss."""
+    """Whether the game was called off because a user had left; no seat loses."""
     wishes: Wishes = field(default_factory=Wishes)
     clock: Clock | None = None
     proposal: Json | None = None
-    """How the finished game may be counted: see `Adapter.settle`."""
+    """The proposed score of the finished game: see `Adapter.settle`."""
     accepted: list[str] = field(default_factory=list)
-    """The people who agree to that."""
+    """The users who agree to the proposal."""
     agreed: bool = False
-    """Whether everybody does."""
+    """Whether all users agree to the proposal."""
     told: str = ""
-    """The result that the file of an uploaded game states, if our rules give another one: see `GameRecord.stated`."""
+    """The result in the file of an uploaded game, if it differs from that of the rules: see `GameRecord.stated`."""
     paused: bool = False
     wait: int = 700
-    """Milliseconds between moves of agents."""
+    """Milliseconds between the moves of agents."""
     helped: bool = False
-    """Whether a person took back a move or looked at an analysis while the game ran."""
+    """Whether a user took back a move or used an analysis during the game."""
     shown: bool = False
-    """Whether this is an uploaded game, to look at only."""
+    """Whether this is an uploaded game that can only be viewed."""
     begun: str = ""
-    """When the game began, ISO 8601 in UTC."""
+    """The start of the game, ISO 8601 in UTC."""
     maker: str = ""
-    """Whom the table is charged to, in the words of `setup.digest`; empty where that is not known."""
+    """The `digest` of the quota key of the creator; empty if unknown."""
     forgotten: list[str] = field(default_factory=list)
-    """The people who have taken the finished game off their list."""
+    """The users who removed the finished game from their list."""
 
     def __post_init__(self) -> None:
-        """Play the actions that are there already."""
+        """Set up the game and replay its actions."""
         self.begun = self.begun or datetime.now(UTC).isoformat(timespec="seconds")
         self.revision = 0
         self.adapter = adapter_of(self.setup.game)
@@ -77,59 +77,59 @@ class Table:
 
     @property
     def game(self) -> Game:
-        """The position now."""
+        """The current position."""
         return self.course.game
 
     def _begin(self, actions: list[int], handed: list[int]) -> None:
-        """Begin the game, and play these actions."""
+        """Start the game and play these actions."""
         self.course = Course(self.adapter, self.setup.start(), actions, handed)
         self.actions, self.handed = self.course.actions, self.course.handed
 
     def end(self, event: Event) -> None:
-        """End the game before its rules do."""
+        """End the game by an event."""
         self.game.forfeit(event.seat, event.kind)
         self.event, self.ended = event, True
 
     def rewind(self, ply: int) -> None:
-        """Go back to the position before ply `ply`; whatever was asked or proposed since is void."""
+        """Go back to the position before ply `ply`. This clears open requests and the proposed score."""
         self.course.rewind(ply)
         self.wishes.clear()
         self.proposal, self.accepted, self.agreed = None, [], False
 
-    # What can be asked for
+    # Requests of users
 
     def seats_of(self, person: str) -> list[int]:
-        """Return the seats that a person holds."""
+        """Return the seats of a user."""
         return [number for number, seat in enumerate(self.seats) if person and seat.holder == person]
 
     @property
     def is_over(self) -> bool:
-        """Whether the game has ended, by the rules or because it was given up, and nothing is left to agree on."""
+        """Whether the game has ended, by the rules or otherwise, and no agreement on the score is pending."""
         return self.ended or (self.game.is_over and not self.is_settling)
 
     @property
     def people(self) -> set[str]:
-        """Who holds a seat."""
+        """The users who have a seat."""
         return {seat.holder for seat in self.seats} - {""}
 
     @property
     def is_settling(self) -> bool:
-        """Whether the rules have ended the game, and people are to agree on how it is counted."""
+        """Whether the rules have ended the game and its users have yet to agree on the score."""
         over = self.game.is_over and not (self.ended or self.shown or self.agreed)
         return over and bool(self.people) and self.adapter.may_settle(self.game)
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a move to be made."""
+        """Whether a move can be played."""
         return not (self.ended or self.shown or self.game.is_over)
 
     @property
     def agent_to_move(self) -> str:
-        """The spec of the agent whose turn it is, empty if it is nobody's or a person's."""
+        """The spec of the agent to move; empty if no agent is to move."""
         return self.seats[self.game.to_move].agent if self.is_running else ""
 
     def play(self, person: str, ply: int, action: int) -> None:
-        """Play a person's move."""
+        """Play a user's move at ply `ply`."""
         self.check_running()
         if ply != len(self.actions):
             raise RefusedError(
@@ -151,10 +151,10 @@ class Table:
             self.clock.end_turn(seat)
 
     def play_agent(self, action: int) -> None:
-        """Play the move that the agent whose turn it is has chosen."""
+        """Play the move of the agent to move."""
         self.course.play(action)
         if self.game.is_over:
-            self.wishes.clear()  # nobody can open a finished game again
+            self.wishes.clear()  # a finished game cannot be continued
 
     def sit(self, person: str, seat: int, name: str, keep: bool) -> None:
         """Take an open seat."""
@@ -164,7 +164,7 @@ class Table:
         self.seats[seat] = Seat(name=name, holder=person, keep=keep)
 
     def undo(self, person: str) -> None:
-        """Take back a person's last move, at once or when everyone else at the table agrees."""
+        """Take back a user's last move, at once if no other people play, otherwise when all of them agree."""
         self.check_running()
         mine = self.seats_of(person)
         plies = [ply for ply, move in enumerate(self.course.moves) if move["seat"] in mine]
@@ -174,7 +174,7 @@ class Table:
             self._take_back(plies[-1])
 
     def answer(self, person: str, accept: bool) -> None:
-        """Agree or disagree to what another person wishes."""
+        """Agree or disagree with the request of another user."""
         kind, ply = self.wishes.kind, self.wishes.ply
         if self.wishes.answer(person, accept):
             self._take_back(ply) if kind == UNDO else self._begin_anew()
@@ -184,7 +184,7 @@ class Table:
         self.helped = True
 
     def wind(self) -> None:
-        """Let the clock of the person run whose turn it is, once all seats are taken."""
+        """Run the clock of the person to move, once no seat is open."""
         if self.clock:
             waits = self.is_running and all(seat.kind != "open" for seat in self.seats)
             seat = self.game.to_move if waits and not self.agent_to_move else None
@@ -192,13 +192,13 @@ class Table:
                 self.clock.run(seat)
 
     def rematch(self, person: str) -> None:
-        """Begin the next game, at once or when everyone else at the table agrees; everybody moves up a seat."""
+        """Start the next game with rotated seats, at once if no other people play, otherwise when all of them agree."""
         if self.shown:
             raise RefusedError("this table only shows a game")
         if not self.is_over:
             raise RefusedError("the game is not over yet")
         if not self.seats_of(person) and any(seat.holder for seat in self.seats):
-            raise RefusedError("only who plays at this table can begin the next game")
+            raise RefusedError("only players of this table can start the next game")
         if self.wishes.ask(REMATCH, person, self.people - {person}):
             self._begin_anew()
 
@@ -216,7 +216,7 @@ class Table:
         self._begin([], [])
 
     def give_key(self, person: str) -> str:
-        """Return what a new personal link to the seats of a person holds; only its digest stays here."""
+        """Create a personal link to the seats of a user and return its key. Only the digest of the key is stored."""
         key, mine = secrets.token_urlsafe(32), self.seats_of(person)
         if not mine:
             raise RefusedError("you have no seat at this table")
@@ -225,7 +225,7 @@ class Table:
         return key
 
     def reclaim(self, person: str, key: str) -> None:
-        """Give a person the seats that a personal link is for."""
+        """Give a user the seats of a personal link."""
         seats = [seat for seat in self.seats if seat.key == digest(key)]
         if not seats:
             raise RefusedError("this personal link is not valid (any more): ask for a new one where you play")
@@ -241,44 +241,45 @@ class Table:
             people[:] = [person if one == old else one for one in people]
 
     def set_pace(self, person: str, wait: int, paused: bool, alone: bool) -> None:
-        """Set the pace of the agents: by the people who play or, where agents play alone, by whoever watches.
+        """Set the delay between the moves of agents, and whether they are paused.
 
-        They are paused only for who is `alone`: not by one against others who play, or watch what they play.
+        Users who play at the table may do this; if only agents play, everyone may. Only a user who is `alone` (see
+        `People.is_alone`) may pause the agents.
         """
         if self.people and person not in self.people:
-            raise RefusedError("only who plays at this table can set its pace")
+            raise RefusedError("only players of this table can set its pace")
         if paused and not (self.paused or alone):
-            raise RefusedError("others are at this table: the agents are not paused by one of them")
+            raise RefusedError("other people are at this table, so the agents are not paused")
         self.wait, self.paused = wait, paused
 
     def check_analysis(self, person: str) -> None:
-        """Refuse an analysis that would help one person against another."""
+        """Refuse an analysis that would help one user against another."""
         if not self.is_over and not self.shown and self.people - {person}:
             raise RefusedError("people play here: the analysis opens when the game is over")
 
     def check_running(self) -> None:
-        """Refuse what needs a game that goes on."""
+        """Refuse a request that needs a running game."""
         if self.shown:
             raise RefusedError("this table only shows a game")
         if self.is_over:
             raise RefusedError("the game is over")
 
-    # What can be seen
+    # The public state
 
     def colour(self, seat: int) -> str:
-        """Name a seat, in lower case."""
+        """Return the name of a seat's colour, in lower case."""
         return self.game.definition().seats[seat].lower()
 
     def who(self, seat: int) -> str:
-        """Name who sits on a seat."""
+        """Return the name of a seat's agent or user; without one, `Seat.kind`."""
         taken = self.seats[seat]
         return taken.agent or taken.name or taken.kind
 
     @property
     def winner(self) -> int:
-        """The seat that has won, or `DRAWN`.
+        """The winning seat, or `DRAWN`.
 
-        `UNFINISHED` before the end, where the last person gave up, and where a file states that nobody has won.
+        `UNFINISHED` before the end, if the last user gave up, and if the file of an uploaded game states no winner.
         """
         if self.agreed and self.proposal:
             return int(self.proposal["winner"])
@@ -286,5 +287,5 @@ class Table:
 
 
 def new_id() -> str:
-    """Return an unguessable name for a table: 96 random bits in 16 letters."""
+    """Return a new unguessable table id: 96 random bits in 16 characters."""
     return secrets.token_urlsafe(12)

@@ -1,4 +1,4 @@
-"""How people fared: games and wins by game, number of players and agents, the counterpart of the paper's Table 1."""
+"""Results of people against agents by game, players and agents, like Table 1 of Stefani et al. (2019)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ninetka_web.tables.store import VERSION, connect, foreign, version_of
 
 @dataclass(frozen=True)
 class Tally:
-    """How one kind of game went: one person against these agents."""
+    """The results of one person against a lineup of agents."""
 
     agents: str
     players: int
@@ -28,14 +28,14 @@ class Tally:
 
     @property
     def share(self) -> float:
-        """How much of the games was won, a draw counted as half a win."""
+        """The share of games won; a draw counts as half a win."""
         return (self.wins + self.draws / 2) / self.games
 
 
 def read_tallies(path: Path) -> tuple[list[Tally], int]:
-    """Return how one person against agents has fared, by game, agents and players, and how many games are left out.
+    """Return the results of one person against agents, by game, agents and players, and the number of excluded games.
 
-    Left out are games of several people and games in which a person took back a move or looked at an analysis.
+    Games of several people and games in which a user took back a move or used an analysis are excluded.
 
     Raises:
         OSError: if the file cannot be read.
@@ -58,7 +58,7 @@ def read_tallies(path: Path) -> tuple[list[Tally], int]:
 
 
 def tallies_table(tallies: list[Tally], game: str = DEFAULT) -> Table:
-    """Return a row per lineup of agents in a game, a column per number of players: won, drawn, played, share."""
+    """Return a table with a row per lineup of agents and a column per number of players: won, drawn, played, share."""
     what = f"{get_definition(game).title}: games of one person against agents"
     table = Table(title=f"{what}: won / drawn / played (share, a draw counted as half)")
     table.add_column("agents in the other seats")
@@ -69,7 +69,7 @@ def tallies_table(tallies: list[Tally], game: str = DEFAULT) -> Table:
         row = {tally.players: tally for tally in tallies if (tally.game, tally.agents) == (game, agents)}
         table.add_row(agents, *(_cell(row.get(players)) for players in seats))
     table.add_section()
-    table.add_row("even share", *(f"{100 / players:.1f} %" for players in seats))
+    table.add_row("expected share", *(f"{100 / players:.1f} %" for players in seats))
     return table
 
 
@@ -78,11 +78,11 @@ def _cell(tally: Tally | None) -> str:
 
 
 def print_tallies(tallies: list[Tally], left_out: int, path: Path) -> None:
-    """Print a table for each game, or how to fill them."""
+    """Print a table for each game; without games, print how to get some."""
     console = Console()
     for game in dict.fromkeys(tally.game for tally in tallies):
         console.print(tallies_table(tallies, game))
     if not tallies:
-        console.print(f"no finished games yet in {path}: play some with `ninetka play`, and agree that they are kept")
+        console.print(f"no finished games yet in {path}: play some with `ninetka play`, and allow it to store them")
     if left_out:
-        console.print(f"not counted: {left_out} of several people, with moves taken back, or with analysis")
+        console.print(f"not counted: {left_out} games with several people, moves taken back, or analysis")

@@ -1,4 +1,4 @@
-"""What browsers are told of a table, and of moves that are tried from one of its positions."""
+"""The JSON of a table for browsers, and of variations that users try from one of its positions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ninetka_web.tables.setup import Seat, Setup
 from ninetka_web.tables.table import Table
 
 TOLD = ("to_move", "hits", "buttons", "previews", "ghost", "verb")
-"""Of what everybody may know of a table, what can be done."""
+"""The keys of `view_of` that describe the possible moves, for `try_line`."""
 _NO_CHOICES: Json = {"hits": [], "buttons": [], "previews": {}, "ghost": 0, "verb": "", "prompt": ["", ""]}
 
 
 def view_of(table: Table) -> Json:
-    """Return what everybody may know of a table, but for the moves and the start; JSON."""
+    """Return the public state of a table as JSON, without its moves and first position."""
     game, over = table.game, table.is_over
     return {
         "table": table.id,
@@ -53,7 +53,7 @@ def view_of(table: Table) -> Json:
 
 
 def _choices(table: Table) -> Json:
-    """Return what can be done by whose turn it is, and how it is told."""
+    """Return the possible moves of the seat to move, and their texts."""
     game, board = table.game, table.adapter.board
     mine, others = board.prompt(game)
     return {"hits": board.hits(game), "buttons": board.buttons(game), "previews": board.previews(game),
@@ -68,7 +68,7 @@ def _outcome(table: Table) -> str:
 
 
 def line_of(table: Table) -> Json:
-    """Return a line about a table, for a list."""
+    """Return a summary of a table for a list."""
     return {
         "table": table.id,
         "game": table.setup.game,
@@ -80,20 +80,20 @@ def line_of(table: Table) -> Json:
 
 
 def try_line(table: Table, ply: int, line: Sequence[int]) -> tuple[Game, Json]:
-    """Play a line from the position after `ply` actions of a table.
+    """Play a variation, the actions `line`, from the position after `ply` actions of a table.
 
     Returns:
-        The position at its end, and what browsers are told: the `moves`, whether it is `over`, what can be done then.
+        The position at its end, and JSON for browsers: the `moves`, whether the game is `over`, and the possible moves.
 
     Raises:
-        RefusedError: if the game is over there, or an action of the line is illegal; it says why.
+        RefusedError: if the game is over after `ply` actions, or an action is illegal.
     """
     position = table.course.position(ply)
     if position.is_over:
         raise RefusedError("the game is over here: step back to try other moves")
     setup = Setup(table.setup.game, table.setup.options, position=str(position))
     branch = Table("", setup, [Seat(holder="nobody") for _ in table.seats])
-    branch.course.game = position.copy()  # unlike its text it knows earlier boards, which superko asks for
+    branch.course.game = position.copy()  # unlike its text, it has the earlier boards, which superko needs
     for action in line:
         branch.play("nobody", len(branch.actions), action)
     view = view_of(branch)

@@ -1,4 +1,4 @@
-"""What one of several people at a table asks the others for: to take moves back, to play again."""
+"""The request of one of several people at a table to take back moves or to play again."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass, field
 from ninetka_web.tables.refusal import RefusedError
 
 MAX_TRIES = 3
-"""How often a person may ask for the same in vain in one game."""
+"""How often a user may make the same request in one game without success."""
 UNDO, REMATCH = "undo", "rematch"
 
 
 @dataclass
 class Wishes:
-    """At most one wish at a time."""
+    """The open request of a table, at most one at a time, and the failed ones of this game."""
 
     kind: str = ""
     """`UNDO` or `REMATCH`, empty for none."""
     by: str = ""
-    """The person who wishes it."""
+    """The user who made the request."""
     ply: int = -1
-    """The ply to go back to."""
+    """The ply to go back to; -1 for none."""
     asked: list[str] = field(default_factory=list)
-    """The people who have not answered yet."""
+    """The users who have not answered yet."""
     question: int = 0
-    """Counts all that was asked at the table, so that an answer tells which question it is for."""
+    """The number of questions asked at the table so far. An answer names the number of its question."""
     tries: list[list[str]] = field(default_factory=list)
-    """Kind and person of each time that somebody asked in this game and it was not granted."""
+    """[kind, user] of each request of this game that was not granted."""
 
     def ask(self, kind: str, person: str, others: set[str], ply: int = -1) -> bool:
-        """Ask the others, and return whether it is granted at once: there are none, or they wish the same."""
+        """Make a request; return whether it is granted at once: no other users play, or they made the same request."""
         if (self.kind, self.ply) == (kind, ply) and person in self.asked:
             return self.answer(person, True)
         if self.kind:
-            raise RefusedError("there is a question already that is not answered yet")
+            raise RefusedError("there is a question already; wait until it is answered")
         if not others:
             return True
         if self.tries.count([kind, person]) >= MAX_TRIES:
@@ -44,7 +44,7 @@ class Wishes:
         return False
 
     def answer(self, person: str, accept: bool) -> bool:
-        """Agree or disagree; return whether everybody has agreed now."""
+        """Agree or disagree; return whether all users have agreed."""
         if person not in self.asked:
             raise RefusedError("nobody has asked you for anything")
         self.asked.remove(person)
@@ -56,16 +56,16 @@ class Wishes:
         return False
 
     def clear(self) -> None:
-        """Wish for nothing."""
+        """Remove the open request."""
         self.kind, self.by, self.ply, self.asked = "", "", -1, []
 
     def check(self, question: int) -> None:
-        """Refuse an answer to another question than the last one."""
+        """Refuse an answer to any question but the latest one."""
         if question != self.question:
-            raise RefusedError("that was an answer to an earlier question; look again what is asked now")
+            raise RefusedError("that was an answer to an earlier question; look at the current one")
 
     def rename(self, old: str, new: str) -> None:
-        """Let another one be the person."""
+        """Replace the user `old` by `new`."""
         self.by = new if self.by == old else self.by
         self.asked = [new if one == old else one for one in self.asked]
         self.tries = [[kind, new if one == old else one] for kind, one in self.tries]

@@ -1,1 +1,1 @@
-"""What thinks: agents and analyses, on threads, once their code is compiled."""
+"""Agents (`agents.py`) and analyses (`analysts.py`), on threads; `warm.py` compiles their code in the background."""

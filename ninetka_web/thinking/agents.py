@@ -1,4 +1,4 @@
-"""The agents at the tables, and who counts finished games: at each table one thinks at a time, if somebody looks."""
+"""Runs the agents of all tables and proposes the scores of finished games, while a connection watches the table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ log = logging.getLogger("ninetka")
 
 
 class Place(NamedTuple):
-    """What an agent thinks about, or whoever counts a finished game."""
+    """The position that a task thinks about, and its agent."""
 
     history: int
     """`Course.history`."""
     ply: int
     agent: str
-    """The agent's spec."""
+    """The agent's spec; empty for the proposal of a score."""
 
 
 class Agents:
-    """Those of all tables of one server."""
+    """The agents of all tables of one server. At each table at most one task thinks."""
 
     def __init__(
         self,
@@ -40,17 +40,26 @@ class Agents:
         show: Callable[[str], None],
         announce: Callable[[str, str], None],
     ) -> None:
-        """Think on the threads of `players`, at tables that are seen, and say by the others what comes of it."""
+        """Set the collaborators.
+
+        Args:
+            players: the threads on which agents think.
+            warm_up: compiles their code.
+            is_seen: returns whether any connection watches a table.
+            changed: saves and sends a table after a move.
+            show: sends a table's state.
+            announce: sends a notice to a table's connections.
+        """
         self._players, self._warm_up = players, warm_up
         self._is_seen, self._changed, self._show, self._announce = is_seen, changed, show, announce
         self._thinking: dict[str, asyncio.Task[None]] = {}
         self._places: dict[str, Place] = {}
 
     def prompt(self, table: Table) -> None:
-        """Let the agent think whose turn it is, if somebody looks; unless it is the one who asks.
+        """Start the agent to move if any connection watches the table. A call from the table's own task does nothing.
 
-        One that thinks about the position already thinks on, whatever the pace: a search cannot be broken off, so many
-        changes of the pace would be many searches at once.
+        If the agent already thinks about this position, it continues even if the pace has changed: a search cannot be
+        interrupted, so many changes of the pace would start many searches at once.
         """
         task, is_seen = self._thinking.get(table.id), self._is_seen(table.id)
         if task and task is asyncio.current_task():
@@ -63,24 +72,24 @@ class Agents:
             self._thinking[table.id] = asyncio.create_task(self._think(table))
 
     def stop(self, table_id: str) -> None:
-        """Let nobody think at a table any more."""
+        """Cancel the task of a table."""
         task = self._thinking.pop(table_id, None)
         self._places.pop(table_id, None)
         if task and task is not asyncio.current_task():
             task.cancel()
 
     def is_compiling(self, table: Table) -> bool:
-        """Return whether what a table waits for has to be compiled first."""
+        """Return whether the table waits for the compiler."""
         job = _job_of(table)
         return job is not None and any(map(self._warm_up.is_compiling, (_rules_of(table), job)))
 
     def close(self) -> None:
-        """Let nobody think any more."""
+        """Cancel all tasks."""
         for table in list(self._thinking):
             self.stop(table)
 
     async def _think(self, table: Table) -> None:
-        """Play the agents' moves until it is a person's turn; whatever else changes the table cancels this task."""
+        """Play the agents' moves until a person is to move. Any other change of the table cancels this task."""
         try:
             while job := _job_of(table):
                 self._places[table.id] = _place_of(table)
@@ -98,22 +107,22 @@ class Agents:
                 self._changed(table)
         except RefusedError as refusal:  # the move could not be saved
             self._announce(table.id, str(refusal))
-        except Exception as error:  # an agent of any kind may fail in any way; its table waits, the others play on
+        except Exception as error:  # an agent may fail in any way; only its table waits
             log.exception("an agent failed at table %s", table.id)
-            self._announce(table.id, f"the agent could not choose a move: {error}; go on to let it try again")
+            self._announce(table.id, f"the agent could not choose a move: {error}; continue to let it try again")
             self._pause(table)
         finally:
             if self._thinking.get(table.id) is asyncio.current_task():
                 self.stop(table.id)
 
     def _pause(self, table: Table) -> None:
-        """Let the agents of a table wait for a person."""
+        """Pause the agents of a table until a person continues."""
         table.paused = True
-        with contextlib.suppress(RefusedError):  # if that cannot be saved, they try again by themselves
+        with contextlib.suppress(RefusedError):  # if the change cannot be saved, the agents try again automatically
             self._changed(table)
 
     async def _wait_for(self, job: Job, table: Table) -> None:
-        """Wait until the rules and an agent are compiled; then show that it thinks."""
+        """Wait until the rules and an agent are compiled; then send the state, which shows that the agent thinks."""
         jobs, compiling = (_rules_of(table), job), self.is_compiling(table)
         for wanted in jobs:
             self._warm_up.want(wanted, table.maker)
@@ -132,7 +141,7 @@ def _rules_of(table: Table) -> Job:
 
 
 def _job_of(table: Table) -> Job | None:
-    """Return which job gets ready what a table waits for: an agent, whatever its strength, or what counts the game."""
+    """Return the job for the table's next task: its agent, of any strength, or the proposal of a score; else None."""
     if table.agent_to_move:
         return Job(table.setup.kind, table.agent_to_move.partition(":")[0])
     return Job(table.setup.kind, COUNTING) if _waits_for_proposal(table) else None

@@ -1,7 +1,7 @@
-"""What agents think of a position: candidate moves, a line of play, chances to win, perfect play. JSON comes out.
+"""Analyses of a position by an engine, as JSON: candidate moves, expected play, win probabilities, perfect play.
 
-Nothing here is quick, so all of it runs on threads, in steps between which it can be given up. What only one game knows
-of a position is asked of its adapter.
+These functions are slow. `analysts.py` runs them on threads, in steps between which they can be cancelled. The
+game-specific parts are in `Study`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:  # torch may be missing
     from ninetka_agents.net_agent import Search
 
 Shares = npt.NDArray[np.float64]
-"""(n,) or (N, n) chances to win by seat; they sum to 1."""
+"""(n,) or (N, n) win probabilities by seat; they sum to 1."""
 CHUNK = 1_000
-"""Simulations between two looks at whether anybody still waits for them."""
+"""Simulations between two calls of `stopped`."""
 SURE_ERROR = 0.25
-"""The standard error of a chance to win from which on it says nothing: about that of a single simulation."""
+"""The standard error at which a win probability is meaningless: about that of a single simulation."""
 MOST_TREES = 144
-"""Positions at most that are searched with playouts, beside the one that is analysed; more would take minutes."""
+"""Maximal number of positions after a move that are searched with playouts; more would take minutes."""
 
 
 class Found(NamedTuple):
-    """What an engine has found out about a position so far."""
+    """The results of an engine for a position so far."""
 
     visits: npt.NDArray[np.int64]
     """(A,) int64: simulations per action."""
     chances: npt.NDArray[np.float64]
-    """(A,) float64: the mover's chance to win after each action, 0 where nothing is known."""
+    """(A,) float64: the mover's win probability after each action, 0 where it is unknown."""
     trials: npt.NDArray[np.float64]
-    """(A,) float64: on how many simulations these rest."""
+    """(A,) float64: the number of simulations behind each of the `chances`."""
     shares: Shares
-    """(n,) chances to win of the position itself."""
+    """(n,) win probabilities of the position itself."""
     line: list[int]
-    """The play that it expects."""
+    """The expected variation, as actions."""
 
 
 def analyse(game: Game, engine: str, budgets: Sequence[int], stopped: Stopped = never) -> Iterator[Json]:
-    """Yield what is found out about a position with more and more simulations; see `_told` for what is in it."""
+    """Yield the analysis of a position after each budget of simulations; see `_told` for its content."""
     if game.is_over:
         nothing: Json = {"simulations": 0, "more": False, "candidates": [], "expected": []}
         yield nothing | {"shares": _rounded(final_shares(game))}
@@ -66,7 +66,11 @@ def analyse(game: Game, engine: str, budgets: Sequence[int], stopped: Stopped = 
 
 
 def _told(game: Game, found: Found, *, more: bool) -> Json:
-    """Return the candidates, best first, each with the chance lost against the best and how sure that is, 0 to 1."""
+    """Return an analysis as JSON.
+
+    The candidates are sorted, best first. Each has its win probability `chance`, the difference `lost` to the best
+    move, and `sure`, how sure these are, 0 to 1.
+    """
     adapter, visits, chances, sure = adapter_of(game.name), found.visits, found.chances, _sureness(found)
     actions = sorted(game.legal_actions().tolist(), key=lambda a: (visits[a], chances[a]), reverse=True)
     lost = np.maximum(chances[actions[0]] - chances, 0.0)
@@ -81,14 +85,14 @@ def _told(game: Game, found: Found, *, more: bool) -> Json:
 
 
 def _sureness(found: Found) -> npt.NDArray[np.float64]:
-    """Return (A,) float64 how sure each chance is: 1 less its standard error (of the rule of succession), scaled."""
+    """Return (A,) float64 1 - error / `SURE_ERROR`, at least 0: the standard error of the rule of succession."""
     chance = (found.chances * found.trials + 1) / (found.trials + 2)
     error = np.sqrt(chance * (1 - chance) / (found.trials + 3))
     return np.where(found.trials > 0, np.maximum(1 - error / SURE_ERROR, 0), 0.0)
 
 
 def _tree_search(game: Game, budgets: Sequence[int], stopped: Stopped = never) -> Iterator[Found]:
-    """Grow one tree, that of the game's own tree search as it plays at tables, until it is stopped."""
+    """Yield results of the game's tree search, with its options in the web app, from one growing tree."""
     agent = make_agent(adapter_of(game.name).offer.spec("mcts"), game.name)
     assert isinstance(agent, MctsAgent)
     tree = agent.make_tree(game.records, budgets[-1])
@@ -111,14 +115,14 @@ def _in_tree(game: Game, tree: Tree) -> Found:
     for one in candidates:
         chances[one.action] = one.share
     shares, line = report.values[0, : game.num_players].astype(np.float64), candidates[0].line if candidates else []
-    if (forced := forced_action(game.records[0])) >= 0:  # the candidates are those of whoever moves after it
+    if (forced := forced_action(game.records[0])) >= 0:  # the candidates are moves after the forced action
         chances[:], line = 0.0, [forced, *line]
         chances[forced] = shares[game.to_move]
     return Found(visits, chances, visits.astype(np.float64), shares, line)
 
 
 def _network_search(game: Game, budgets: Sequence[int]) -> Iterator[Found]:
-    """Search the position for visits, and each position after it, all in one batch, for its chances."""
+    """Yield results of network searches: of the position for the visits, of all next positions for the chances."""
     for simulations in budgets:
         yield _by_network(game, simulations)
 
@@ -144,7 +148,7 @@ def _by_network(game: Game, simulations: int) -> Found:
 
 
 def same_search(searches: Switch[Search], records: Records) -> Search:
-    """Return one search for positions on one board, whatever their stages, so that their chances can be compared."""
+    """Return one search for positions of all stages on one board, so that their win probabilities are comparable."""
     return searches.agents[0] if searches.choose is by_stage else searches.agent_for(records)
 
 
@@ -155,7 +159,7 @@ def _after(game: Game, action: int) -> Game:
 
 
 def win_shares(games: list[Game], engine: str) -> list[list[float]]:
-    """Return the chances to win by seat of each position of a game."""
+    """Return the win probabilities by seat of each position of a game."""
     value = _tree_values if engine == "mcts" else _network_values
     alive = [game for game in games if not game.is_over]
     values = iter(value(alive)) if alive else iter(())
@@ -186,7 +190,7 @@ def _network(game: str) -> Any:
 
 
 def solve(game: Game, seconds: float, stopped: Stopped = never, *, moves: bool = True) -> Exact:
-    """Return what is known of any position under perfect play after that many seconds."""
+    """Return the values of any position under perfect play that are found in `seconds`."""
     study = adapter_of(game.name).study
     if game.is_over:
         return Exact(game.winner(), {})
@@ -194,14 +198,14 @@ def solve(game: Game, seconds: float, stopped: Stopped = never, *, moves: bool =
 
 
 def told_exact(game: Game, exact: Exact) -> Json:
-    """Return, as browsers are told, who wins under perfect play, and who after each move."""
+    """Return as JSON the winner under perfect play, and the winner after each move."""
     told = adapter_of(game.name).board.told_action
     moves = [told(game, action) | {"winner": told_winner(exact.after[action])} for action in exact.after]
     return {"winner": told_winner(exact.winner), "moves": moves}
 
 
 def warm_up(game: Game, engine: str) -> None:
-    """Do with a game all that the engine is asked for, which compiles and loads what it needs."""
+    """Run all functions of an engine's analysis on a game, which compiles or loads their code."""
     adapter = adapter_of(game.name)
     if engine == SOLVER:
         play_until(game, lambda game: adapter.study.solvable(game) and solve(game, 0.005).is_whole)
@@ -212,7 +216,7 @@ def warm_up(game: Game, engine: str) -> None:
 
 
 def play_until(game: Game, done: Callable[[Game], bool]) -> Game:
-    """Play the first legal actions until something holds, or the game is over; return the same game."""
+    """Play first legal actions until `done(game)` or the game is over; return the same game."""
     while not (game.is_over or done(game)):
         game.play(int(game.legal_actions()[0]))
     return game

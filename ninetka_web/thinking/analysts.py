@@ -1,4 +1,4 @@
-"""Who tells browsers what agents think of a position, a few at a time; what was found out is remembered."""
+"""Runs the analyses that browsers request, a few at a time, and sends and caches their results."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from ninetka_web.thinking.players import Players
 from ninetka_web.thinking.warm import WarmUp, analysis_job
 
 MAX_ANALYSES = 8
-"""How many analyses may think at once; as many more may look for perfect play, which comes first and is quick."""
+"""How many analyses may search at once; as many more may run the solver, which comes first and is fast."""
 MAX_REMEMBERED = 50_000
-"""Positions whose chances are remembered."""
+"""The number of positions whose win probabilities are cached."""
 BAND_CHUNK = 8
-"""Positions of the band over the game that are looked at in one go."""
+"""Positions of the win-probability graph that are evaluated in one call."""
 EXACT_SECONDS = (0.5, 5.0)
-"""Of perfect play for a position: before all else, and beside the search; what is not known by then stays unknown."""
+"""Time limits of the solver for a position: before the search, and while the search runs."""
 SOLVER_SECONDS = (*EXACT_SECONDS, 30.0)
-"""The same where that is all that is asked for."""
+"""The same limits if the engine is the solver."""
 
 log = logging.getLogger("ninetka")
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a browser looks at."""
+    """A browser's request for an analysis."""
 
     send: Callable[..., None]
-    """Sends the browser a message of these fields."""
+    """Sends the browser a message with the given fields."""
     engine: str
     kind: str
-    """Of the game: see `Adapter.kind`."""
+    """The key of the game's compiled code: see `Adapter.kind`."""
     ply: int
     line: list[int] | None
-    """Actions tried from there; None where nothing is tried."""
+    """Actions that the user tries after `ply`; None if the user tries none."""
     position: Game
-    """The one that these lead to."""
+    """The position to analyse, after `ply` actions and `line`."""
     given_up: threading.Event = field(default_factory=threading.Event)
-    """Set when nobody waits for what is found out any more, so that the threads stop soon."""
+    """Set when the analysis has ended or was cancelled, so that its threads stop soon."""
 
     def tell(self, kind: str, **found: Any) -> None:
-        """Tell something of the position; ply and line say of which."""
+        """Send a message of type `kind` about the position, with its ply and line."""
         self.send(type=kind, ply=self.ply, line=self.line, **found)
 
 
@@ -58,27 +58,27 @@ class Analysts:
     """The analyses of one server."""
 
     def __init__(self, players: Players, warm_up: WarmUp) -> None:
-        """Think on the threads of `players`, with what `warm_up` gets ready."""
+        """Run analyses on the threads of `players`, with code that `warm_up` compiles."""
         self._players, self._warm_up = players, warm_up
         self._free, self._free_for_exact = asyncio.Semaphore(MAX_ANALYSES), asyncio.Semaphore(MAX_ANALYSES)
         self._bands: dict[tuple[str, str, bytes], list[float]] = {}
         self._winners: dict[bytes, int] = {}
 
     async def explain(self, asked: Question, games: Sequence[Game]) -> None:
-        """Tell a guest more and more of a position, and how the game went; to be cancelled when it looks elsewhere.
+        """Send the growing analysis of a position, and that of the whole game; runs until done or cancelled.
 
         Args:
-            asked: what it looks at.
+            asked: the request.
             games: all positions of the game.
         """
         await self._or_fail(asked, self._explain(asked, games))
 
     async def hint(self, asked: Question) -> None:
-        """Tell a guest one good move."""
+        """Send one good move."""
         await self._or_fail(asked, self._hint(asked))
 
     async def _or_fail(self, asked: Question, work: Awaitable[None]) -> None:
-        """Tell why an analysis failed: an agent of any kind may fail in any way. Given up, it stops soon."""
+        """Run an analysis; if an engine fails, send the reason. In the end, tell its threads to stop."""
         try:
             await work
         except Exception as error:
@@ -93,13 +93,13 @@ class Analysts:
         async with asyncio.TaskGroup() as group:
             first = group.create_task(self._solve_first(asked))
             if self._warm_up.is_ready(analysis_job(asked.kind, SOLVER)):
-                await first  # it takes a moment, and says more than all that follows
+                await first  # it is fast and more informative than the search
             await self._ready(asked, asked.engine)
             async with self._free:
                 await self._think(asked, games, first)
 
     async def _think(self, asked: Question, games: Sequence[Game], first: asyncio.Task[bool]) -> None:
-        """Tell all that takes longer than a moment."""
+        """Send the results that take longer."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._solve_on(asked, first))
             group.create_task(self._tell_course(asked, games))
@@ -108,14 +108,14 @@ class Analysts:
                 group.create_task(self._tell_candidates(asked))
 
     async def _ready(self, asked: Question, engine: str) -> None:
-        """Wait until an engine is compiled; say so if that is what takes long."""
+        """Wait until an engine is compiled or loaded; send `compiling` if it must be compiled."""
         job = analysis_job(asked.kind, engine)
         if self._warm_up.is_compiling(job):
             asked.send(type="compiling", what=str(job), engine=asked.engine)
         await self._warm_up.wait(job)
 
     async def _solve_first(self, asked: Question) -> bool:
-        """Tell what a moment finds out about perfect play; return whether nothing is left to find out."""
+        """Send what the solver finds in a short time; return whether no more values can be found."""
         if not adapter_of(asked.position.name).study.solvable(asked.position):
             return True
         await self._ready(asked, SOLVER)
@@ -133,19 +133,19 @@ class Analysts:
         return exact.is_whole
 
     async def _tell_insight(self, asked: Question) -> None:
-        """Tell what only this game knows of a position."""
+        """Send the game-specific facts about the position."""
         insight = await self._players.run(adapter_of(asked.position.name).study.insight, asked.position)
         asked.tell("insight", insight=insight)
 
     async def _tell_candidates(self, asked: Question) -> None:
-        """Tell the moves, better and better known."""
+        """Send the candidate moves after each budget of simulations."""
         budgets = adapter_of(asked.position.name).study.budgets[asked.engine]
         steps = analyse(asked.position, asked.engine, budgets, asked.given_up.is_set)
         while found := await self._players.run(next, steps, None):
             asked.tell("analysis", engine=asked.engine, **found)
 
     async def _hint(self, asked: Question) -> None:
-        """Tell a move that perfect play knows to win, or else the one that the engine likes best."""
+        """Send a move that wins under perfect play if one is known, otherwise the engine's best move."""
         engine = "mcts" if asked.engine == SOLVER else asked.engine
         await self._ready(asked, engine)
         async with self._free:
@@ -157,13 +157,13 @@ class Analysts:
         asked.tell("hint", wins=bool(sure), **(sure or best)[0])
 
     async def _tell_course(self, asked: Question, games: Sequence[Game]) -> None:
-        """Tell how the game went."""
+        """Send the analysis of the whole game."""
         await self._tell_winners(asked, games)
         if asked.engine != SOLVER:
             await self._tell_band(asked, games)
 
     async def _tell_band(self, asked: Question, games: Sequence[Game]) -> None:
-        """Tell the chances to win in each position of the game, in parts; those looked at before are remembered."""
+        """Send the win probabilities of each position of the game, growing in parts; known ones come from the cache."""
         if len(self._bands) > MAX_REMEMBERED:
             self._bands.clear()
             self._winners.clear()
@@ -176,13 +176,13 @@ class Analysts:
             shares = await self._players.run(win_shares, [game for _, game in part], engine)
             told = {key: share for (key, _), share in zip(part, shares, strict=True)}
             found |= told
-            self._bands |= told  # others may empty it meanwhile
+            self._bands |= told  # another analysis may empty the cache in the meantime
             if first + BAND_CHUNK < len(missing):
                 asked.send(type="shares", engine=engine, shares=[found.get(key) for key in keys])
         asked.send(type="shares", engine=engine, shares=[found[key] for key in keys])
 
     async def _tell_winners(self, asked: Question, games: Sequence[Game]) -> None:
-        """Tell who wins each position under perfect play, from the last back to where that takes too long."""
+        """Send the winner of each position under perfect play, from the last one back to the first unsolved one."""
         solvable = adapter_of(games[0].name).study.solvable
         if not any(map(solvable, games)):
             return
@@ -202,5 +202,5 @@ class Analysts:
 
 
 def _digest(game: Game) -> bytes:
-    """Return what a position is remembered by: it has up to some thousand bytes itself."""
+    """Return the cache key of a position: a digest, because states have up to several thousand bytes."""
     return hashlib.blake2b(game.records.tobytes(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""Agents that think beside the event loop, each on a thread, so that a slow one delays nobody else."""
+"""Threads on which agents and analyses run, so that slow ones do not block the event loop or each other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ninetka_env.core.registry import load_variant
 from ninetka_web.games.adapter import adapter_of
 
 THREADS = 64
-"""Compiled searches release Python's lock, so the system shares the processor fairly among them."""
+"""The number of threads. Compiled searches release the GIL, so the system schedules them fairly."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,19 +28,19 @@ _local = threading.local()
 
 
 class Players:
-    """The threads that agents think on."""
+    """A thread pool for agents and analyses."""
 
     def __init__(self) -> None:
-        """Start no thread yet."""
+        """Create the pool; its threads start on demand."""
         self._pool = ThreadPoolExecutor(THREADS, "thinking", initializer=_give_way)
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function on a thread. Cancelled before it has begun it never runs, later its result is dropped."""
+        """Run a function on a thread. If cancelled before it starts, it never runs; later, its result is dropped."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, functools.partial(function, *args, **kwargs))
 
     def close(self) -> None:
-        """Let the threads end; what has not begun is dropped."""
+        """Let the threads end; calls that have not started are dropped."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -50,9 +50,10 @@ def choose(spec: str, game: Game) -> int:
 
 
 def agent_of(spec: str, game: str) -> Agent:
-    """Return this thread's agent of a spec in a game; searches keep memory, so threads share none.
+    """Return this thread's agent of a spec in a game. Searches have scratch arrays, so threads share no agents.
 
-    Whatever way a spec has come, it starts no program and opens no file: `ValueError` for all but those of the page.
+    Raises:
+        ValueError: if the page does not offer the spec. So no spec starts a program or opens a file.
     """
     whole = adapter_of(game).offer.spec(spec)
     agents: dict[tuple[str, str], Agent] = _local.__dict__.setdefault("agents", {})
@@ -64,7 +65,7 @@ def agent_of(spec: str, game: str) -> Agent:
 
 
 def play_once(spec: str, kind: str, plies: int = 1_000) -> None:
-    """Play a game, or its first plies, by one agent in all seats."""
+    """Play a game, or its first `plies`, with one agent in all seats."""
     variant = load_variant(kind)
     position = variant.game_class.start(variant)
     for _ in range(plies):
@@ -74,9 +75,9 @@ def play_once(spec: str, kind: str, plies: int = 1_000) -> None:
 
 
 def _give_way() -> None:
-    """Let this thread run only when the thread that answers browsers does not want to.
+    """Lower the priority of this thread below that of the event loop's thread.
 
-    Only Linux sets priorities of single threads this way. On other systems the page is slower while agents think.
+    Only Linux has priorities of single threads. On other systems the page is slower while agents think.
     """
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)

@@ -1,16 +1,16 @@
-"""Compiled code at hand before anybody waits for it, and a page that is alive meanwhile.
+"""Compiles the server's numba code in the background, so that the page responds while code is compiled.
 
-The event loop calls nothing compiled but the rules, and only once they are ready: whoever calls a compiled function for
-the first time waits for numba's lock, which a compilation holds for seconds. What is not on the disk is compiled in
-another process; what that leaves there a thread of the server then loads in a moment. Where no such process can run, or
-leave anything on the disk, the thread compiles instead: all comes later, the page lives on.
+The event loop calls only the compiled rules, and only when they are ready: the first call of a compiled function waits
+for numba's lock, which a compilation holds for seconds. Therefore a separate process compiles code that is not in the
+cache on disk, and a thread of the server then loads it from the cache, which is fast. If the process cannot run or the
+cache cannot be written, the thread compiles the code instead; this takes longer, but the page still responds.
 
-There is a job for the first board of each kind of game (see `Adapter.kind`), one for all its rules, one for each of its
-agents and for each analysis. Those of the kinds that are usual are done unasked, those on the disk first; what somebody
-waits for comes before all, and of those who wait one comes after the other, however much each of them has asked for.
+For each key of compiled code (see `Adapter.kind`) there are jobs: one for the first board, one for all rules, one for
+each agent and one for each analysis. The jobs of the default games are done without being requested, cached ones first.
+Requested jobs come before all others; the users who requested jobs take turns, one job each.
 
-`python -m ninetka_web.thinking.warm` is that other process. It reads jobs line by line, writes a line for each that is
-done, and ends with its parent.
+`python -m ninetka_web.thinking.warm` is the separate process. It reads jobs, one per line, writes a line for each
+finished job, and exits with its parent.
 """
 
 from __future__ import annotations
@@ -49,41 +49,41 @@ from ninetka_web.thinking import analysis
 from ninetka_web.thinking.players import choose, play_once
 
 FIRST = "first board"
-"""What comes first: what shows a new table until somebody plays."""
+"""The first job of a game: what a new table needs until the first move."""
 RULES = "rules"
-"""All else that the event loop calls."""
+"""All other code that the event loop calls."""
 ANALYSIS = "analysis by "
-"""How analyses begin; the engine follows. All others are agents."""
+"""The prefix of analyses; the engine's name follows. All other names are agents."""
 EXACT = "perfect play"
-"""What tells who wins for certain, where a game knows that."""
+"""The solver of positions, for games that have one."""
 COUNTING = "counting"
-"""What is proposed when people settle how a game is counted."""
+"""The proposal of a finished game's score."""
 WARM_PLIES = 4
-"""By agents that search, which is enough to have all of them compiled."""
+"""Plies that a searching agent plays to compile all its code."""
 
 log = logging.getLogger("ninetka")
 
 
 class Job(NamedTuple):
-    """Something to be compiled and loaded."""
+    """A part of a game's code to compile or load."""
 
     kind: str
-    """Of the game, a spec."""
+    """The key of the game's compiled code, a variant's spec; see `Adapter.kind`."""
     what: str
 
     def __str__(self) -> str:
-        """Name it for people."""
+        """Return the name of the job for messages."""
         title = load_variant(self.kind).definition.title
         return f"{title}, {self.what}"
 
 
 def analysis_job(kind: str, engine: str) -> Job:
-    """Return what an analysis needs."""
+    """Return the job of an engine's analysis."""
     return Job(kind, EXACT if engine == SOLVER else f"{ANALYSIS}{engine}")
 
 
 def usual_jobs() -> list[Job]:
-    """Return what there is to compile unasked, in this order: first boards, rules, then game by game the rest."""
+    """Return the jobs that are done without a request: first boards, rules, then game by game the rest."""
     kinds = list(usual_kinds())
     begin = [Job(kind, what) for what in (FIRST, RULES) for kind in kinds]
     return begin + [job for kind in kinds for job in _further_jobs(kind)]
@@ -98,7 +98,7 @@ def _further_jobs(kind: str) -> list[Job]:
 
 
 def warm(job: Job) -> None:
-    """Load all that a job needs, or compile it."""
+    """Do a job: load the code that it needs from the cache, or compile it."""
     variant = load_variant(job.kind)
     adapter = adapter_of(variant.definition.name)
     start = variant.game_class.start(variant)
@@ -126,7 +126,7 @@ def warm(job: Job) -> None:
 
 
 def begin(kind: str) -> Table:
-    """Do with a table what the event loop does before anybody plays there: make, show and save it."""
+    """Dry run: do with a table what the event loop does before the first move. Return the table."""
     options, _ = adapter_of(kind.partition(":")[0]).rehearsal
     setup = Setup.of(load_variant(kind).replaced(**options))
     table = Table("rehearsal", setup, [Seat(holder="nobody") for _ in range(setup.variant.num_players)])
@@ -136,7 +136,7 @@ def begin(kind: str) -> Table:
 
 
 def rehearse(kind: str) -> None:
-    """Do with a table all that the event loop does: play, show, save, record, begin in the middle of a game."""
+    """Dry run: call everything that the event loop does with a table."""
     table = begin(kind)
     setup, moves = table.setup, table.adapter.rehearsal[1]
     names = moves.split()
@@ -161,7 +161,7 @@ def rehearse(kind: str) -> None:
 
 
 def _open_torch() -> None:
-    """Open torch's largest library without Python's lock, which `import` would hold for a quarter of a second."""
+    """Load torch's largest library without the GIL, which `import torch` would hold for a quarter of a second."""
     torch = importlib.util.find_spec("torch")
     if torch and torch.origin and sys.platform == "linux":
         library = Path(torch.origin).parent / "lib" / "libtorch_cpu.so"
@@ -170,29 +170,29 @@ def _open_torch() -> None:
 
 
 def _mark(job: Job) -> Path | None:
-    """Return the file whose presence says that a job's code is on the disk; None if none can be written."""
+    """Return the file that marks a job's code as cached on disk; None if the cache cannot be written."""
     folder = cache_folder(Path(__file__).absolute().parent.parent)
     return folder / f"{job.kind.replace(':', ' ')}, {job.what}" if folder else None
 
 
 def is_kept(job: Job) -> bool:
-    """Return whether a job's code is on the disk."""
+    """Return whether a job's code is cached on disk."""
     mark = _mark(job)
     return mark is not None and mark.exists()
 
 
 class WarmUp:
-    """What is ready in a server; made and asked on its event loop."""
+    """The jobs of a server and which of them are done. Its methods must be called on the event loop."""
 
     def __init__(self, jobs: Sequence[Job], tell: Callable[[str], None]) -> None:
-        """Begin at once; `tell` hears, on a thread, what is being compiled, and at last that all is."""
+        """Start the jobs; `tell` is called on a thread with each job that is compiled, and when all are compiled."""
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._ready: dict[Job, asyncio.Event] = {}
         self._missing: set[Job] = set()
         self._waiting: list[Job] = []
         self._asked: dict[str, list[Job]] = {}
-        """What each of those who wait has asked for; whose turn it is comes first."""
+        """The requested jobs by quota key; the key whose turn it is comes first."""
         self._change = threading.Condition()
         self._compiler: subprocess.Popen[str] | None = None
         self._ended = False
@@ -208,22 +208,22 @@ class WarmUp:
         self._waiting.append(job)
 
     def is_ready(self, job: Job) -> bool:
-        """Return whether a job is done; who has all rules needs none of the first board."""
+        """Return whether a job is done. The rules include the code of the first board."""
         doing = (job, Job(job.kind, RULES)) if job.what == FIRST else (job,)
         return any(one in self._ready and self._ready[one].is_set() for one in doing)
 
     def is_compiling(self, job: Job) -> bool:
-        """Return whether a job has to wait for the compiler; loading what is on the disk is not worth a word."""
+        """Return whether a job waits for the compiler, not only for loading cached code, which is fast."""
         return not self.is_ready(job) and (job in self._missing if job in self._ready else not is_kept(job))
 
     async def wait(self, job: Job, who: str = "") -> None:
-        """Want a job, and wait until it is done."""
+        """Request a job for the quota key `who`, and wait until it is done."""
         self.want(job, who)
         if not self.is_ready(job):
             await self._ready[job].wait()
 
     def want(self, job: Job, who: str = "") -> None:
-        """Have a job done before all that nobody wants; those who want something take turns."""
+        """Request a job for the quota key `who`. Requested jobs come first, and the keys take turns."""
         if self.is_ready(job):
             return
         with self._change:
@@ -233,7 +233,7 @@ class WarmUp:
             self._change.notify()
 
     def close(self) -> None:
-        """End what still compiles."""
+        """Stop the thread and kill the compiling process."""
         with self._change:
             self._ended = True
             self._change.notify()
@@ -241,7 +241,7 @@ class WarmUp:
             self._compiler.kill()
 
     def _run(self) -> None:
-        """Get jobs ready until the end, and leave nothing running."""
+        """Do jobs until `close`, then wait for the end of the compiling process."""
         self._work()
         if self._compiler:
             self._compiler.kill()
@@ -249,7 +249,7 @@ class WarmUp:
                 self._compiler.communicate()
 
     def _work(self) -> None:
-        """Get one job after the other ready."""
+        """Do one job after another."""
         begin, compiled, done = time.perf_counter(), 0, 0
         while (job := self._next()) is not None:
             done += 1
@@ -265,13 +265,13 @@ class WarmUp:
                 compiled = 0
 
     def _next(self) -> Job | None:
-        """Wait for a job; None at the end."""
+        """Wait for the next job; None after `close`."""
         with self._change:
             self._change.wait_for(lambda: self._waiting or self._ended)
             return None if self._ended else self._pick()
 
     def _pick(self) -> Job:
-        """Take the job that is next: the first of whoever's turn it is, or one that nobody waits for."""
+        """Remove and return the next job: the first of the key whose turn it is, or one without a request."""
         open_jobs = set(self._waiting)
         asked = {who: [job for job in jobs if job in open_jobs] for who, jobs in self._asked.items()}
         self._asked = {who: jobs for who, jobs in asked.items() if jobs}
@@ -284,7 +284,7 @@ class WarmUp:
         return job
 
     def _compile_elsewhere(self, job: Job) -> None:
-        """Wait until another process has done a job, or has died; one that died once is not asked again."""
+        """Wait until the separate process has done a job or has died. A process that died is not restarted."""
         if _mark(job) is None:
             return
         with contextlib.suppress(OSError, ValueError):
@@ -295,7 +295,7 @@ class WarmUp:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     text=True,
-                    start_new_session=True,  # where Ctrl+C does not reach it: it ends with the server
+                    start_new_session=True,  # so that Ctrl+C does not reach it; it exits with the server
                 )
             assert self._compiler.stdin is not None
             assert self._compiler.stdout is not None
@@ -304,32 +304,32 @@ class WarmUp:
             self._compiler.stdout.readline()
 
     def _load(self, job: Job) -> None:
-        if is_kept(job):  # quick: what piles up is little, but to search it would hold everybody up
+        if is_kept(job):  # loading is fast and leaves little garbage; a collection would block the event loop
             gc.disable()
         try:
             warm(job)
-        except Exception:  # whoever asks for it hears why it fails; the rest works
+        except Exception:  # a user of the job gets the error when it is called; the rest works
             log.exception("%s could not be made ready", job)
         finally:
-            gc.freeze()  # it stays
+            gc.freeze()  # the loaded code stays in memory
             gc.enable()
-        with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
             self._loop.call_soon_threadsafe(self._ready[job].set)
 
 
 def main() -> None:
-    """Compile what is asked for."""
+    """Do the jobs that the server sends."""
     jobs: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
     while True:
         line = jobs.get()
-        with contextlib.suppress(Exception):  # the server tries itself, and tells
+        with contextlib.suppress(Exception):  # the server then does the job itself and reports the error
             warm(Job(*line.split("\t")))
         print(line, flush=True)
 
 
 def _listen(jobs: queue.Queue[str]) -> None:
-    """Take jobs in; end this process, whatever it does, when the one that began it has closed the pipe or died."""
+    """Read jobs; exit immediately when the server has closed the pipe or died."""
     for line in sys.stdin:
         jobs.put(line.rstrip("\n"))
     os._exit(1)

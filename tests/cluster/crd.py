@@ -1,9 +1,9 @@
-"""Cuts what the example of a KubeRay job uses out of KubeRay's CRD, which is a megabyte of mostly Kubernetes' own pods.
+"""Extract the part of KubeRay's CRD that the example of a KubeRay job uses. The CRD is 1 MB, mostly pod schemas.
 
     git -C kuberay show HEAD:ray-operator/config/crd/bases/ray.io_rayjobs.yaml | python tests/cluster/crd.py COMMIT
 
-Writes `rayjob.json` beside this file: the schema of version v1, in which objects have no properties but those named.
-Of pods and containers it keeps a few properties, of everything else all.
+Writes `rayjob.json` next to this file: the schema of version v1, with unknown properties as errors. Of pods and
+containers it has only the properties in `KEPT`; a few others are omitted (`LEFT_OUT`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEFT_OUT = {"status", "submitterPodTemplate", "networkPolicy", "historyServerOpt
 
 
 def cut(schema: Any, name: str = "") -> Any:
-    """Return a schema without texts, in which unknown properties are errors."""
+    """Return a schema without descriptions, in which unknown properties are errors."""
     if not isinstance(schema, dict):
         return schema
     found = {key: value for key, value in schema.items() if key in ("type", "required", "enum", "items", "minimum")}
@@ -47,7 +47,7 @@ def cut(schema: Any, name: str = "") -> Any:
 
 
 def main(commit: str) -> None:
-    """Read the CRD, write the cut."""
+    """Read the CRD from standard input and write the reduced schema."""
     versions = {one["name"]: one["schema"]["openAPIV3Schema"] for one in yaml.safe_load(sys.stdin)["spec"]["versions"]}
     source = f"https://github.com/ray-project/kuberay/blob/{commit}/ray-operator/config/crd/bases/ray.io_rayjobs.yaml"
     schema = {"$comment": f"Cut by crd.py from {source} (Apache License 2.0)"} | cut(versions["v1"])

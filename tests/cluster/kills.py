@@ -1,8 +1,8 @@
-"""Trains again and again on three nodes while workers and nodes are killed or hang, at random moments.
+"""Train repeatedly on three nodes while workers and nodes are killed or stopped at random times.
 
     PYTHONPATH=tests python -m cluster.kills 30
 
-Each run must leave the bytes that one process leaves. Ends with status 0 if all did.
+Each run must write the same bytes as a run in one process. The exit status is 0 if all runs do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PATIENCE = 3.0
 
 
 def main(trials: int) -> int:
-    """Run; return the number of runs that went wrong."""
+    """Run the trials; return the number of runs whose files differ."""
     config, rng = small(games=24, playouts=40, task_games=4), np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name, some_nodes(3) as nodes:
         expected, player = trained(config, Path(name, "alone")), new_player(PATIENCE)

@@ -1,4 +1,4 @@
-"""Several nodes on one machine, as processes; and what may happen to them."""
+"""Ray nodes as processes on one machine, and the faults that tests inject."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ninetka_train.learning.alphazero import train_alphazero
 from ninetka_train.learning.config import TrainConfig, check_config
 
 STORE = 80 * 2**20
-"""The least that Ray takes for a node's objects, about."""
+"""Memory of a node's object store in bytes, about the minimum that Ray accepts."""
 
 
 def small(**changes: object) -> TrainConfig:
-    """Two rounds with playouts, two with the network, each in tasks of two games of either number of players."""
+    """Return a configuration of two rounds with playouts and two with the network, in tasks of two games."""
     settings = {
         "rounds": 4, "playout_rounds": 2, "games": 8, "task_games": 2, "playouts": 8, "simulations": 4,
         "leaf_playouts": 2, "share": 0.4, "value_share": 0.1, "exact_nodes": 200, "window": 2, "steps": 6,
@@ -36,7 +36,7 @@ def small(**changes: object) -> TrainConfig:
 
 
 class Nodes:
-    """A cluster whose head has no cores, and whose nodes have one each."""
+    """A cluster whose head has no cores, and whose nodes have one core each."""
 
     def __init__(self, count: int) -> None:
         head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
@@ -47,7 +47,7 @@ class Nodes:
         ray.init(self.cluster.address, logging_level="ERROR", log_to_driver=False)
 
     def add(self) -> None:
-        """Let a node join; Ray wants this done by the main thread."""
+        """Add a node. Ray requires the main thread for this."""
         self.nodes.append(self.cluster.add_node(num_cpus=1, object_store_memory=STORE, wait=False))
 
     def lose_one(self) -> None:
@@ -55,7 +55,7 @@ class Nodes:
         self.cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
 
     def lose_head(self) -> None:
-        """Kill what answers for the cluster."""
+        """Kill the server of the cluster's head."""
         self.cluster.head_node.all_processes["gcs_server"][0].process.kill()
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ def signal_one(player: ClusterPlayer, which: int, rng: np.random.Generator) -> N
 
 
 def kinds(nodes: Nodes, player: ClusterPlayer, rng: np.random.Generator) -> dict[str, Callable[[], None]]:
-    """Return what may happen, by name."""
+    """Return the faults by name."""
     return {
         "a worker is killed": lambda: signal_one(player, signal.SIGKILL, rng),
         "a worker hangs": lambda: signal_one(player, signal.SIGSTOP, rng),
@@ -93,7 +93,7 @@ def new_player(patience: float = 60.0, warn: Callable[[str], None] = print) -> C
 
 
 def trained(config: TrainConfig, folder: Path, player: ClusterPlayer | None = None) -> dict[str, bytes]:
-    """Train; return all that was kept."""
+    """Train and return the files in `folder`."""
     train_alphazero(config, folder, play=player.play_round if player else None)
     return files_of(folder)
 

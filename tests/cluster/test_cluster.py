@@ -1,6 +1,6 @@
-"""A run on a cluster is the run of one process, whatever happens to its nodes; a short look, `cluster.kills` is longer.
+"""A run on a cluster gives the files of one process, even if nodes fail. `cluster.kills` is a longer test.
 
-One test starts three nodes, another one the command's own cluster: to start them is what takes the time.
+One test starts three nodes, another one the command's own cluster. Most of the time is spent on starting them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ninetka_train.run import run
 def test_a_node_gives_what_one_process_gives(tmp_path, one_torch_thread):
     config = small(rounds=2, playout_rounds=1, games=4)
     agents, match = [make_agent(spec) for spec in ("random", "maxn:depth=1")], {"num_games": 4, "batch": 2, "seed": 5}
-    alone = trained(config, tmp_path / "alone")  # first: then the node finds compiled code in the cache
+    alone = trained(config, tmp_path / "alone")  # run first, so that the node finds compiled code in the cache
     games = play_games(agents, **match)
     with some_nodes(1):
         player = new_player()
@@ -69,7 +69,7 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
         train_alphazero(config, tmp_path / "cluster", report, play=player.play_round)
         assert files_of(tmp_path / "cluster") == alone
         assert all({"workers", "idle", "again", "games_per_second", "staleness"} <= log.keys() for log in logs)
-        player.publish({"staleness": 0.0})  # a round that was played before, without a cluster
+        player.publish({"staleness": 0.0})  # as in a resumed run, whose round was played without a cluster
         same = play_games(agents, elsewhere=player.players_of(agents), **match)
         assert (same.actions == games.actions).all()
         assert (same.winners == games.winners).all()
@@ -98,7 +98,7 @@ def test_three_nodes_give_what_one_process_gives(tmp_path, monkeypatch, one_torc
 
 
 def counter_of_threads():
-    """Return a recipe's function, one that travels as a whole: nodes do not have this module."""
+    """Return a recipe's function. It is nested so that it is pickled by value, because nodes lack this module."""
 
     def make():
         def count(task):
@@ -123,7 +123,7 @@ def test_ctrl_c_ends_the_command_in_a_line_and_one_process_goes_on(tmp_path, one
     interrupt = [sys.executable, str(Path(__file__).parents[1] / "interrupt.py"), "games/s"]
     done = subprocess.run([*interrupt, *command, "--games", "0", "--cluster"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "go on with --resume" in done.stdout
+    assert "continue with --resume" in done.stdout
     folder = runs / config.name
     run(config, folder, games=0, resume=True)
     assert {name: text for name, text in files_of(folder).items() if name in alone} == alone

@@ -1,4 +1,4 @@
-"""What the option `--cluster` may be, and what is refused in a sentence before a cluster starts."""
+"""The values of `--cluster`, and errors that are reported before a cluster starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ninetka(*arguments):
 
 
 def stopping_at_the_cluster(monkeypatch, module):
-    """End commands of a module where they connect to a cluster; return the list of addresses that they ask for."""
+    """End commands of a module where they connect to a cluster; return the list of addresses that they use."""
     asked = []
 
     @contextmanager
@@ -113,8 +113,8 @@ def test_what_is_no_address_is_refused(address):
     [
         (("random", "gtp:gnugo", "--game", "go"), "outside engines cannot play on a cluster"),
         of_network(("random", "net:runs/gtp-1", "--game", "go"), "checkpoint runs/gtp-1.json: cannot be read"),
-        (("random", "mcts:seconds=0.1"), "what plays by the clock cannot play on a cluster: give it simulations"),
-        (("maxn", "phases:placement=[mcts:seconds=1,rave],movement=maxn"), "what plays by the clock"),
+        (("random", "mcts:seconds=0.1"), "time limits are not allowed on a cluster: set simulations instead"),
+        (("maxn", "phases:placement=[mcts:seconds=1,rave],movement=maxn"), "time limits are not allowed"),
     ],
 )
 def test_who_cannot_play_the_same_everywhere_is_refused(arguments, message):
@@ -127,7 +127,7 @@ def test_who_cannot_play_the_same_everywhere_is_refused(arguments, message):
 def test_an_address_where_nobody_answers_is_told_at_once():
     pytest.importorskip("ray")
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
+        taken.bind(("127.0.0.1", 0))  # the port is taken, but no program listens on it
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         status, output = ninetka("evaluate", "random", "random", "--games", "2", "--cluster", address)
     assert status == 2
@@ -139,7 +139,7 @@ def test_an_address_where_nobody_answers_is_told_at_once():
 
 
 def listening(answer):
-    """Listen at a free port as a program that is no Ray head: None for no answer."""
+    """Listen on a free port and send `answer`, unlike a Ray head; None sends no answer."""
     server = socket.create_server(("127.0.0.1", 0))
 
     def serve():

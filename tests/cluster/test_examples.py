@@ -1,4 +1,4 @@
-"""The files for clusters on the page about them are what Ray and KubeRay take."""
+"""The example files in `docs/guides/cluster.md` are valid for Ray and KubeRay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_ray_up_takes_the_file():
 
 
 def test_kuberay_takes_the_job():
-    """The schema is cut out of KubeRay's CRD by `crd.py`."""
+    """`crd.py` extracted the schema from KubeRay's CRD."""
     schema = json.loads(Path(__file__).with_name("rayjob.json").read_text("utf-8"))
     job = FILES["rayjob.yaml"]
     jsonschema.validate(job, schema)

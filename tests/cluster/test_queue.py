@@ -1,4 +1,4 @@
-"""Tasks are done once each, whoever is lost or slow."""
+"""Each task is done once, even if workers are lost or slow."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_an_overdue_task_is_handed_out_again_once_nothing_new_is_left_and_its_fi
     assert queue.done(0, 11.0)
     assert not queue.done(0, 1.0)
     assert len(queue) == 1
-    queue.lost(0)  # the other one that had it
+    queue.lost(0)  # by the second worker that was assigned the task
     assert queue.take(50.0) is None
 
 
@@ -70,7 +70,7 @@ def test_a_task_that_kills_every_worker_ends_the_run():
     for _ in range(MOST_LOST - 1):
         assert queue.take(0.0) == 0
         queue.lost(0, why="out of memory")
-    with pytest.raises(ClusterError, match=r"task 0 was begun 10 times, .*: out of memory"):
+    with pytest.raises(ClusterError, match=r"task 0 was started 10 times, .*: out of memory"):
         queue.lost(0, why="out of memory")
 
 

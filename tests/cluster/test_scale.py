@@ -1,4 +1,4 @@
-"""The simulation of clusters against what can be told by hand."""
+"""The simulation of clusters against results computed by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from benchmarks.cluster_simulation import Costs, efficiency, held_up_to, play_seconds, round_seconds
 
 FREE = Costs((1.0,) * 10, 10, 0, 0, 0, 0, 0, 0)
-"""Ten tasks of a second each, and nothing else takes time."""
+"""Costs of ten tasks of one second each; everything else takes no time."""
 
 
 @pytest.mark.parametrize(("workers", "seconds"), [(1, 10), (2, 5), (3, 4), (10, 1), (99, 1)])

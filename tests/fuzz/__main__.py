@@ -1,8 +1,8 @@
-"""Try what nobody should do, many times: `make fuzz`.
+"""Fuzz the package and the command line with random invalid inputs: `make fuzz`.
 
-`python -m fuzz [--inputs N] [--commands N] [--seed N]`, with `tests` on the path, gives inputs to the package and
-arguments to the command, and tells every outcome that is neither success nor one clear sentence: a traceback, a message
-of many lines or from elsewhere, a hang, a game that changed, a file half written.
+`python -m fuzz [--inputs N] [--commands N] [--seed N]`, with `tests` on the path, passes inputs to the package and
+arguments to the command. It reports every outcome that is neither success nor one clear error message: a traceback, a
+message of many lines or from another package, a hang, a changed game, a partly written file.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from fuzz.trials import Findings
 from ninetka_env.core.registry import known_games
 
 MEMORY = 8 << 30
-"""Bytes that the process may take: what asks for more must be refused, not kill the machine."""
+"""Memory limit of the process, in bytes. Inputs that need more must be refused, not exhaust the machine."""
 
 
 def fuzz_inputs(findings: Findings, count: int, seed: int, games: list[str], folder: Path) -> None:
-    """Try about so many inputs of all kinds, in turn."""
+    """Try about `count` inputs, one kind of input after the other."""
     rng = random.Random(seed)
     for share, tries in chain(shares(findings, games, folder, rng), array_shares(findings, games, rng)):
         before = findings.tried.total()
@@ -38,11 +38,13 @@ def fuzz_inputs(findings: Findings, count: int, seed: int, games: list[str], fol
 
 
 def main(arguments: list[str]) -> int:
-    """Run the fuzzer; returns 1 if anything was found."""
+    """Run the fuzzer; return 1 if there are findings, else 0."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__.partition("\n")[0])
-    parser.add_argument("--inputs", type=int, default=300_000, help="of programs (default: %(default)s)")
-    parser.add_argument("--commands", type=int, default=1000, help="command lines (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="decides all of them")
+    parser.add_argument(
+        "--inputs", type=int, default=300_000, help="number of inputs to the package (default: %(default)s)"
+    )
+    parser.add_argument("--commands", type=int, default=1000, help="number of command lines (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random numbers")
     chosen = parser.parse_args(arguments)
     findings = Findings()
     faulthandler.enable()

@@ -1,4 +1,4 @@
-"""Arrays of records that programs give to agents and environments: views, copies and files of them, and wrong ones."""
+"""Fuzz state arrays given to agents, `observe` and `Game`: views, copies and files of states, and invalid arrays."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ OWN = {
     "go": ("net",),
     "kropki": ("greedy", "exact:free=3", "net"),
 }
-"""Agents of each game, quick ones."""
+"""Fast agents of each game."""
 
 agent_of = functools.cache(make_agent)
 
 
 def same_records(games: Records, rng: random.Random) -> Records:
-    """Return the same records in an array of another form, which must be taken or refused in a sentence."""
+    """Return the same states in an array of another form, such as a view or a copy; all forms must be accepted."""
     wide = np.zeros((len(games), 2), games.dtype)
     wide[:, 0] = games
     shifted = np.frombuffer(b"x" + games.tobytes(), games.dtype, offset=1)
@@ -52,7 +52,7 @@ def same_records(games: Records, rng: random.Random) -> Records:
 
 
 def wrong_records(games: Records, others: list[Records], over: Records, rng: random.Random) -> Any:
-    """Return what is no array of games that go on, of this game."""
+    """Return a value that is not a state array of unfinished games of this game."""
     wrong = [
         *(games[0], games[:, None], games.reshape(1, 1, -1), games.view(np.uint8), games.tobytes(), games.tolist()),
         *(list(games), games.astype(object), games.byteswap().view(games.dtype.newbyteorder()), np.array(games[0])),
@@ -69,7 +69,7 @@ def wrong_records(games: Records, others: list[Records], over: Records, rng: ran
 
 
 def array_shares(findings: Findings, games: list[str], rng: random.Random) -> Iterator[tuple[float, list[Try]]]:
-    """Yield what can be tried on the arrays of each game, with its share of the inputs."""
+    """Yield the trials for state arrays of each game, with their share of all inputs."""
     variants = {name: get_definition(name).variant() for name in games}
     going = {name: records_going_on(variant, rng) for name, variant in variants.items()}
     for name, variant in variants.items():
@@ -81,7 +81,7 @@ def array_shares(findings: Findings, games: list[str], rng: random.Random) -> It
 
 
 def records_going_on(variant: Variant, rng: random.Random) -> Records:
-    """Return (N,) records of games that are not over."""
+    """Return (N,) states of unfinished games."""
     games = [random_game(variant, rng, plies) for plies in (0, 3, 12, 30, 50)]
     return np.concatenate([game.records for game in games if not game.is_over])
 
@@ -89,15 +89,15 @@ def records_going_on(variant: Variant, rng: random.Random) -> Records:
 def arrays(
     findings: Findings, variant: Variant, games: Records, others: list[Records], over: Records, agents: list[str]
 ) -> list[Try]:
-    """Try arrays on every agent, on `observe` and on `Game`.
+    """Return trials of arrays for agents, `observe` and `Game`.
 
     Args:
-        findings: what was found.
+        findings: where findings are added.
         variant: the variant of the games.
-        games: (N,) records of games that go on.
-        others: records of other games and of other variants.
-        over: (M,) records of games that are over.
-        agents: specs.
+        games: (N,) states of unfinished games.
+        others: states of other games and of other variants.
+        over: (M,) states of finished games.
+        agents: specs of the agents.
     """
     name = variant.definition.name
 
@@ -107,7 +107,7 @@ def arrays(
         given = same_records(games[: rng.randrange(len(games) + 1)], rng)
         target = f"{name}: {spec.partition(':')[0]}.act"
         if not tried(findings, target, lambda: check_acts(agent, given), (), (spec, type(given), given.flags)):
-            findings.add(target, "did not take records of its game", (spec, type(given), given.dtype))
+            findings.add(target, "did not accept states of its game", (spec, type(given), given.dtype))
         wrong = wrong_records(games, others, over, rng)
         tried(findings, target, lambda: check_acts(agent, wrong), REFUSED, (spec, type(wrong), wrong))
 
@@ -127,12 +127,12 @@ def arrays(
 
 
 def check_acts(agent: Agent, games: Any) -> None:
-    """Let an agent act; what it chooses must be legal, and the games must stay as they are."""
+    """Let an agent act; its actions must be legal, and the games must not change."""
     before = games.tobytes() if isinstance(games, np.ndarray) else None
     actions = agent.act(games, np.random.default_rng(0))
     assert before == (games.tobytes() if isinstance(games, np.ndarray) else None), "changed the games"
     assert actions.shape == (len(games),), f"actions of shape {actions.shape}"
-    assert actions.dtype == np.int64, f"actions of type {actions.dtype}"
+    assert actions.dtype == np.int64, f"actions of dtype {actions.dtype}"
     for index, action in enumerate(actions.tolist()):
         game = game_at(games, index)
         assert not game.is_over, "acted in a game that is over"
@@ -140,19 +140,19 @@ def check_acts(agent: Agent, games: Any) -> None:
 
 
 def game_at(games: Records, index: int) -> Game:
-    """Return one of the games."""
+    """Return the game number `index`."""
     made: Game = definition_of(games.dtype).game_class(np.array(games[index : index + 1]))
     return made
 
 
 def check_observed(given: Records, games: Records, variant: Variant) -> None:
-    """Observe; the form of the array must not matter."""
+    """Check that observations do not depend on the form of the array."""
     for one, other in zip(observe(given, variant), observe(games, variant), strict=True):
-        assert (one == other).all(), "observes something else"
+        assert (one == other).all(), "returns other observations"
 
 
 def check_wrapped(variant: Variant, records: Any) -> None:
-    """Make a game of records, ask it everything, and play."""
+    """Make a `Game` from a state array, call its methods, and play."""
     game: Game = variant.game_class(records)
     assert game.legal_mask().shape == (game.num_actions,)
     assert len(game.scores()) == game.num_players

@@ -1,4 +1,4 @@
-"""What people write on command lines: every command with good, odd and absurd arguments."""
+"""Fuzz the command line: run every command with valid and invalid arguments."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LONG = {
     "play": "ninetka_web.server.server.serve",
     "bench": "benchmarks.run.measure",
 }
-"""What a command spends minutes with: it is stopped there, as by Ctrl-C."""
+"""Functions in which a command spends minutes; they are replaced by an interrupt, as by Ctrl-C."""
 MATCHES = ("evaluate", "rate", "curve")
 MOST_LINES, MOST_CHARACTERS = 8, 2000
-"""Of what a command may say when it refuses, its usage included."""
+"""Limits of the error output of a command, including its usage."""
 
 
 def fuzz_commands(findings: Findings, count: int, seed: int, games: list[str], folder: Path) -> None:
-    """Try so many command lines."""
+    """Try `count` command lines."""
     rng = random.Random(seed)
     work = folder / "work"
     with _kept_short(), contextlib.chdir(_filled(work, games, rng)):
@@ -59,7 +59,7 @@ def _commands() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _kept_short() -> Iterator[None]:
-    """Stop what takes minutes, as somebody might."""
+    """Make the functions of `LONG` raise `KeyboardInterrupt`."""
 
     def stopped(*arguments: Any, **options: Any) -> NoReturn:
         raise KeyboardInterrupt
@@ -72,7 +72,7 @@ def _kept_short() -> Iterator[None]:
 
 
 def _filled(work: Path, games: list[str], rng: random.Random) -> Path:
-    """Fill a folder with files to name: good, damaged, empty, of another kind, a folder, a link to nowhere."""
+    """Fill a folder with files for arguments: valid, damaged, empty, of other formats, a folder, a broken link."""
     (work / "folder").mkdir(parents=True)
     texts = []
     for name in games:
@@ -96,7 +96,7 @@ def _filled(work: Path, games: list[str], rng: random.Random) -> Path:
 
 
 def _arguments(command: str, rng: random.Random, games: list[str]) -> list[str]:
-    """Return a command line."""
+    """Return a random command line."""
     line = [command]
     for parameter in _commands()[command].params:
         is_argument = not parameter.opts[0].startswith("-")
@@ -114,7 +114,7 @@ def _arguments(command: str, rng: random.Random, games: list[str]) -> list[str]:
 
 
 def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -> str:
-    """Return a value for a parameter; often a good one, so that the command comes to its work."""
+    """Return a value for a parameter, often a valid one, so that the command gets past its checks."""
     good = {
         "agents": ["random", "mcts:simulations=2", "random", word(rng), "net:bytes", "net:nowhere", *_files(rng)],
         "settings": ["name=run", "seed=3", f"{rng.choice(['name', 'seed', 'ppo.games', 'players'])}={word(rng)}"],
@@ -144,18 +144,20 @@ def _value(parameter: Any, command: str, rng: random.Random, games: list[str]) -
         good = specs if command in MATCHES else ["1", "2", "3", "0"]
     if parameter.name in ("file", "path", "folder", "runs", "data") or parameter.name.endswith("_file"):
         good = [*good, *(path.name for path in Path().iterdir()), "missing/file", "new"]
-    if parameter.name != "cluster" and (not good or rng.random() < 0.2):  # a number is an address that may be deaf
+    if parameter.name != "cluster" and (
+        not good or rng.random() < 0.2
+    ):  # a number is an address, and connecting to it may hang
         good = [word(rng), str(rng.randrange(100)), "-1", str(10**18)]
     return rng.choice(good)
 
 
 def _files(rng: random.Random) -> list[str]:
-    """Return some files, as `evaluate --from` takes them."""
+    """Return some files for `evaluate --from`."""
     return rng.sample([path.name for path in Path().iterdir()], 2)
 
 
 def _wrong(arguments: list[str], work: Path) -> Iterator[str]:
-    """Run a command line in this process; yield what is wrong with its outcome."""
+    """Run a command line in this process; yield the problems of its outcome."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors="strict") for _ in range(2))
     code: Any = None
     with mock.patch.multiple(sys, argv=["ninetka", *arguments], stdout=out, stderr=err):
@@ -172,18 +174,18 @@ def _wrong(arguments: list[str], work: Path) -> Iterator[str]:
     if code not in (None, 0, 1, 2, 130, "?") and not (code in (3, 4) and arguments[0] == "evaluate"):
         yield f"ended with status {code}"
     if (code == 2 and "rror" not in said) or (code == 130 and "stopped" not in said):
-        yield f"ended with status {code} and says nothing: {ascii(said)[:200]}"
+        yield f"ended with status {code} without a message: {ascii(said)[:200]}"
     if code in (1, 2) and (len(said.splitlines()) > MOST_LINES or len(said) > MOST_CHARACTERS):
-        yield f"says {len(said.splitlines())} lines of {len(said)} characters: {said[-120:]!a}"
+        yield f"prints {len(said.splitlines())} lines, {len(said)} characters: {said[-120:]!a}"
     if "Traceback" in said:
-        yield f"tells a traceback: {said[-200:]!a}"
+        yield f"prints a traceback: {said[-200:]!a}"
     yield from _half_written(work)
 
 
 def _half_written(work: Path) -> Iterator[str]:
-    """Yield files that are not whole."""
+    """Yield the problems of files that are not complete, and delete these files."""
     for path in work.rglob(".*.part"):
-        yield "left a file half written"
+        yield "left a partly written file"
         path.unlink()
     for path, read in (
         (work / "out.json", lambda path: json.loads(path.read_text(encoding="utf-8"))),
@@ -193,7 +195,7 @@ def _half_written(work: Path) -> Iterator[str]:
             try:
                 read(path)
             except ValueError as error:
-                yield f"wrote half a file: {where(error)}"
+                yield f"wrote an incomplete file: {where(error)}"
             path.unlink()
 
 

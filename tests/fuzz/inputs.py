@@ -1,4 +1,4 @@
-"""What programs give to the package: actions, boards, texts, records, options, specs, configurations, checkpoints."""
+"""Fuzz inputs to the package: actions, boards, texts, game records, options, specs, configurations, checkpoints."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ REFUSED = (ValueError, TypeError)
 
 
 def random_variant(name: str, rng: random.Random) -> Variant:
-    """Draw options of a game; most of them as usual."""
+    """Draw options of a game; most of them have their defaults."""
     definition = get_definition(name)
     while True:
         try:
             chosen = {one.name: rng.choice(_values(one)) for one in definition.options if rng.random() < 0.3}
             return definition.variant(**chosen)
-        except ValueError:  # a combination that cannot be
+        except ValueError:  # a combination that is not allowed
             continue
 
 
@@ -53,7 +53,7 @@ def _values(option: Any) -> list[Any]:
 
 
 def random_game(variant: Variant, rng: random.Random, plies: int | None = None) -> Game:
-    """Play some random actions, all of a game unless told."""
+    """Play `plies` random actions, by default to the end of the game."""
     game: Game = variant.game_class.start(variant, rng.randrange(2**32))
     for _ in range(plies if plies is not None else 10**6):
         if game.is_over:
@@ -66,7 +66,7 @@ def random_game(variant: Variant, rng: random.Random, plies: int | None = None) 
 
 
 def actions(findings: Findings, name: str, rng: random.Random) -> list[Try]:
-    """Try actions on every face of a game; one that is refused must change nothing, others must have been legal."""
+    """Return trials of actions in `Game` and all environments: illegal actions must raise and change nothing."""
     variant = random_variant(name, rng)
     games = [random_game(variant, rng, plies) for plies in (0, 5, 20, 40, 60)]
     aec = GameAEC(variant)
@@ -112,7 +112,7 @@ def _played(
     before, mask = records().tobytes(), mask.copy()
     if tried(findings, target, lambda: play(action), REFUSED, action):
         if isinstance(action, bool) or not mask[int(action)]:
-            findings.add(target, "accepted what is not legal", action)
+            findings.add(target, "accepted an illegal action", action)
     elif records().tobytes() != before:
         findings.add(target, "refused, but changed the game", action)
 
@@ -126,7 +126,7 @@ def _played_many(
     before, masks = records().tobytes(), masks.copy()
     if tried(findings, target, lambda: step(given), REFUSED, given):
         if not all(mask[int(action)] for mask, action in zip(masks, np.asarray(given), strict=True)):
-            findings.add(target, "accepted what is not legal", given)
+            findings.add(target, "accepted an illegal action", given)
     elif records().tobytes() != before:
         findings.add(target, "refused, but changed a game", given)
 
@@ -135,7 +135,7 @@ def _played_many(
 
 
 def boards(findings: Findings, name: str, rng: random.Random) -> list[Try]:
-    """Try boards of games that set up positions from them."""
+    """Return trials of boards for games with `from_board`."""
     variant = random_variant(name, rng)
     games = [random_game(variant, rng, plies) for plies in (0, 5, 20, 40, None)]
     if not hasattr(variant.game_class, "from_board"):
@@ -164,7 +164,7 @@ def boards(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
 
 def texts(findings: Findings, name: str, rng: random.Random) -> list[Try]:
-    """Try texts of positions; what is read must be written as it was read."""
+    """Return trials of texts of positions; a position that was read must survive `str` and `from_text`."""
     variant = random_variant(name, rng)
     if variant.game_class.from_text.__func__ is Game.from_text.__func__:  # type: ignore[attr-defined]
         return []
@@ -175,7 +175,7 @@ def texts(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
         def call() -> None:
             game = variant.game_class.from_text(text)
-            assert variant.game_class.from_text(str(game)) == game, "reads its own text as something else"
+            assert variant.game_class.from_text(str(game)) == game, "reads its own text as another position"
 
         tried(findings, f"{name}: from_text", call, (ValueError,), text)
 
@@ -183,7 +183,7 @@ def texts(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
 
 def records(findings: Findings, name: str, rng: random.Random) -> list[Try]:
-    """Try game records as text, and records that are wrong in themselves."""
+    """Return trials of game records as text, and of game records with wrong fields."""
     known = []
     for _ in range(4):
         variant = random_variant(name, rng)
@@ -229,7 +229,7 @@ def records(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
 
 def options(findings: Findings, name: str, rng: random.Random) -> list[Try]:
-    """Try options of a game, given by name and in its spec."""
+    """Return trials of options of a game, given by name and in its spec."""
     definition = get_definition(name)
 
     def once(rng: random.Random) -> None:
@@ -254,7 +254,7 @@ def options(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
 
 def specs(findings: Findings, name: str, rng: random.Random) -> list[Try]:
-    """Try specs of agents."""
+    """Return trials of specs of agents."""
     known = agents_of(name)
     keys = {
         agent: [key for key in inspect.signature(load_class(place)).parameters if key != "game"]
@@ -281,7 +281,7 @@ def specs(findings: Findings, name: str, rng: random.Random) -> list[Try]:
 
 
 def configs(findings: Findings, folder: Path, rng: random.Random) -> list[Try]:
-    """Try configurations, as files, overrides and plain values."""
+    """Return trials of configurations, as files, overrides and plain values."""
     keys, path = known_keys(config_class("ninetka")), folder / "config.yaml"
     tags = (
         "!!timestamp ",
@@ -333,11 +333,11 @@ def _check_name(name: str) -> None:
     config: TrainConfig = check_config({"name": name})
     folder = Path("/runs") / config.name
     assert folder.parent == Path("/runs"), "a run outside its folder"
-    assert 0 < len(config.name.encode()) <= 255, "no name of a folder"
+    assert 0 < len(config.name.encode()) <= 255, "not a name of a folder"
 
 
 def checkpoints(findings: Findings, folder: Path, rng: random.Random) -> list[Try]:
-    """Try checkpoints: damaged, and made to deceive."""
+    """Return trials of checkpoints: damaged ones, and ones with a correct hash but wrong contents."""
     made = [_small_checkpoint(folder / name, name) for name in games_with_networks()]
 
     def once(rng: random.Random) -> None:
@@ -425,7 +425,7 @@ def _other_tensors(blob: bytes, rng: random.Random) -> bytes:
 
 
 def shares(findings: Findings, games: list[str], folder: Path, rng: random.Random) -> Iterator[tuple[float, list[Try]]]:
-    """Yield what can be tried, each kind with its share of the inputs."""
+    """Yield the trials of each kind of input, with their share of all inputs."""
     each = 1 / len(games)
     for name in games:
         for share, kind in (

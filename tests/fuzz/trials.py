@@ -1,4 +1,4 @@
-"""One trial of the fuzzer: an input is tried, and its outcome must be success or one clear sentence of our own."""
+"""Run one trial of the fuzzer: its outcome must be success or one clear error message of the project."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ninetka_env.core.options import shortened
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = [ROOT / place for place in ("ninetka_env", "agents", "train", "ninetka_web", "benchmarks")]
 MOST_LINES, MOST_CHARACTERS = 3, 900
-"""Of a sentence."""
+"""Limits of a clear error message."""
 PATIENCE = 120
-"""Seconds after which a trial hangs; what is tried for the first time may have to be compiled."""
+"""Time limit of a trial, in seconds. It includes compilation, which the first trial of a function may need."""
 
 
 class Hang(BaseException):
-    """A trial took too long."""
+    """Raised when a trial exceeds the time limit."""
 
 
 class Findings:
-    """What was found: how often, and the first example of each kind."""
+    """The problems found: their number and the first example of each kind."""
 
     def __init__(self) -> None:
         self.tried: Counter[str] = Counter()
@@ -37,24 +37,24 @@ class Findings:
         self.examples: dict[str, str] = {}
 
     def add(self, target: str, why: str, example: object) -> None:
-        """Note a trial that went wrong."""
+        """Add a failed trial."""
         kind = f"{target}: {why}"
         self.counts[kind] += 1
         self.examples.setdefault(kind, shortened(example))
 
     def lines(self) -> Iterator[str]:
-        """Tell what was tried and what was found."""
+        """Yield the lines of a report: numbers of trials and findings."""
         for target, count in self.tried.items():
             yield f"{target}: {count} tried"
         for kind, count in self.counts.most_common():
-            yield f"FOUND {count} times: {kind}\n      such as {self.examples[kind]}"
+            yield f"FOUND {count} times: {kind}\n      example: {self.examples[kind]}"
         yield f"{self.tried.total()} inputs, {self.counts.total()} findings"
 
 
 def tried(
     findings: Findings, target: str, call: Callable[[], Any], allowed: tuple[type[Exception], ...], example: object
 ) -> bool:
-    """Try a call; note everything but success and the errors that its documentation promises. Tell if it succeeded."""
+    """Run a call, add a finding unless it succeeds or raises a clear `allowed` error; return whether it succeeded."""
     findings.tried[target] += 1
     try:
         with patience():
@@ -63,7 +63,7 @@ def tried(
         if why := not_a_sentence(str(error)):
             findings.add(target, f"{type(error).__name__}, {why}: {where(error)}", example)
         elif not told_by_us(error):
-            findings.add(target, f"{type(error).__name__} by chance: {where(error)}", example)
+            findings.add(target, f"{type(error).__name__} not raised by the project: {where(error)}", example)
         return False
     except (Exception, Hang) as error:
         findings.add(target, f"{type(error).__name__}: {where(error)}", example)
@@ -73,7 +73,7 @@ def tried(
 
 @contextmanager
 def patience(seconds: float = PATIENCE) -> Iterator[None]:
-    """Raise `Hang` when what is done takes too long; only the main thread can be interrupted."""
+    """Raise `Hang` in the context after `seconds`; without effect outside the main thread, which alone gets signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -91,7 +91,7 @@ def _hang(number: int, frame: FrameType | None) -> None:
 
 
 def not_a_sentence(text: str) -> str:
-    """Say what keeps a message from being a clear sentence; empty if nothing does."""
+    """Return why a message is not clear, such as its length; empty if it is clear."""
     if not text.strip():
         return "no message"
     if len(text.splitlines()) > MOST_LINES:
@@ -102,7 +102,7 @@ def not_a_sentence(text: str) -> str:
 
 
 def told_by_us(error: Exception) -> bool:
-    """Tell whether a `raise` of this project raised an error, or the system said no to a file that it names."""
+    """Return whether a `raise` in this project raised the error, or it is an `OSError` that names a file."""
     if isinstance(error, OSError) and error.filename is not None:
         return True
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -112,13 +112,13 @@ def told_by_us(error: Exception) -> bool:
 
 @functools.cache
 def _raising_lines(path: Path) -> frozenset[int]:
-    """Return the lines of a file that belong to a `raise`."""
+    """Return the numbers of the lines of a file that belong to a `raise` statement."""
     nodes = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Raise)]
     return frozenset(line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
 def where(error: BaseException) -> str:
-    """Say where an error comes from and what it says, shortly."""
+    """Return a short text of the place and the message of an error."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if any(Path(frame.filename).is_relative_to(place) for place in PACKAGES)]
     frame = (ours or frames)[-1]

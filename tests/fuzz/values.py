@@ -1,4 +1,4 @@
-"""Values that nobody expects, and texts made of them."""
+"""Unexpected values and damaged texts for the fuzzer."""
 
 from __future__ import annotations
 
@@ -69,18 +69,18 @@ WORDS = [
         "?",
     ),
 ]
-"""Of command lines and files; no null character, which no command line can hold."""
+"""Words for command lines and files, without null characters, which a command line cannot contain."""
 
 
 def odd(rng: random.Random) -> Any:
-    """Draw a value that is hardly ever the right one."""
+    """Draw a value that is almost never valid."""
     if rng.random() < 0.1:
         return rng.choice([[value] * 3, (value, value), {"a": value}]) if (value := rng.choice(ODD)) is not None else []
     return rng.choice(ODD)
 
 
 def word(rng: random.Random) -> str:
-    """Draw a word."""
+    """Draw a word without null characters."""
     kind = rng.random()
     if kind < 0.7:
         return rng.choice(WORDS)
@@ -92,7 +92,7 @@ def word(rng: random.Random) -> str:
 
 
 def damaged(text: str, rng: random.Random, others: Sequence[str] = ()) -> str:
-    """Change a text in one to three places: characters, words and lines go, come, move, or are taken from others."""
+    """Change a text in one to three places: delete, insert or move parts, or copy parts of other texts."""
     for _ in range(rng.randrange(1, 4)):
         text = _damaged_once(text or " ", rng, others)
     return text

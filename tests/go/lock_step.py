@@ -1,8 +1,8 @@
-"""Thousands of random games in lock-step with others who play Go: `PYTHONPATH=tests python -m go.lock_step`.
+"""Compare thousands of random games with other implementations of Go: `PYTHONPATH=tests python -m go.lock_step`.
 
-At every ply the legal actions must be the same, at the end of a game the result. OpenSpiel and pgx end a game whose
-board comes back, each in its own way; such a game is compared up to there. The slow reference plays all options. A peer
-that is not installed is left out, which is said. Any difference ends the command with an error that names it.
+At every ply the legal actions must be the same, and at the end of a game the result. OpenSpiel and pgx end a game whose
+board repeats, each by its own rule; such a game is compared up to that ply. The slow reference plays all options. A
+peer that is not installed is skipped with a message. Any difference ends the command with an error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ninetka_env.games.go.rules import KO_RULES, SCORINGS
 KOMI = 7.5
 BATCH = 64
 UPSIDE_DOWN = np.append(np.arange(81).reshape(9, 9)[::-1].ravel(), 81)
-"""The number of each of our actions in pgx, which counts points from the upper left."""
+"""The pgx number of each action; pgx numbers points from the upper left."""
 
 
 class Count(NamedTuple):
-    """What was compared."""
+    """The number of games, plies and games cut short that were compared."""
 
     games: int
     plies: int
@@ -34,7 +34,7 @@ class Count(NamedTuple):
 
 
 class Batch:
-    """Games of ours that are played at random, and compared with a peer's."""
+    """A batch of random games that are compared with the games of a peer; `left` marks games no longer compared."""
 
     def __init__(self, size: int = BATCH) -> None:
         self.env = go_v0.vector_env(size, komi=KOMI, num_threads=1)
@@ -44,7 +44,7 @@ class Batch:
         self.games = self.plies = self.cut_short = 0
 
     def draw(self) -> Any:
-        """Draw a legal action in every game; now and then a pass, which is one of many."""
+        """Draw a uniformly random legal action in every game."""
         keys = self.rng.random(self.env.action_mask.shape) * self.env.action_mask
         return keys.argmax(axis=1)
 
@@ -54,14 +54,14 @@ class Batch:
         assert not len(differ), f"legal actions differ in game {np.flatnonzero(on)[differ[0]]}, ply {self.plies}"
 
     def step(self, actions: Any, is_over: Callable[[], Any], returns: Callable[[], Any]) -> None:
-        """Play, and compare who has ended and how, but in games that are left; those that end are on again."""
+        """Play a ply and compare which games have ended and their results; a game that ends restarts."""
         self.plies += int((~self.left).sum())
         _, rewards, terminated = self.env.step(actions)
         ended, on = np.asarray(is_over(), bool), ~self.left
         assert not (terminated & ~ended & on).any(), "our game is over, the peer's is not"
         both = terminated & on
         wrong = both & (rewards != np.asarray(returns(), np.float32)).any(axis=1)
-        assert (actions[wrong] < 81).all(), "results differ"  # but where the last placing made a board come back
+        assert (actions[wrong] < 81).all(), "results differ"  # except if the last placement repeated a board
         self.cut_short += int(wrong.sum())
         self.games += int(both.sum())
         cut = ended & ~terminated & on
@@ -108,12 +108,12 @@ def pgx(games: int) -> Count:
 
 
 def _by_seat(state: Any) -> Any:
-    """Return pgx's rewards with Black's first; which of its players is Black is drawn."""
+    """Return pgx's rewards in seat order, Black first; pgx draws at random which player is Black."""
     return np.take_along_axis(np.asarray(state.rewards), np.asarray(state._player_order), axis=1)
 
 
 def reference(games: int) -> Count:
-    """Play all options by turns, few plies of which are compared on large boards: the reference is slow."""
+    """Play games with all options in turn. On large boards not every ply is compared, because the reference is slow."""
     plies = 0
     options = _all_options()
     for seed in range(games):
@@ -136,17 +136,17 @@ PEERS = {"reference": (reference, "go"), "openspiel": (openspiel, "pyspiel"), "p
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("peers", nargs="*", choices=[*PEERS, []], help="all unless told")
-    parser.add_argument("--games", type=int, default=2000, help="with each peer, a tenth as many with the reference")
+    parser.add_argument("peers", nargs="*", choices=[*PEERS, []], help="the peers to compare with; by default all")
+    parser.add_argument("--games", type=int, default=2000, help="games per peer; a tenth of it with the reference")
     chosen = parser.parse_args()
     for name in chosen.peers or PEERS:
         play, module = PEERS[name]
         if importlib.util.find_spec(module) is None:
-            print(f"{name}: not installed, left out", flush=True)
+            print(f"{name}: not installed, skipped", flush=True)
             continue
         count = play(chosen.games // 10 if name == "reference" else chosen.games)
-        print(f"{name}: {count.games} games, {count.plies} plies, {count.cut_short} ended there by a board that came "
-              "back, 0 differences", flush=True)  # fmt: skip
+        print(f"{name}: {count.games} games, {count.plies} plies, {count.cut_short} ended by the peer for a repeated "
+              "board, 0 differences", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

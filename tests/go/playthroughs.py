@@ -1,4 +1,4 @@
-"""Which games of Go the golden playthroughs record, and what the slow reference tells of them."""
+"""The games of Go in the golden playthroughs, and the slow reference in the format of these files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAYTHROUGHS = {
     "9-positional-document": ("ko=positional,scoring=document,komi=-3.5,max_plies=70", 4),
     "9-situational": ("ko=situational,max_plies=100", 5),
 }
-"""By the name of each file, options and seed."""
+"""Options and seed, by file name."""
 
 
 def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> Face:

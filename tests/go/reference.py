@@ -1,4 +1,4 @@
-"""Go once more: slow, plain, and written from the specification alone."""
+"""A slow and simple reference implementation of Go, written from the specification alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ReferenceGame:
 
     def begin(self, board: Board, to_move: int) -> None:
         self.turns = [(board, to_move)]
-        """Every board of the game with the seat to move on it."""
+        """All boards of the game, each with the seat to move."""
         self.moves: list[Point | str] = []
         self.captured = [0, 0]
         self.resigned = None
@@ -50,7 +50,7 @@ class ReferenceGame:
         return [(r, f) for r, f in near if 0 <= r < self.size and 0 <= f < self.size]
 
     def region(self, board: Board, point: Point) -> set[Point]:
-        """All points of one content that hang together with this one."""
+        """Return the points that are connected with a point and have the same content."""
         found, edge = {point}, [point]
         while edge:
             for near in self.neighbours(edge.pop()):
@@ -63,7 +63,7 @@ class ReferenceGame:
         return {near for stone in chain for near in self.neighbours(stone) if board[near[0]][near[1]] == 0}
 
     def board_after(self, point: Point) -> tuple[Board | None, int]:
-        """The board after placing a stone, and how many are captured; None for suicide."""
+        """Return the board after placing a stone, None for suicide, and the number of captured stones."""
         board = [list(rank) for rank in self.board]
         board[point[0]][point[1]] = self.to_move + 1
         dead: set[Point] = set()
@@ -79,7 +79,7 @@ class ReferenceGame:
         return tuple(map(tuple, board)), len(dead)
 
     def why_not(self, point: Point) -> str | None:
-        """What forbids placing a stone on a point."""
+        """Return the rule that forbids placing a stone on a point, None if the placement is legal."""
         if self.board[point[0]][point[1]]:
             return "occupied"
         board, _ = self.board_after(point)
@@ -163,7 +163,7 @@ class ReferenceGame:
         return max(-1.0, min(1.0, (scores[seat] - scores[1 - seat]) / self.size**2))
 
     def is_own_eye(self, point: Point) -> bool:
-        """Whether a uniform playout leaves an empty point alone."""
+        """Return whether an empty point is an own eye, which uniform playouts do not fill."""
         own = self.to_move + 1
         if any(self.board[r][f] != own for r, f in self.neighbours(point)):
             return False
@@ -177,7 +177,7 @@ class ReferenceGame:
         return self._alphazero(viewer) if kind == "alphazero" else self._standard(viewer)
 
     def _plane(self, marked) -> list[list[int]]:
-        """A plane of the points that a function picks, or filled if it is true or false."""
+        """Return a plane that marks the points selected by a function, or is filled with a bool."""
         pick = marked if callable(marked) else lambda r, f: marked
         return [[int(pick(r, f)) for f in range(self.size)] for r in range(self.size)]
 

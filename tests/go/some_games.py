@@ -1,4 +1,4 @@
-"""What the tests of Go share: drawn boards, random games, lock-step with the slow reference."""
+"""Helpers of the tests of Go: boards from drawings, random games, lock-step with the slow reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _draw(games, viewer, planes):
 
 
 def observe(game, viewer):
-    """Return the observation, drawn over old contents that must not shine through."""
+    """Return the observation of a viewer, written into an array with other values, which must all be overwritten."""
     shape = game.definition().variant(komi=0, size=game.size, planes=game.planes).sizes.planes
     planes = np.full(shape, 7, np.int8)
     _draw(game.records, viewer, planes.reshape(-1))
@@ -25,7 +25,7 @@ def observe(game, viewer):
 
 
 def drawn(picture, to_move=0, **options):
-    """Set up a drawn 9 x 9 board; ranks above those drawn are empty."""
+    """Set up a 9 x 9 board from a drawing; ranks above the drawing are empty."""
     lines = [line.split() for line in picture.strip().split("\n")]
     ranks = [line for line in lines if line[0] != "A"]
     empty = [[str(rank), *"." * 9] for rank in range(9, len(ranks), -1)]
@@ -34,7 +34,7 @@ def drawn(picture, to_move=0, **options):
 
 
 def play_all(game, names):
-    """Play the actions with these names, with spaces between them."""
+    """Play the actions with the given names, separated by spaces."""
     for name in names.split():
         game.play(game.action_index(name))
     return game
@@ -45,7 +45,7 @@ def is_legal(game, name):
 
 
 def reference_of(game):
-    """Set up the board of a game in the slow reference, without what came before."""
+    """Set up the board of a game in the slow reference, without the history."""
     options = ("size", "komi", "ko", "scoring", "max_plies", "allow_resign")
     reference = ReferenceGame(**{name: getattr(game, name) for name in options})
     reference.begin(tuple(map(tuple, game.board.tolist())), game.to_move)
@@ -53,7 +53,7 @@ def reference_of(game):
 
 
 def choose(game, rng, passing=0.03):
-    """Draw a legal action: seldom a pass, hardly ever to resign, and often a point next to the last one."""
+    """Draw a legal action: rarely a pass, very rarely resigning, and often a point next to the last one."""
     points = game.size**2
     placings = [action for action in game.legal_actions().tolist() if action < points]
     if not placings or rng.random() < passing:
@@ -64,7 +64,7 @@ def choose(game, rng, passing=0.03):
 
 
 def play_in_lock_step(options, seed, check, every=1):
-    """Play a random game on both sides and `check(game, reference)` before each action and at the end."""
+    """Play a random game in both implementations; call `check(game, reference)` every `every` plies and at the end."""
     rng = np.random.default_rng(seed)
     game, reference = Game.new(**options), ReferenceGame(**options)
     while True:
@@ -78,7 +78,7 @@ def play_in_lock_step(options, seed, check, every=1):
 
 
 def assert_equal(game, reference):
-    """Compare all that the slow reference can tell about a position."""
+    """Compare everything that the slow reference computes for a position."""
     legal = reference.legal_actions()
     assert game.board.tolist() == [list(rank) for rank in reference.board]
     assert game.to_move == reference.to_move

@@ -1,4 +1,4 @@
-"""Go keeps the contract of all games."""
+"""Go passes the conformance checks of all games."""
 
 import pytest
 
@@ -25,5 +25,5 @@ def test_searches_of_go_pass():
     ],
 )
 def test_other_options_pass_the_checks_of_their_own(spec):
-    """What agents and environments do with a game does not hang on its options."""
+    """The checks of search and environments are left out, because they do not depend on the options."""
     check(spec, games=1, only=[name for name in CHECKS if name not in ("search", "one seat", "pettingzoo")])

@@ -181,7 +181,7 @@ def test_text_of_a_position():
         ("..O", "..#", "word 2"),
         (" B ", " black ", "word 3 of the position: expected B or W"),
         ("ko=-", "ko=J9", "no point 'J9'"),
-        ("ko=-", "ko=A1", "ko=A1: no stone can have been taken there"),
+        ("ko=-", "ko=A1", "ko=A1: the last turn cannot have captured a stone there"),
         ("komi=7", "komi=10", "komi=10.0: expected a multiple of 0.5 from -9 to 9"),
         ("komi=7", "komi=0.3", "word 5"),
         ("ply=5", "ply=19", "ply=19: the game ends after 18 plies"),
@@ -190,7 +190,7 @@ def test_text_of_a_position():
         ("area", "area more=1", "handicap=.. planes=.. resign, in this order, found 'more=1'"),
         ("ply=5 rules=simple,area", "ply=1 rules=simple,area passes=2", "passes=2: expected at most as many"),
         ("XOX/..O", "XOX/.XO", "the chain there has no liberty"),
-        ("area", "area\n\n3 . . .\n2 X O X\n1 . . O\nA B C", "drawn otherwise"),
+        ("area", "area\n\n3 . . .\n2 X O X\n1 . . O\nA B C", "differs from the line"),
         ("area", "area\n\n3 . . ?\n2 X O X\n1 . . O\nA B C", "line 3: expected 3 and 3 of . X O"),
         (LINE, "", "word 1"),
     ],
@@ -238,14 +238,14 @@ def test_equal_positions_are_equal_however_they_came_about():
     one, other = (play_all(Game.new(), moves) for moves in ("A1 J9 B1 H9 C3 G7", "B1 H9 A1 J9 C3 G7"))
     assert one == other
     assert one != play_all(Game.new(komi=6.5), "A1 J9 B1 H9 C3 G7")
-    assert one == play_all(Game.new(), "A1 J9 B1 G7 C3 H9")  # another last placing
+    assert one == play_all(Game.new(), "A1 J9 B1 G7 C3 H9")  # another last placement
     assert one != play_all(Game.new(), "A1 J9 B1 H9 C3 G8")
     assert one != play_all(Game.new(), "A1 J9 B1 pass C3 pass")
     assert Game.new(size=3) != Game.new()
 
 
 def test_the_same_game_in_a_batch():
-    """Games that start anew in old records leave nothing behind."""
+    """A game that restarts in the state of a finished game keeps nothing of it."""
     variant = load_variant("go:max_plies=40,planes=alphazero")
     streams, rng = make_streams(0, 2), np.random.default_rng(0)
     batch, endings, codes = new_games(variant, streams), make_endings(variant.dtype, 2), codes_of(variant, 2)

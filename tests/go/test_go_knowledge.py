@@ -1,4 +1,4 @@
-"""Go's heavy playouts and priors: their board against the rules, and what they think of plain positions."""
+"""Heuristics of Go: the board of playouts agrees with the rules, and priors prefer urgent moves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def eye_of(games, point):
 
 
 def new(spec="go", moves="", plies=0, seed=0):
-    """Return a game after the moves named, and some random ones."""
+    """Return a game after the named moves and a number of random plies."""
     variant, rng = load_variant(spec), np.random.default_rng(seed)
     game = variant.game_class.start(variant)
     for name in moves.split():
@@ -71,7 +71,7 @@ def test_a_heavy_playout_is_a_legal_game_and_its_board_is_kept_up(spec):
         for turn in trace[1 : 1 + trace[0]].tolist():
             assert game.to_move == turn % 8
             game.play(turn // 8)
-        assert winner == game.winner()  # also where mercy ended it
+        assert winner == game.winner()  # also if the mercy rule ended the playout
         kept, fresh = memory[0], loaded(game)[0]
         for field in ("colour", "code"):
             assert kept[field][CELLS].tolist() == fresh[field][CELLS].tolist()
@@ -110,12 +110,12 @@ def test_priors_prefer_what_is_urgent(moves, best):
     game, priors = new(moves=moves), np.zeros((83, 2), np.float32)
     prior_of(game.records, priors, np.zeros(1, BOARD))
     assert (priors[:, 1] <= priors[:, 0]).all()
-    assert priors[81, 1] == 0  # nothing speaks for passing
+    assert priors[81, 1] == 0  # no virtual wins for the pass
     assert priors[:81, 1].argmax() == game.action_index(best)
 
 
 def walk(tree, game, node=0):
-    """Yield the nodes of a tree that have children, each with its position."""
+    """Yield the children of each expanded node of a tree, with the position of the node."""
     first, count = int(tree.nodes[node]["first"]), int(tree.nodes[node]["count"])
     if count:
         yield tree.nodes[first : first + count], game
@@ -129,7 +129,7 @@ def walk(tree, game, node=0):
 @compiled
 @pytest.mark.parametrize("ko", ["positional", "situational"])
 def test_a_tree_holds_just_what_superko_allows(ko):
-    """Playouts know simple ko alone, nodes must not; nor may what is kept of a tree."""
+    """Playouts use simple ko only, but the nodes of a tree, also of a reused one, must follow superko."""
     checked = forbidden = 0
     for seed in range(6):
         game, streams = new(f"go:size=3,komi=0,ko={ko},max_plies=60", plies=16, seed=seed), np.array([seed], np.uint64)

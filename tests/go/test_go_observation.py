@@ -13,7 +13,7 @@ from ninetka_env.games.go.observation import ALPHAZERO, PLANE_COUNTS, STANDARD
 from ninetka_env.games.go.rules import PLANE_SETS
 
 BOARDS = [(size, ko) for size in (2, 4, 6) for ko in ("simple", "positional")]
-if not config.DISABLE_JIT:  # few, since each record type is compiled anew
+if not config.DISABLE_JIT:  # few, because the functions are compiled for each dtype
     BOARDS = [(3, "simple"), (9, "simple"), (9, "positional")]
 
 

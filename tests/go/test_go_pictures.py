@@ -1,4 +1,4 @@
-"""Pictures of Go: what they say in text, where the pixels are, diagrams with captions."""
+"""Pictures of Go: text, pixels, SVG, and diagrams with captions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KO = "2 X O . . . . . . .\n1 . X O . . . . . ."
 
 
 def pixel(pixels, name, size=9, right=0.0):
-    """Return the colour at a point of a picture 720 pixels high."""
+    """Return the colour at a point in a picture with a height of 720 pixels."""
     game_point = Game.new().action_index(name)
     step = 8.5 / (size - 1)
     x, y = 1.25 + step * (game_point % 9 + right), 11 - 1.25 - step * (game_point // 9)
@@ -91,7 +91,7 @@ def record_of(moves, **options):
 
 
 def test_turns_on_taken_points_are_told_by_captions():
-    """Black takes A1 in a ko, White takes it back later."""
+    """Every turn is either on the board or in a caption."""
     moves = "B1 A2 C2 B3 E5 C1 B2 A1 pass H8 B1 pass A1 pass"
     game = Game.new()
     played = []

@@ -1,4 +1,4 @@
-"""The rules of Go: worked examples, in lock-step with the slow reference, and by properties of whole games."""
+"""The rules of Go: lock-step with the slow reference, worked examples, and properties of whole games."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNCOMPILED = [
     }
     for size in (2, 3, 4, 5, 6, 7, 8, 13)
     for place, ko in enumerate(KO_RULES)
-    if size < 5 or place == size % 3  # earlier boards come back on small ones
+    if size < 5 or place == size % 3  # boards repeat mainly on small sizes
 ]
 
 
@@ -50,14 +50,14 @@ def label(options):
 
 @pytest.mark.parametrize("options", UNCOMPILED if config.DISABLE_JIT else COMPILED, ids=label)
 def test_lock_step_with_the_reference(options):
-    """Without the compiler, which takes ten seconds for each type of record, all sizes have their turn."""
+    """Compilation takes ten seconds per dtype, so all sizes are tested only without the compiler."""
     points = options["size"] ** 2
     for seed in range(max(1, 30 // points)):
         play_in_lock_step(options, seed, assert_equal, every=1 + points // 16)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(config.DISABLE_JIT, reason="is compiled")
+@pytest.mark.skipif(config.DISABLE_JIT, reason="needs the compiler")
 def test_lock_step_on_the_largest_board():
     play_in_lock_step({"size": 19, "max_plies": 500}, 0, assert_equal, every=100)
 
@@ -65,7 +65,7 @@ def test_lock_step_on_the_largest_board():
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_the_rules_hold_with_bounds_checks_and_without_the_compiler(mode):
-    """A compiled read past the end of an array returns garbage in silence; in these modes it raises."""
+    """Compiled code that reads past the end of an array returns garbage without an error; these modes raise."""
     here = Path(__file__).parent
     small = "lock_step_with and (3-area or 3-simple-standard)"
     which = {"NUMBA_BOUNDSCHECK": small, "NUMBA_DISABLE_JIT": "lock_step"}[mode]
@@ -197,7 +197,7 @@ def test_superko_ends_the_triple_ko(ko):
 
 @pytest.mark.parametrize("ko", KO_RULES)
 def test_sending_two_returning_one(ko):
-    """Black sends a second stone, White takes both, Black takes that one back: the board of before, Black has moved."""
+    """Black sends a second stone, White captures both, Black recaptures one: an earlier board, after Black's move."""
     game = drawn("3 O O O . . . . . .\n2 X X O O . . . . .\n1 . X X O . . . . .", to_move=1, ko=ko)
     reference = reference_of(game)
     for name in ("A1", "A2", "B2", "pass", "A1", "B1", "A2"):
@@ -262,7 +262,7 @@ def test_handicap_stones_are_on_the_board_and_white_moves_first(stones, points):
 
 
 def test_the_values_of_tiny_boards():
-    """By backward induction; they depend on the limit of plies."""
+    """The values are computed by backward induction and depend on the limit of plies."""
     small, larger = solve(2, 15), solve(3, 16)
     assert [small.value(plies) for plies in range(12, 16)] == [0, 1, 0, 1]
     assert [larger.value(plies) for plies in (8, 13, 14, 15, 16)] == [1, 9, 9, 9, 9]
@@ -375,7 +375,7 @@ def test_playouts_end_by_two_passes_when_only_eyes_are_left(ko):
 
 
 def test_playouts_choose_uniformly_from_what_they_may_place():
-    """In the first two turns of an empty 3 x 3 board nothing is refused."""
+    """On an empty 3 x 3 board, the first two plies of a playout reject no point."""
     streams, counts = make_streams(4), np.zeros((9, 9))
     for _ in range(7200):
         game = Game.new(size=3, max_plies=2)

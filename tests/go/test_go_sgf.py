@@ -1,4 +1,4 @@
-"""Go in the Smart Game Format: our files are read back, by us and by sgfmill; those of others are read or refused."""
+"""Go in the Smart Game Format: written files are read back, also by sgfmill; files of other programs; invalid files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TAGS = {"black": "mcts:simulations=[1]", "white": "a\\b", "date": "2023-04-01", 
 
 
 def a_record(spec, seed=0, plies=1024, event=None):
-    """Play a random game, to its end unless told, where an event then ends it."""
+    """Return the record of a random game of at most `plies` plies; `event` may end it."""
     variant, rng = load_variant(spec), np.random.default_rng(seed)
     game, actions = variant.game_class.start(variant), []
     while not game.is_over and len(actions) < plies:
@@ -80,7 +80,7 @@ def test_files_hold_several_games(tmp_path):
 
 
 def test_a_file_may_be_as_long_as_it_likes_if_no_game_is(monkeypatch):
-    """What is read at once may end anywhere: in a value, between a bracket and its node, in what is no game."""
+    """A chunk of the file may end anywhere: in a value, between a parenthesis and its node, or outside of a game."""
     texts = [sgf_text(record) for record in RECORDS]
     odd = ["(;SZ[9]C[:) (; \\\\] [];B[aa](;W[bb]C[\\\\](;B[cc]))(;W[dd]))", "(\n ;SZ[9]C[\\]];B[aa])"]
     data = " ] talk :( of (games) ".join([*odd, *texts, *odd, ""]).encode()
@@ -116,7 +116,7 @@ def test_other_games_have_no_sgf(tmp_path):
     path.write_text("before", encoding="utf-8")
     variant = load_variant("ninetka")
     record = GameRecord(variant, (), (), 0)
-    with pytest.raises(ValueError, match="9tka has no form in SGF"):
+    with pytest.raises(ValueError, match="9tka has no SGF format"):
         write_records(path, [record])
     assert path.read_text(encoding="utf-8") == "before"
 
@@ -129,7 +129,7 @@ def test_points():
     assert from_sgf("tt", 19) == 361
 
 
-# What others write
+# Files of other programs
 
 
 def test_the_main_line_of_a_game_with_variations():
@@ -195,7 +195,7 @@ def test_tags_are_cut_to_what_a_line_of_text_holds(tmp_path):
 def test_a_result_with_odd_signs_is_read_as_it_is_written():
     record = next(read_sgf(b"(;GM[1]FF[4]SZ[5]KM[6.5]RE[B+\0R];B[aa];W[bb])"))
     assert next(read_sgf(sgf_text(record).encode())) == record
-    resigning = next(read_sgf(b"(;GM[1]SZ[5]NK[resign=True]RE[B+\0R];B[aa])"))  # where resigning is an action
+    resigning = next(read_sgf(b"(;GM[1]SZ[5]NK[resign=True]RE[B+\0R];B[aa])"))  # with `allow_resign`
     assert (resigning.actions, resigning.event) == ((20, 26), None)
 
 
@@ -226,9 +226,9 @@ def test_two_turns_of_one_colour():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no SGF"),
-        ("(;B[aa]", "no SGF: .*unexpected end"),
-        ("(;GM[40]X)", "no SGF"),
+        ("", "not a valid SGF game"),
+        ("(;B[aa]", "not a valid SGF game: .*unexpected end"),
+        ("(;GM[40]X)", "not a valid SGF game"),
         ("(;GM[2])", r"GM\['2'\]: expected one of 1 \(Go\)"),
         ("(;SZ[4])", r"SZ\['4'\]: expected a square board of 5 to 19"),
         ("(;SZ[9:13])", r"SZ\['9:13'\]"),
@@ -256,7 +256,7 @@ def test_two_turns_of_one_colour():
         ("(;SZ[9];B[aa];W[];B[];W[aa])", r"move 4: .*the game is over|two|occupied"),
         ("(;SZ[9];B[ab];W[ee];B[ba];W[aa])", r"move 4: action 72 \(A9\) is illegal for White at ply 3: suicide"),
         ("(;SZ[9])(;SZ[9];B[aa];W[aa])", "game 2: move 2"),
-        ("(;SZ[9])(;SZ[9];B[aa]", "game 2: no SGF: unexpected end"),
+        ("(;SZ[9])(;SZ[9];B[aa]", "game 2: not a valid SGF game: unexpected end"),
         ("(;" * (DEEPEST + 1), "game 1: expected variations nested at most 1000 deep"),
         ("x" * (MOST_BYTES + 1), "at most 1000000 bytes"),
     ],
@@ -275,7 +275,7 @@ def test_a_file_that_is_wrong_is_named(tmp_path):
 
 
 def test_games_longer_than_usual_are_read():
-    """Two passes would end the game, so every other turn places a stone; captures make room for more."""
+    """The game is longer than the default limit of plies, because captures free points for more stones."""
     variant, rng = load_variant("go:size=5,max_plies=90"), np.random.default_rng(0)
     game, moves = variant.game_class.start(variant), ""
     while game.ply < 60:

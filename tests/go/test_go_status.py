@@ -1,4 +1,4 @@
-"""Which stones are dead at the end of a game: positions and finished games whose results others determined."""
+"""Dead stones at the end of a game: positions, and finished games with results from players or other programs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ NEXT_TO_DEAD = """
     . . . O . O X X .
     . . . . O O X . .
 """
-"""The end of a game on GoQuest, B+12: A8, B9 and D9 look like stones in seki until E8 is taken off."""
+"""The end of a game on GoQuest, B+12: A8, B9 and D9 look like stones in seki until E8 is removed."""
 
 SEKIS = {
     "without eyes": (
@@ -138,7 +138,7 @@ SEKIS = {
     ),
 }
 """Positions, stones in seki and dead stones: GNU Go's regression/games/seki_exotics/seki1.sgf, seki2.sgf and seki3.sgf
-with GNU Go's own `final_status_list`, and Little Go's seki-9b.sgf."""
+with the `final_status_list` of GNU Go, and Little Go's seki-9b.sgf."""
 
 FINISHED = [
     pytest.param(
@@ -223,12 +223,12 @@ FINISHED = [
         id="9x9-4.sgf of GNU Go",
     ),
 ]
-"""Results, komi, scoring and moves of real games as their files state them, `tt` for a pass: the collections that
-`benchmarks/dead_stones.py` names. Counted as it stands, the board of each gives the other winner."""
+"""Results, komi, scoring and moves of real games from their files, `tt` for a pass; `benchmarks/dead_stones.py` names
+the collections. Without removal of dead stones, the other seat would win each of these games."""
 
 
 def position(text: str, **options: object) -> Game:
-    """Read a diagram, the highest rank first, in which X is Black's."""
+    """Return the position of a diagram, the highest rank first; X is Black."""
     cells = [[".XO".index(word) for word in line.split()] for line in text.strip().splitlines()]
     return Game.from_board(np.array(cells, np.int8)[::-1], **options)
 
@@ -265,7 +265,7 @@ def test_stones_in_seki_are_kept(name, seed):
 
 
 def test_stones_of_a_seki_that_is_not_detected_are_kept():
-    """GNU Go's seki_nakade1.sgf: neither side can attack, but White has an eye space of its own."""
+    """GNU Go's seki_nakade1.sgf: neither side can attack, but White has an eye space."""
     text = ". O . X X X . O ./X O O O O O O O X/X X . . . . . X X/. . X X X X X . ./" + "/".join(
         5 * [". . . . . . . . ."]
     )

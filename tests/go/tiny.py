@@ -1,9 +1,9 @@
-"""Go on tiny boards, exact: the value of every position by backward induction over the plies that are left.
+"""Exact values of Go on tiny boards: every position is solved by backward induction over the remaining plies.
 
-Simple ko, komi 0, area scoring. Written from the specification alone; it shares nothing with the package.
+Simple ko, komi 0, area scoring. Written from the specification alone, without code of the package.
 
-Positions are seen by the player to move, whose stones are 1, the other's 2: `(cells, ko point or -1)`. Seeing one from
-the other side swaps the stones and turns the sign of its value.
+A position is `(cells, ko point or -1)` from the view of the player to move: own stones are 1, the other player's 2. The
+view of the other player swaps the stones and negates the value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Position = tuple[Cells, int]
 
 
 def solve(size: int, most_plies: int) -> Solution:
-    """Solve the board of a size for every number of plies left, up to the most; seconds on 3 x 3."""
+    """Solve a board size for every number of remaining plies up to `most_plies`; this takes seconds on 3 x 3."""
     return _board(size).solve(most_plies)
 
 
@@ -29,7 +29,7 @@ def _board(size: int) -> Board:
 
 
 class Board:
-    """All positions of a board that can come about, and what each placing leads to."""
+    """All reachable positions of a board size, and the successors of each position."""
 
     def __init__(self, size: int) -> None:
         self.size, self.points = size, size * size
@@ -37,11 +37,11 @@ class Board:
         start = ((0,) * self.points, -1)
         self.number: dict[Position, int] = {start: 0}
         self.positions, rows = [start], []
-        for cells, ko in self.positions:  # grows on the way
+        for cells, ko in self.positions:  # the list grows during the loop
             after = [None if point == ko else self.place(cells, point) for point in range(self.points)]
             rows.append([self._number_of(one) for one in [*after, (swapped(cells), -1)]])
         self.after = np.array(rows)
-        """(positions, points + 1): the position after each action, the last one is the pass; -1 if it is illegal."""
+        """(positions, points + 1): the position after each action, -1 if the action is illegal; the pass is last."""
         self.scores = np.array([self.score(cells) for cells, _ in self.positions])
 
     def _neighbours(self, point: int) -> list[int]:
@@ -58,7 +58,7 @@ class Board:
         return self.number[position]
 
     def _region(self, cells: list[int] | Cells, point: int) -> tuple[set[int], set[int]]:
-        """Return the points of one content that hang together with this one, and what is next to them."""
+        """Return the connected points with the same content as a point, and the contents next to them."""
         found, edge, around = {point}, [point], set()
         while edge:
             for near in self.near[edge.pop()]:
@@ -70,7 +70,7 @@ class Board:
         return found, around
 
     def place(self, cells: Cells, point: int) -> Position | None:
-        """Return the position after a stone of the player to move; None if the point is taken or it is suicide."""
+        """Return the position after a stone of the player to move; None if the point is occupied or it is suicide."""
         if cells[point]:
             return None
         board, dead = list(cells), set()
@@ -88,7 +88,7 @@ class Board:
         return swapped(board), dead.pop() if alone else -1
 
     def score(self, cells: Cells) -> int:
-        """Return the area of the player to move less that of the other."""
+        """Return the area of the player to move minus that of the other player."""
         total = 0
         for point in range(self.points):
             around = {cells[point]} if cells[point] else self._region(cells, point)[1]
@@ -96,18 +96,18 @@ class Board:
         return total
 
     def solve(self, most_plies: int) -> Solution:
-        """Compute, for each number of plies left, what every position is worth to the player to move."""
+        """Compute the value of every position for the player to move, for each number of remaining plies."""
         values = [np.stack([self.scores, self.scores])]
         for _ in range(most_plies):
             values.append(self._one_more(values[-1]))
         return Solution(self, values)
 
     def action_values(self, later: npt.NDArray[np.int64], passed: int) -> npt.NDArray[np.int64]:
-        """Return what each action is worth, (positions, points + 1), given all values with one ply less.
+        """Return the value of each action, (positions, points + 1), given all values with one ply less.
 
         Args:
-            later: (2, positions), where the turn before was no pass, and where it was one.
-            passed: whether the turn before was a pass: then another one ends the game.
+            later: (2, positions): the values if the previous turn was not a pass, and if it was a pass.
+            passed: whether the previous turn was a pass, so that another pass ends the game.
         """
         worth = np.where(self.after < 0, -self.points - 1, -later[0][self.after])
         worth[:, -1] = self.scores if passed else -later[1][self.after[:, -1]]
@@ -118,24 +118,24 @@ class Board:
 
 
 class Solution:
-    """What every position of a board is worth, as `solve` has found."""
+    """The values of all positions of a board, computed by `solve`."""
 
     def __init__(self, board: Board, values: list[npt.NDArray[np.int64]]) -> None:
         self.board, self._values = board, values
 
     def value(self, plies_left: int) -> int:
-        """Return by how many points Black wins from the empty board."""
+        """Return the points by which Black wins from the empty board with perfect play."""
         return int(self._values[plies_left][0, 0])
 
     def action_values(self, cells: Cells, to_move: int, ko: int, passed: bool, plies_left: int) -> dict[int, int]:
-        """Return by how many points the player to move wins after each legal action.
+        """Return the points by which the player to move wins after each legal action, with perfect play.
 
         Args:
             cells: stones by point, 1 black, 2 white.
             to_move: 0 for Black.
             ko: the point that the ko rule forbids, or -1.
-            passed: whether the turn before was a pass.
-            plies_left: at least 1.
+            passed: whether the previous turn was a pass.
+            plies_left: the number of remaining plies, at least 1.
         """
         number = self.board.number[swapped(cells) if to_move else tuple(cells), ko]
         worth = self.board.action_values(self._values[plies_left - 1], int(passed))[number]

@@ -1,4 +1,4 @@
-"""The ways in which the package shows a game, as faces that a playthrough is checked with: see `golden.playthrough`."""
+"""The package's interfaces to a game, as faces for checking playthroughs; see `golden.playthrough`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ninetka_env.core.outcome import REWARDS, UNFINISHED
 from ninetka_env.core.registry import Variant
 
 FOLDER = Path(__file__).parent
-"""Where the files lie, in a folder for each game."""
+"""Folder of the playthroughs; each game has a subfolder."""
 
 
 def public(variant: Variant) -> Any:
@@ -22,7 +22,7 @@ def public(variant: Variant) -> Any:
 
 
 def header(variant: Variant, seed: int) -> dict[str, Any]:
-    """Return what a playthrough of the variant begins with."""
+    """Return the header of a playthrough of the variant."""
     options = ",".join(f"{name}={value}" for name, value in variant.options.items())
     game = variant.game_class.start(variant, seed)
     drawn = {"drawn": " ".join(map(game.action_name, game.drawn_actions()))} if variant.sizes.drawn else {}
@@ -34,13 +34,13 @@ def header(variant: Variant, seed: int) -> dict[str, Any]:
 
 
 def faces_of(variant: Variant, seed: int) -> list[Face]:
-    """Return a game of the variant, started from the seed, in every way that the package shows one."""
+    """Return a face for every interface of the package, all for the same game of the variant."""
     environments = [kind(variant, reward, seed) for kind in (Aec, Batch) for reward in REWARDS]
     return [Readable(variant.game_class.start(variant, seed)), *environments]
 
 
 class Readable(Face):
-    """The readable position; it shows no planes."""
+    """A `Game`; it has no planes."""
 
     name = "Game"
 
@@ -76,7 +76,7 @@ class Readable(Face):
 
 
 class Aec(Face):
-    """The bare PettingZoo environment."""
+    """The PettingZoo environment `raw_env`."""
 
     def __init__(self, variant: Variant, reward: str, seed: int) -> None:
         self.name = f"raw_env(reward={reward!r})"
@@ -109,7 +109,7 @@ class Aec(Face):
 
 
 class Batch(Face):
-    """The middle one of three games stepped at once; in the others the first legal action is always played."""
+    """The second of three games of a `vector_env`; the other two always play their first legal action."""
 
     def __init__(self, variant: Variant, reward: str, seed: int) -> None:
         self.name = f"vector_env(3, reward={reward!r})"
@@ -120,14 +120,14 @@ class Batch(Face):
     def tell(self) -> Facts:
         env, over = self.env, bool(self.env.terminated[1])
         ends = {"over": [over] * self.variant.num_players, self.reward: env.rewards[1]}
-        if over:  # the next game has begun, nothing else is left of this one
+        if over:  # the next game has started, so only the results of the last one are available
             return tell(scores=env.final_scores[1], winner=env.final_winner[1], **ends)
         assert env.final_winner[1] == UNFINISHED
         assert not env.final_scores[1].any()
         mover = int(env.to_move[1])
         views = [env.observations[1] if seat == mover else None for seat in range(self.variant.num_players)]
         records = Readable(self.variant.game_class(env.games[1:2])).tell()
-        del records["passed"]  # records do not hold it
+        del records["passed"]  # not part of a state
         shown = tell(to_move=mover, mask=env.action_mask[1], legal=np.flatnonzero(env.action_mask[1]), planes=views)
         return records | shown | tell(**ends)
 

@@ -1,27 +1,27 @@
-"""Golden playthroughs: a random game of any kind written down ply by ply, to be played again and compared.
+"""Golden playthroughs: text files that record random games ply by ply, to be replayed and compared.
 
-A playthrough is a text file. Blocks follow its header, the start and then one for each action, and say what is so
-there: a fact has a line of its own, and stands only where it is not what it was in the block before. The position is
-drawn at the start, where a new stage begins, and at the end.
+A file has a header and then blocks: one for the start and one for each action. A block lists facts about the position,
+one per line; a fact that is the same as in the previous block is omitted. The position is drawn at the start, at each
+new stage and at the end.
 
-    12. 46 = C7               action 46, named C7, is the twelfth; passes count
-    ply: 12                   as `Game.ply` counts
-    to_move: 0                a seat; so are `winner` (as the board stands) and `passed` (over after this action)
+    12. 46 = C7               the twelfth action is 46, named C7; passes count
+    ply: 12                   `Game.ply`
+    to_move: 0                a seat; so are `winner` (by the current board) and `passed` (skipped after this action)
     stage: placement
-    legal: 1-9 11 21-22       actions of the seat to move
-    mask: 5a0e...             digest of its action mask; the masks of all others are empty
-    planes: 73c1... e09b...   digest of what each seat observes, seat 0 first
-    scores: 0 0               one for each seat, as are the next three
+    legal: 1-9 11 21-22       legal actions of the seat to move
+    mask: 5a0e...             digest of the action mask of the seat to move; the masks of other seats are empty
+    planes: 73c1... e09b...   digest of the observation of each seat, seat 0 first
+    scores: 0 0               one value per seat, also in the next three lines
     win: 0 0                  rewards of kind "win"
     score: 0 0                rewards of kind "score"
     over: no no               terminations
-    | 9tka  players=2 ...     the position, as `str(game)` draws it
+    | 9tka  players=2 ...     the position as drawn by `str(game)`
 
-A digest is BLAKE2b's, 8 bytes, of the int8 numbers alone. `-` stands for none.
+A digest is BLAKE2b with 8 bytes of the int8 values. `-` means an empty list.
 
-What is so is told by *faces*: the file itself, the ways in which the package shows a game, the game's slow reference.
-They play in lock-step and must agree, and what they agree on is written. So a file is checked by playing it with itself
-among the faces, and made by playing without. This module knows neither the games nor the package.
+The facts are reported by *faces*: the file itself, the package's interfaces to a game, and the game's slow reference.
+The faces play in lock-step and must agree. To check a file, the game is played with the file as one of the faces; to
+write a file, it is played without. This module is independent of the games and the package.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from typing import Any
 import numpy as np
 
 Words = Sequence[str | None]
-"""The words of a fact; None for one that a face cannot tell."""
+"""The words of a fact; None for a word that a face does not know."""
 Facts = dict[str, Words]
 
 
 class DifferenceError(AssertionError):
-    """Faces tell different things."""
+    """Raised if faces report different facts."""
 
 
-# Facts in words
+# Facts as words
 
 
 def digest(numbers: Any) -> str:
-    """Return the 8 bytes BLAKE2b of an int8 array, in hex."""
+    """Return the 8-byte BLAKE2b digest of an int8 array, in hexadecimal."""
     return hashlib.blake2b(np.ascontiguousarray(numbers, np.int8).tobytes(), digest_size=8).hexdigest()
 
 
 def ranges(numbers: Iterable[int]) -> list[str]:
-    """Write rising numbers down, neighbours as `first-last`."""
+    """Format increasing numbers; runs of consecutive numbers become `first-last`."""
     runs: list[list[int]] = []
     for number in map(int, numbers):
         if runs and runs[-1][1] == number - 1:
@@ -63,7 +63,7 @@ def ranges(numbers: Iterable[int]) -> list[str]:
 
 
 def numbers_of(words: Words) -> list[int]:
-    """Read what `ranges` wrote."""
+    """Parse the output of `ranges`."""
     numbers: list[int] = []
     for word in words:
         first, _, last = str(word).partition("-")
@@ -72,8 +72,8 @@ def numbers_of(words: Words) -> list[int]:
 
 
 def amounts(numbers: Iterable[float]) -> list[str]:
-    """Write scores or rewards down, to the precision of float32."""
-    return [str(np.float32(number) + np.float32(0)).removesuffix(".0") for number in numbers]  # + 0: there is no -0
+    """Format scores or rewards with the precision of float32."""
+    return [str(np.float32(number) + np.float32(0)).removesuffix(".0") for number in numbers]  # + 0 turns -0 into 0
 
 
 def integers(numbers: Iterable[int]) -> list[str]:
@@ -94,22 +94,22 @@ WORDING: dict[str, Callable[[Any], Words]] = {
     "score": amounts,
     "over": lambda ends: ["yes" if end else "no" for end in ends],
 }
-"""How each fact is put in words, in the order of the lines."""
+"""Functions that format each fact, in the order of the lines of a block."""
 
 
 def tell(**facts: Any) -> Facts:
-    """Put facts in words; those left out are not told."""
+    """Return the given facts as words, in the order of `WORDING`."""
     assert not facts.keys() - WORDING.keys()
     return {name: wording(facts[name]) for name, wording in WORDING.items() if name in facts}
 
 
 class Face:
-    """Someone who plays a game along and tells what is so."""
+    """Base class of the faces: plays a game and reports facts about its position."""
 
     name: str
 
     def tell(self) -> Facts:
-        """Tell what is so now, as far as this face knows; see `tell`."""
+        """Return the facts of the current position that this face knows."""
         raise NotImplementedError
 
     def play(self, action: int) -> None:
@@ -117,15 +117,15 @@ class Face:
         raise NotImplementedError
 
     def position(self) -> list[str] | None:
-        """Draw the position, line by line; None if this face cannot."""
+        """Return the lines of the drawn position; None if this face cannot draw it."""
         return None
 
     def action_name(self, action: int) -> str | None:
-        """Name an action that is legal now; None if this face cannot."""
+        """Return the name of a legal action; None if this face does not know it."""
         return None
 
     def at(self, fact: str) -> str:
-        """Say where the fact is told, for messages."""
+        """Return where the face reports a fact, for error messages."""
         return self.name
 
 
@@ -136,19 +136,19 @@ def write(header: Mapping[str, Any], faces: Sequence[Face], choose: Callable[[li
     """Play a game to its end and return its playthrough.
 
     Args:
-        header: what its first lines say, by name.
-        faces: who tell what is so; together they tell everything.
-        choose: given the legal actions, returns the next one.
+        header: fields of the header, by name.
+        faces: the faces; together they must know every fact.
+        choose: called with the legal actions; returns the next action.
 
     Raises:
-        DifferenceError: naming the first fact that they do not agree on, and who tells what.
+        DifferenceError: if faces disagree; names the first such fact and what each face reports.
     """
     lines = [f"{name}: {value}" for name, value in header.items()]
     before: Facts = {}
     count, title = 0, "start"
     while True:
         facts = agreed(title, {face: face.tell() for face in faces})
-        assert list(facts) == list(WORDING), "nobody tells some of the facts"
+        assert list(facts) == list(WORDING), "no face reports some of the facts"
         lines += ["", title]
         lines += [f"{name}: {_shown(words)}" for name, words in facts.items() if words != before.get(name)]
         over = "no" not in facts["over"]
@@ -166,7 +166,7 @@ def write(header: Mapping[str, Any], faces: Sequence[Face], choose: Callable[[li
 
 
 def agreed(where: str, told: Mapping[Face, Facts]) -> Facts:
-    """Return all facts that are told, in the order of `WORDING`."""
+    """Merge the facts of all faces, in the order of `WORDING`; raise `DifferenceError` if they disagree."""
     facts: Facts = {}
     teller: dict[str, Face] = {}
     for face, theirs in told.items():
@@ -196,7 +196,7 @@ def _shown(words: Words, between: str = " ") -> str:
 
 
 class File(Face):
-    """A playthrough that was written before."""
+    """A playthrough file."""
 
     def __init__(self, path: Path) -> None:
         self.name = f"{path.parent.name}/{path.name}"
@@ -223,9 +223,9 @@ class File(Face):
         return self._position
 
     def next_action(self, legal: list[int]) -> int:
-        """Return the action that the file goes on with."""
+        """Return the next action of the file."""
         if self._block + 1 == len(self._blocks):
-            raise DifferenceError(f"{self.name} ends, but the game goes on")
+            raise DifferenceError(f"{self.name} ends, but the game continues")
         return int(self._next_title()[0])
 
     def action_name(self, action: int) -> str | None:

@@ -1,14 +1,14 @@
-"""Write the golden playthroughs anew: `make golden`.
+"""Rewrite the golden playthroughs (`make golden`).
 
-`python -m golden.regenerate [GAME ...]`, with `tests` on the path, writes those of some games only.
+`python -m golden.regenerate [GAME ...]`, with `tests` on the path, rewrites only those of the named games.
 
-Each game that has any brings a module `tests/GAME/playthroughs.py` with
+Each game with playthroughs has a module `tests/GAME/playthroughs.py` with
 
-- `PLAYTHROUGHS`: by the name of each file, the options and the seed of its game, such as `("num_players=2", 7)`;
-- `reference(options, drawn)`: the start of a game as a face of the slow reference, which shares nothing with the
-  package; `options` are all of the game's, by name, `drawn` the actions that chance has played.
+- `PLAYTHROUGHS`: options and seed of each file's game, by file name, such as `("num_players=2", 7)`;
+- `reference(options, drawn)`: returns a new game as a face of the slow reference, which shares no code with the
+  package; `options` are all options of the game by name, `drawn` the actions chosen at random by the game itself.
 
-Nothing is written unless, at every ply of every file, the package and the reference tell the same.
+Nothing is written unless the package and the reference agree at every ply of every file.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def recorded_games() -> list[str]:
 
 
 def playthroughs_of(game: str) -> ModuleType:
-    """Return a game's own part."""
+    """Return the module `playthroughs` of a game."""
     return importlib.import_module(f"{game}.playthroughs")
 
 
 def playthrough(game: str, options: str, seed: int) -> str:
-    """Play a random game and return its playthrough; `DifferenceError` if package and reference differ."""
+    """Play a random game and return its playthrough; raise `DifferenceError` if package and reference differ."""
     variant = load_variant(f"{game}:{options}")
     drawn = variant.game_class.start(variant, seed).drawn_actions()
     reference = playthroughs_of(game).reference(variant.options, drawn)
@@ -45,7 +45,7 @@ def playthrough(game: str, options: str, seed: int) -> str:
 
 
 def main(games: list[str]) -> None:
-    """Write the files of some games, and remove others of theirs."""
+    """Write the files of some games and remove these games' outdated files."""
     texts = {
         FOLDER / game / f"{name}.txt": playthrough(game, *chosen)
         for game in games
@@ -57,7 +57,7 @@ def main(games: list[str]) -> None:
             old.unlink()
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
-    print(f"{len(texts)} playthroughs of {', '.join(games)}, as their references play")
+    print(f"wrote {len(texts)} playthroughs of {', '.join(games)}, which agree with the references")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An engine that plays the first empty point, and at its third move does what its argument says."""
+"""A GTP engine that plays the first empty point. Its argument selects a misbehaviour, mostly at its third move."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ deed, genmoves, taken, size, seeds = sys.argv[1], 0, set(), 9, []
 
 
 def first_empty() -> str:
-    """Return a point of every other file, so that nothing is captured soon."""
+    """Return the first point that has not been played."""
     names = [f"{file}{rank}" for rank in range(1, size + 1) for file in "ABCDEFGHJ"[:size]]
     return next(name for name in names if name not in taken)
 

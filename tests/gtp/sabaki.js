@@ -1,4 +1,4 @@
-// Plays by our engine as Sabaki does, with Sabaki's own controller; prints what happened as JSON.
+// Play games with the engine as Sabaki does, with Sabaki's own controller module; print a report as JSON.
 //     node sabaki.js PATH_OF_@sabaki/gtp PROGRAM [ARGUMENT...]
 
 const [modulePath, program, ...args] = process.argv.slice(2);
@@ -26,7 +26,7 @@ async function analyze(controller, name, args, told) {
     if (lines.length >= 2) stop();
   });
   await Promise.race([enough, done]);
-  if (!name.includes("genmove")) await controller.sendCommand({ name: "protocol_version" }); // how Sabaki stops it
+  if (!name.includes("genmove")) await controller.sendCommand({ name: "protocol_version" }); // as Sabaki stops an analysis
   await done;
   told.analyses.push({ name, lines });
 }
@@ -50,7 +50,7 @@ async function main() {
   history.push({ name: "play", args: ["B", "pass"] });
   await tracker.sync({ komi: 0.5, boardsize: [9, 9], history });
   told.boards.push(await ask("showboard"));
-  await tracker.sync({ history: history.slice(0, 3) }); // two turns are taken back
+  await tracker.sync({ history: history.slice(0, 3) }); // two turns are undone
   told.boards.push(await ask("showboard"));
 
   for (const name of ["lz-analyze", "kata-analyze", "analyze"]) await analyze(controller, name, ["W", "2"], told);

@@ -1,4 +1,4 @@
-"""Our agents as an engine: every command of the protocol, its traps, and what no controller should send."""
+"""The GTP engine: every command, special cases of the protocol, and invalid input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ninetka_env.games.go.game import Game
 
 SEARCH = "mcts:simulations=200"
 NETWORK = "net:simulations=8,playouts=16,threads=1"
-"""A network that guides a tree of RAVE."""
+"""A network that guides a RAVE tree."""
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_lines_come_in_any_pieces_and_long_ones_are_refused(wire):
     assert "a line has at most" in wire.fail("y" * (MAX_LINE + 1))
 
 
-# Administration and the board
+# Administration, board and moves
 
 
 def test_who_and_what(wire):
@@ -88,7 +88,7 @@ def test_who_and_what(wire):
     assert set(needed.split()) <= set(commands)
     assert commands == sorted(commands)
     assert all(wire.ask(f"known_command {name}") == "true" for name in commands)
-    assert wire.ask("known_command lz-analyze") == "false"  # nothing to watch in an agent without a search
+    assert wire.ask("known_command lz-analyze") == "false"  # an agent without a tree search has no search to report
     assert wire.fail("lz-analyze b 10") == "unknown command"
     assert wire.ask("known_command make_tea") == "false"
     assert "syntax error" in wire.fail("known_command")
@@ -139,7 +139,7 @@ def test_two_moves_of_a_colour_in_a_row(wire):
     for colour, vertex in zip("bwbwbwbw", ["D6", "E6", "C5", "F5", "D4", "E4", "E5", "D5"], strict=True):
         wire.ask(f"play {colour} {vertex}")
     assert wire.fail("play b E5") == "illegal move"
-    wire.ask("play w J9")  # White again: Black's turn is not played, and the ko is over
+    wire.ask("play w J9")  # White again: Black's turn is skipped, and the ko ends
     wire.ask("play b E5")
     assert wire.session.game.ply == 10
 
@@ -148,7 +148,7 @@ def test_two_moves_of_a_colour_in_a_row(wire):
 def test_a_game_that_is_over_goes_on(ko):
     wire = Wire(game=f"go:ko={ko},max_plies=6")
     wire.ask("play b pass")
-    wire.ask("play b pass")  # both Black's: the game is on
+    wire.ask("play b pass")  # both passes are Black's, so the game is not over
     assert not wire.session.game.is_over
     wire.ask("play w pass")
     assert wire.session.game.is_over
@@ -249,7 +249,7 @@ def test_the_clock_shares_time_out():
     assert clock.seconds_for(1, 40) == pytest.approx(60 / 40 - LAG)
     clock.spend(0, 100)
     assert clock.seconds_for(0, 20) == 0
-    clock.set(10, 20, 5)  # main time, then five moves in 20 seconds again and again
+    clock.set(10, 20, 5)  # main time, then periods of five moves in 20 seconds
     assert clock.seconds_for(0, 100) == pytest.approx(10 / 100 + 4 - LAG)
     clock.spend(0, 11)
     for stones in (5, 4, 3, 2, 1, 5):
@@ -284,7 +284,7 @@ def test_a_search_obeys_the_clock(agent):
 
 
 def test_nothing_is_compiled_while_a_clock_runs(monkeypatch):
-    """The first move asks a tree for nothing that it was not asked for before."""
+    """The first move calls only methods of the tree that `warm_up` has already called."""
     wire, asked = Wire(f"{SEARCH},rave,reuse"), set()
     for name in ("begin", "grow", "best", "children", "go_on"):
         method = getattr(RaveTree, name)
@@ -313,7 +313,7 @@ SHEET = (
 )
 
 
-# 192 is 8 * 16 and half as many again
+# 192 is 8 * 16 plus a half of it
 @pytest.mark.parametrize(("agent", "most"), [(f"{SEARCH},rave", 200), of_network(NETWORK, 192)])
 def test_a_kept_tree_goes_on_from_move_to_move(agent, most):
     kept, fresh = Wire(f"{agent},reuse"), Wire(agent)
@@ -324,21 +324,21 @@ def test_a_kept_tree_goes_on_from_move_to_move(agent, most):
         wire.ask("undo")
         wire.ask("play b pass")
         wire.ask("play w pass")
-        wire.ask("genmove b")  # the game goes on
+        wire.ask("genmove b")  # the game continues
     assert visits[0] > most >= visits[1]
 
 
 def test_an_engine_without_hope_resigns_at_the_third_turn():
-    options = "go:komi=81,max_plies=40"  # nobody can have all points so soon
+    options = "go:komi=81,max_plies=40"  # no seat can own all points so early
     wire = Wire(SEARCH, options, resign_below=0.05)
     assert [wire.ask(f"genmove {colour}") == "resign" for colour in "bwbwb"] == [False] * 4 + [True]
     before = wire.session.game
     assert wire.ask("kata-genmove_analyze b 100").split("\n")[-1] == "play resign"
     assert wire.ask("reg_genmove b") != "resign"
-    assert wire.session.game is before  # resigning changes nothing
+    assert wire.session.game is before  # resigning does not change the position
     assert wire.ask("genmove w") != "resign"
     wire.ask("undo")
-    assert wire.ask("genmove b") != "resign"  # three turns of this game, in a row
+    assert wire.ask("genmove b") != "resign"  # `undo` restarts the count of hopeless turns
     assert [wire.ask("kgs-genmove_cleanup b") for _ in range(4)].count("resign") == 0
     never = Wire(SEARCH, options)
     assert [never.ask("genmove b") for _ in range(5)].count("resign") == 0
@@ -351,7 +351,7 @@ def test_an_engine_that_ponders_stops_for_every_command():
     wire.written.clear()
 
     def read():
-        """Send a command when the tree has grown by more than thinking about a move makes it."""
+        """Return the next command when the tree has more visits than the search for a move makes."""
         end = time.perf_counter() + 60
         while visits[-1] < 1000 and time.perf_counter() < end and len(lines) == 3:
             time.sleep(0.01)
@@ -362,13 +362,13 @@ def test_an_engine_that_ponders_stops_for_every_command():
     wire.engine.serve(read)
     assert visits[-1] >= 1000
     assert re.fullmatch(r"=1 \S+\n\n=2 ninetka\n\n=3\n\n", "".join(wire.written))
-    assert list(wire.session.ponder()) == []  # it is its own turn
-    for back in ("undo", "clear_board"):  # the move that it waited for an answer to is gone
+    assert list(wire.session.ponder()) == []  # not the opponent's turn
+    for back in ("undo", "clear_board"):  # the move whose answer was pondered is undone
         wire.ask("genmove b")
         assert next(wire.session.ponder(), "nothing") is None
         wire.ask(back)
         wire.session.pending = lambda: True
-        wire.ask("analyze b")  # keeps a tree of this position
+        wire.ask("analyze b")  # creates a tree of this position
         assert next(wire.session.ponder(), "nothing") == "nothing"
 
 
@@ -377,7 +377,7 @@ NETWORKS = [of_network("net"), of_network(NETWORK), of_network("net:simulations=
 
 @pytest.mark.parametrize("agent", ["random", SEARCH, f"{SEARCH},rave", *NETWORKS])
 def test_who_keeps_no_tree_cannot_ponder(agent):
-    with pytest.raises(ValueError, match="cannot ponder: expected one that keeps its tree"):
+    with pytest.raises(ValueError, match="cannot ponder: expected one that reuses its tree"):
         Wire(agent, ponders=True)
 
 
@@ -400,7 +400,7 @@ def test_pondering_that_fails_does_not_end_the_engine(monkeypatch, capsys):
     lines = [b"1 genmove b\n", b"2 genmove w\n", b""]
     wire.engine.serve(lambda: lines.pop(0))
     assert re.fullmatch(r"=1 \w+\n\n=2 \w+\n\n", "".join(wire.written))
-    assert capsys.readouterr().err == 2 * "pondering ends here: ZeroDivisionError\n"
+    assert capsys.readouterr().err == 2 * "pondering stopped: ZeroDivisionError\n"
 
 
 def test_final_score_and_status(wire):
@@ -432,7 +432,7 @@ def test_dead_stones_and_seki(wire):
     assert sorted(wire.ask("final_status_list alive").split()) == sorted(black[:11])
 
 
-# What single controllers know
+# Commands of single controllers
 
 
 def test_gogui(wire):
@@ -591,9 +591,9 @@ def test_a_process_ends_with_its_input_or_when_nobody_reads():
         (("--game", "go:komi=x"), "error: komi='x': expected"),
         (
             ("--game", "go:handicap=2"),
-            "error: game='go:handicap=2': expected no handicap, which controllers",
+            "error: game='go:handicap=2': expected no handicap, controllers set it",
         ),
-        (("--ponder", "--agent", "random"), "error: agent 'random' cannot ponder: expected one that keeps its tree"),
+        (("--ponder", "--agent", "random"), "error: agent 'random' cannot ponder: expected one that reuses its tree"),
         (("--resign", "5"), "error: resign=5.0: expected a share of wins, 0 to 1\n"),
         (("--log", "/nowhere/x.log"), "error: /nowhere/x.log: No such file or directory\n"),
     ],
@@ -606,7 +606,7 @@ def test_wrong_options_end_in_a_line(arguments, message):
     assert err.count("\n") == 1
 
 
-# What no controller should send
+# Invalid input
 
 
 COMMANDS = Wire(SEARCH).ask("list_commands").split("\n")
@@ -633,7 +633,7 @@ def hostile_line(rng: np.random.Generator) -> bytes:
 
 
 def ids_expected(lines: list[bytes]) -> list[str]:
-    """Return the ids of the lines that are commands, read by the letter of the protocol."""
+    """Return the ids of the lines that are commands, parsed strictly by the specification."""
     found = []
     for line in lines:
         text = line.decode("utf-8", "replace").replace("\t", " ")

@@ -1,4 +1,4 @@
-"""Outside engines as players: a real one, and one that does all that engines should not."""
+"""External GTP engines as agents: GNU Go, and a fake engine that misbehaves."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def fake(deed: str, **options: object) -> str:
 
 
 def gnugo() -> str:
-    """Return the spec of GNU Go, quick and by area."""
+    """Return the spec of GNU Go at its lowest level with area scoring; skip the test if it is not installed."""
     try:
         find_engine("gnugo")
     except ValueError:
-        pytest.skip("no GNU Go: `make engines` installs one")
+        pytest.skip("GNU Go is missing: `make engines` installs it")
     return "gtp:gnugo --mode gtp --level 0 --chinese-rules --capture-all-dead"
 
 
@@ -110,7 +110,7 @@ def test_an_engine_that_does_not_quit_is_ended(monkeypatch):
     assert process._process.returncode == -9
 
 
-# Failures cost a game, and no more
+# A failure loses one game; the match continues
 
 
 FAILURES = {
@@ -119,7 +119,7 @@ FAILURES = {
     "close": ("left", r"ended at 'genmove b', it closed its output: seed \d+"),
     "endless": ("time", "no answer to 'genmove b' within 3 s"),
     "cut": ("left", r"ended at 'genmove b', exit status 0: seed \d+"),
-    # a second answer may be read before the next command, or after and then for the next one's
+    # the second response may arrive before the next command, or after it and then be taken for the response to it
     "twice": ("left", r"answered '(genmove b|play w \S+)' more than once|answered genmove with ''"),
     "flood": ("left", "answered 'genmove b' with more than 10000 lines"),
     "illegal": ("left", r"action 0 \(A1\) is illegal for Black at ply 4: the point is occupied"),
@@ -131,7 +131,7 @@ FAILURES = {
 
 
 def play_against(player, game, rng):
-    """Let a player play, and answer on the last point that is empty."""
+    """Play a game until the player raises `Forfeit`; the opponent plays the last legal action before the pass."""
     while True:
         for choose in (lambda: player.act(rng), lambda: int(game.legal_actions()[-2])):
             action = choose()
@@ -172,7 +172,7 @@ def test_the_rest_of_the_match_is_played_and_saved(tmp_path):
     assert f"agent {specs[0]!r}: ended at 'genmove b', exit status 1: out of luck" in done.stderr
     assert "Traceback" not in done.output
     records = list(read_records(file))
-    assert len(records) == 12  # six lineups of two games
+    assert len(records) == 12  # six lineups, two games each
     for record in records:
         names = [record.tags[seat.lower()] for seat in record.seats]
         if record.event is not None:

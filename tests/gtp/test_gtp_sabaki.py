@@ -1,4 +1,4 @@
-"""A real controller at the other end: Sabaki's own module plays whole games by our engine."""
+"""Sabaki's own GTP controller plays whole games with the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULE = Path(__file__).parents[2] / "build" / "sabaki" / "node_modules" / "@sab
 NODE = shutil.which("node")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not (NODE and MODULE.is_dir()), reason="no module of Sabaki's: `make engines` installs it"),
+    pytest.mark.skipif(not (NODE and MODULE.is_dir()), reason="Sabaki's module is missing: `make engines` installs it"),
 ]
 ENGINE = (
     sys.executable,

@@ -1,4 +1,4 @@
-"""A controller at the other end of an engine of ours, in the same process."""
+"""A GTP controller of the engine for tests, in the same process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ninetka_env.core.registry import load_variant
 
 
 class Wire:
-    """Sends a line at a time."""
+    """Sends lines to an engine and returns the responses."""
 
     def __init__(
         self, agent: str = "random", game: str = "go", seed: int = 0, resign_below: float = 0.0, ponders: bool = False
@@ -19,13 +19,13 @@ class Wire:
         self.engine = Engine(self.session, self.written.append)
 
     def send(self, line: str) -> str:
-        """Return all that is written in answer to a line."""
+        """Send a line; return all that the engine writes."""
         self.written.clear()
         self.engine.answer(line)
         return "".join(self.written)
 
     def ask(self, line: str) -> str:
-        """Return the text of a success."""
+        """Send a line; return the text of the success response."""
         answer = self.send(line)
         assert answer.startswith("="), answer
         assert answer.endswith("\n\n")
@@ -33,7 +33,7 @@ class Wire:
         return answer[1:].strip()
 
     def fail(self, line: str) -> str:
-        """Return the message of a failure."""
+        """Send a line; return the message of the error response."""
         answer = self.send(line)
         assert answer.startswith("? "), answer
         assert answer.endswith("\n\n")
@@ -41,6 +41,6 @@ class Wire:
         return answer[2:].strip()
 
     def board(self) -> str:
-        """Return the drawn board, without names of files and ranks."""
+        """Return the board from `showboard`, without names of files and ranks, with `/` between ranks."""
         rows = self.ask("showboard").splitlines()[: self.session.size]
         return "/".join("".join(row.split()[1:]) for row in rows)

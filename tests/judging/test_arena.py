@@ -36,7 +36,7 @@ RANDOM = make_agent("random")
 
 
 class Lowest:
-    """Plays the lowest legal action and notes what it was asked."""
+    """Plays the lowest legal action, and stores the number of games of each call."""
 
     def __init__(self, name="lowest"):
         self.name = name
@@ -48,7 +48,7 @@ class Lowest:
 
 
 class Returns:
-    """Answers with what a function makes of the games."""
+    """Returns the result of a function of the games."""
 
     name = "odd"
 
@@ -219,7 +219,7 @@ def test_game_random_draws_from_the_streams_of_the_games():
 
 def test_an_agent_may_ask_another_about_more_games_than_its_own():
     class Thorough:
-        """Asks an agent about each game three times."""
+        """Asks another agent about each game three times."""
 
         name = "thorough"
 
@@ -256,11 +256,11 @@ def test_a_wrong_answer_names_agent_action_and_position(answer, message):
         assert position.ply == 1
 
 
-# Agents that remember their games
+# Agents that start seat agents
 
 
 class Remembering:
-    """Has a player in each game that plays one of the lowest actions, and checks that it is told of every action."""
+    """Starts seat agents that play one of the two lowest actions and store every action that they observe."""
 
     name = "remembering"
 
@@ -302,8 +302,8 @@ def test_players_are_told_every_action_and_closed():
     assert not agent.alive
     assert agent.most_alive == 4
     warm_up, *told = agent.closed
-    assert len(warm_up) == 9 + 36 + 1  # until every phase was seen
-    assert agent.stages[:3] == [Phase.NEUTRAL, Phase.PLACEMENT, Phase.MOVEMENT]  # and in each it acts once
+    assert len(warm_up) == 9 + 36 + 1  # the warm-up game, until every phase has been reached
+    assert agent.stages[:3] == [Phase.NEUTRAL, Phase.PLACEMENT, Phase.MOVEMENT]  # the agent acts once in each
     played = [list(record.actions) for record in game_records(results)]
     assert sorted(told) == sorted(played)
     assert results.times.moves.sum() == (results.actions != NO_ACTION).sum()
@@ -384,14 +384,14 @@ def test_compiled_for_one_signature_only():
     from ninetka_train.judging import lockstep
 
     for kernel in (lockstep.play_all, lockstep.write_endings, lockstep.write_stages):
-        assert len(kernel.signatures) == len({types[0].dtype for types in kernel.signatures})  # one for each game
+        assert len(kernel.signatures) == len({types[0].dtype for types in kernel.signatures})  # one per game
 
 
 # Figures
 
 
 def made_up(names, players, seatings, winners, scores, num_lineups=1):
-    """Results of games that nobody played; whole rotation groups, lineup by lineup."""
+    """Return made-up results: whole rotation groups, ordered by lineup."""
     settings = Settings(tuple(names), f"ninetka:num_players={players}", players, len(winners), 0, 1)
     schedule = make_schedule(len(names), players, len(winners) // num_lineups)
     assert schedule.seatings.tolist() == [list(seating) for seating in seatings]
@@ -418,7 +418,7 @@ def test_cases_that_repeat_each_other_count_once():
 
 
 def test_intervals_of_clustered_cases_hold_the_truth_as_often_as_they_say():
-    """Games with chances of their own, 10 % on average: taken for independent, their decisions promise too much."""
+    """Each game has its own blunder rate, 10 % on average, so intervals for independent decisions are too narrow."""
     rng, covered, promised = np.random.default_rng(0), 0, 0
     for _ in range(400):
         sizes = rng.integers(5, 15, 240)
@@ -451,7 +451,7 @@ def test_figures_by_hand():
     ]
     assert (a.seats[1].share, a.seats[1].interval) == (0.5, wilson(1, 2))
     assert (a.seconds, b.seconds) == (5.0 / 8, None)
-    assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # as many wins with one seat against two
+    assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # equal wins with one seat against two
     assert evaluation.matches is None
 
 
@@ -517,7 +517,7 @@ def test_a_drawn_game_is_shared_by_its_seats():
     assert lineup.intervals["b"] == pytest.approx(wilson(3, 6))
     assert a.seats[1].share == pytest.approx(2 / 3 / 2)
     assert a.seats[1].interval == pytest.approx(wilson(2 / 3, 2))
-    assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # half of the games with one seat of three
+    assert a.elo - b.elo == pytest.approx(400 * math.log10(2), abs=5)  # half of the wins with one of three seats
 
 
 def test_games_that_are_not_finished_are_nobodys():
@@ -560,7 +560,7 @@ def test_draws_are_shown_where_there_are_any():
 
 
 def observations(copies, wins):
-    """The same wins as `choix` takes them: the winner, and all other seats, copies of the winner among them."""
+    """Return the wins in the format of `choix`: the winner and all other seats, including copies of the winner."""
     data = []
     for seats, won in zip(copies, wins, strict=True):
         table = [agent for agent, count in enumerate(seats) for _ in range(count)]
@@ -600,7 +600,7 @@ def test_many_results_are_fitted_at_once():
 
 
 def simulated(strengths, copies, groups, rotation, seed):
-    """Draw wins per rotation group, (L, groups, K), from known ratings."""
+    """Draw wins per rotation group from known ratings, (L, groups, K)."""
     rng = np.random.default_rng(seed)
     wins = []
     for seats in np.array(copies):
@@ -626,9 +626,9 @@ def test_ratings_recover_a_known_order_within_their_intervals():
     ids=["two", "copies", "pool"],
 )
 def test_intervals_cover_the_truth_as_often_as_they_say(copies, groups, elo, anchor):
-    """400 simulated matches of independent games: 95 % is 380, with a standard deviation of 4.4.
+    """Simulate 400 matches of independent games: 95 % is 380, with a standard deviation of 4.4.
 
-    `benchmarks.elo_intervals` simulates more, and more often.
+    `benchmarks.elo_intervals` has more cases and more matches.
     """
     agents = len(copies[0])
     truth = np.linspace(elo, 0, agents) / ratings.ELO_PER_NAT
@@ -646,7 +646,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(copies, groups, elo, anc
 
 
 def test_games_that_repeat_each_other_make_an_interval_wider():
-    """Where a group's games always have the same winner, only its number counts: the error is that of so many games."""
+    """If all games of a group have the same winner, a group counts as one game."""
     rng = np.random.default_rng(0)
     first = rng.integers(0, 2, 200)
     together = np.stack([2 * first, 2 - 2 * first], axis=1)
@@ -656,12 +656,14 @@ def test_games_that_repeat_each_other_make_an_interval_wider():
 
 
 def test_groups_with_the_same_result_leave_an_interval():
-    """All groups drawn 1:1 have no spread; the interval is narrower than that of independent games, but not empty."""
+    """If all groups end 1:1, the interval is narrower than that of independent games, but not empty."""
     level = np.ones((30, 2))
     robust, independent = ratings.standard_errors([[1, 1]], [level], [[1, -1]])
     assert robust == pytest.approx(0)
     assert independent == pytest.approx(math.sqrt(4 / 60), rel=0.01)
-    expected = 2.0227 * independent * math.sqrt(10 / 39)  # of 29 + 10 degrees of freedom, 10 are of independent games
+    expected = (
+        2.0227 * independent * math.sqrt(10 / 39)
+    )  # 10 of 29 + 10 degrees of freedom are those of independent games
     assert ratings.half_widths([[1, 1]], [level], [[1, -1]]) == pytest.approx(expected, rel=0.001)
 
 
@@ -687,12 +689,12 @@ def test_no_interval_where_an_agent_won_all_or_none():
 
 
 def test_intervals_stand_where_games_bound_a_rating():
-    """A ladder: 0 and 1 took games from each other, 2 lost all of its games to them and beat 3."""
+    """A ladder: agents 0 and 1 won games against each other; 2 lost all games against them and beat 3."""
     copies = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
     wins = np.array([[3, 1, 0, 0], [4, 0, 0, 0], [0, 4, 0, 0], [0, 0, 4, 0]], np.float64)
     linked = ratings._linked(copies, wins)
     assert linked.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    circle = np.array([[4, 0, 0, 0], [0, 0, 4, 0], [0, 4, 0, 0], [0, 0, 3.5, 0.5]])  # 0 > 1 > 2 > 0, and 3 took a share
+    circle = np.array([[4, 0, 0, 0], [0, 0, 4, 0], [0, 4, 0, 0], [0, 0, 3.5, 0.5]])  # 0 > 1 > 2 > 0, and 3 won a share
     assert ratings._linked(copies, circle).all()
 
 

@@ -1,4 +1,4 @@
-"""The arena and the commands with a game that can be drawn, of one stage and without options or pictures of its own."""
+"""Matches and commands with a game that has draws, one stage, and no options or pictures (tic-tac-toe)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-import toy.tictactoe  # noqa: F401  # makes the game known
+import toy.tictactoe  # noqa: F401  # registers the game
 from systems import of_network
 from typer.testing import CliRunner
 
@@ -84,7 +84,7 @@ def test_games_replayed_move_by_move_are_counted_once():
 def test_what_the_game_has_not_is_named():
     with pytest.raises(ValueError, match="num_players=3: Tic-tac-toe has 2 players"):
         play_games([RANDOM], 3, 2, game=GAME)
-    with pytest.raises(ValueError, match="exact: perfect play is not known in Tic-tac-toe, but in ninetka"):
+    with pytest.raises(ValueError, match="exact: perfect play is not known for Tic-tac-toe; it is known for ninetka"):
         evaluate([RANDOM], num_games=2, game=GAME, exact=True)
 
 
@@ -112,7 +112,7 @@ def test_a_game_without_pictures_is_not_drawn(tmp_path):
     assert run("evaluate", "random", "--game", GAME, "--games", 1, "--save-games", tmp_path / "games").exit_code == 0
     done = run("replay", tmp_path / "games", "--png", tmp_path / "board.png")
     assert done.exit_code == 2
-    assert "Tic-tac-toe has no pictures but text" in done.stderr
+    assert "Tic-tac-toe has no pictures: use" in done.stderr
     assert not (tmp_path / "board.png").exists()
 
 
@@ -122,7 +122,7 @@ def test_a_game_without_pictures_is_not_drawn(tmp_path):
         (["evaluate", "maxn", "--game", GAME], "agent 'maxn' plays ninetka, not tictactoe: known are mcts, random"),
         (["evaluate", "random", "--game", GAME, "--players", 3], "num_players=3: Tic-tac-toe has 2 players"),
         (["evaluate", "random", "--game", f"{GAME}:turn_order=restart"], "tictactoe: unknown option 'turn_order'"),
-        (["evaluate", "random", "--game", GAME, "--exact"], "exact: perfect play is not known in Tic-tac-toe"),
+        (["evaluate", "random", "--game", GAME, "--exact"], "exact: perfect play is not known for Tic-tac-toe"),
         of_network(["train", "--set", f"game={GAME}"], "it has no networks, unlike go, kropki, ninetka"),
     ],
 )

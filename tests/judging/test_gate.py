@@ -1,4 +1,4 @@
-"""The sequential gate: its ratio is that of the best fitting distributions, and it errs as rarely as it promises."""
+"""The sequential gate: the log-likelihood ratio, and simulated error rates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_without_draws_it_is_walds(wins, games):
 
 
 def best_fit(values, counts, mean):
-    """Return the highest log-likelihood of any distribution with that mean, by a general optimiser."""
+    """Return the maximum log-likelihood over distributions with this mean, found by a general optimiser."""
     values, counts = np.array(values), np.array(counts)
     limits = [
         {"type": "eq", "fun": lambda chances: chances.sum() - 1},
@@ -48,7 +48,7 @@ def best_fit(values, counts, mean):
     return -found.fun
 
 
-@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # SciPy's, in our reference
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # from SciPy's optimiser
 @pytest.mark.parametrize("counts", [[12, 5, 20, 9, 14], [3, 1, 30, 1, 4], [1, 2, 3, 4, 50]])
 def test_with_draws_it_is_that_of_the_best_fits(counts):
     values = [0, 0.25, 0.5, 0.75, 1]
@@ -64,11 +64,11 @@ def test_many_are_worked_out_at_once_and_the_sides_mirror_each_other():
         assert found == pytest.approx(-float(log_likelihood_ratio(values, row[::-1], 0.45, 0.55)), abs=1e-6)
 
 
-# Its errors, by matches of known chances
+# Error rates, in simulated matches
 
 
 def simulated(chances, gate, matches, groups, every):
-    """Play matches of at most so many groups of two games; return the shares passed and failed, and the mean length."""
+    """Simulate matches of at most `groups` groups of two games; return shares passed and failed, and mean length."""
     values, rng = np.array([0, 0.25, 0.5, 0.75, 1]), np.random.default_rng(7)
     running, counts = np.arange(matches), np.zeros((matches, 5), np.int64)
     verdicts, lengths = np.zeros(matches, np.int64), np.full(matches, groups)
@@ -87,7 +87,7 @@ SHAPES = {"no draws": (1, 0, 2, 0, 1), "draws": (1, 3, 4, 3, 1), "pairs hang tog
 
 
 def with_mean(shape, mean):
-    """Return chances of that shape, tilted to a mean."""
+    """Return probabilities of this shape, tilted to a mean."""
     values = np.array([0, 0.25, 0.5, 0.75, 1])
     low, high = -50.0, 50.0
     for _ in range(100):
@@ -114,7 +114,7 @@ def test_it_errs_as_rarely_as_it_says(shape):
 
 
 def test_its_length_is_about_walds():
-    """Wald's formula for the mean length, of cases that are won or lost; looks every four cases let it overshoot."""
+    """Compare the mean length of win-or-loss matches with Wald's formula; tests every four groups overshoot it."""
     gate = Gate(0.45, 0.55)
     (lower, upper), step = gate.bounds, 0.45 * math.log(0.55 / 0.45) + 0.55 * math.log(0.45 / 0.55)
     expected = (0.95 * lower + 0.05 * upper) / step
@@ -138,14 +138,14 @@ def test_a_match_ends_with_the_verdict():
     assert evaluation.gate.games % 8 == 0
     assert evaluation.gate.most_games == evaluation.settings.num_games == 400
     longer = play_games(agents, 2, evaluation.gate.games - 8, seed=1, batch=8)
-    assert judge(longer, Gate(0.5, 0.6)).verdict == UNDECIDED  # eight games earlier it was not known yet
+    assert judge(longer, Gate(0.5, 0.6)).verdict == UNDECIDED  # undecided eight games earlier
     failed = evaluate(agents[::-1], 2, 400, gate=Gate(0.5, 0.6), batch=8, seed=1)
     assert failed.gate.verdict == FAILED
 
 
 def test_who_is_told_of_finished_games_is_told_beside_a_gate_and_may_end_the_match():
     agents, seen = [make_agent("random"), make_agent("random")], []
-    gate = Gate(0.001, 0.99, 0.49, 0.49)  # known at once
+    gate = Gate(0.001, 0.99, 0.49, 0.49)  # decided after the first batch
     evaluation = evaluate(agents, 2, 40, gate=gate, batch=4, finished=lambda results, games: seen.append(games))
     assert seen == [range(4)]
     assert evaluation.gate.verdict != UNDECIDED
@@ -185,7 +185,7 @@ def test_whole_rotations_count():
         (("0.6,0.5", 0.05, 0.05), "gate=0.6,0.5: expected two shares, 0 < low < high < 1"),
         (("0,0.5", 0.05, 0.05), "gate=0,0.5: expected"),
         (("nan,0.5", 0.05, 0.05), "gate=nan,0.5: expected"),
-        (("0.5,0.55", 0, 0.05), "alpha=0: expected a chance above 0 and below 0.5"),
+        (("0.5,0.55", 0, 0.05), "alpha=0: expected a probability above 0 and below 0.5"),
         (("0.5,0.55", 0.05, 0.7), "beta=0.7: expected"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Random openings: the same for all seatings of a group, and where they are drawn unless told."""
+"""Random openings: the same for all seatings of a group, and when they are the default."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GAME = "kropki:width=4,height=3"
 
 
 class Lowest(Agent):
-    """Plays the lowest legal action: every game is the same."""
+    """Plays the lowest legal action, so every game is the same."""
 
     def __init__(self, name="lowest", opens_alike=False):
         self.name, self.opens_alike = name, opens_alike
@@ -39,13 +39,13 @@ def test_the_games_of_a_group_open_alike_and_the_groups_do_not():
     assert (opened[::2] == opened[1::2]).all()
     assert len(np.unique(opened[::2], axis=0)) >= 9
     assert results.settings.opening_plies == 3
-    for record in game_records(results):  # what is saved are whole games, as the rules play them
+    for record in game_records(results):  # saved games include the opening
         game = record.variant.game_class.start(record.variant)
         for action in record.actions:
             game.play(action)
         assert game.is_over
         assert game.winner() == record.winner
-    assert results.times.moves.sum() == (results.actions[:, 3:] != NO_ACTION).sum()  # nobody thought about the opening
+    assert results.times.moves.sum() == (results.actions[:, 3:] != NO_ACTION).sum()  # the opening has no thinking time
 
 
 def test_the_seed_decides_whatever_the_batch_is():
@@ -88,7 +88,7 @@ def test_players_are_told_of_the_opening():
 
 
 def test_an_opening_ends_no_game():
-    """On two by two points a game of passes is soon over."""
+    """On 2 x 2 points random games end early by passes."""
     variant = load_variant("go:size=2,komi=1")
     starts = np.concatenate([variant.game_class.start(variant).records] * 200)
     openings = draw_openings(variant, starts, np.arange(1, 201, dtype=np.uint64), 6)
@@ -104,7 +104,7 @@ def test_an_opening_ends_no_game():
     assert (results.winners >= -1).all()
 
 
-# Whether there are openings unless told
+# Default openings
 
 
 def test_matches_of_those_who_open_alike_begin_at_random():
@@ -112,7 +112,7 @@ def test_matches_of_those_who_open_alike_begin_at_random():
     fixed, drawn = load_variant("ninetka"), load_variant("ninetka:neutral_placement=random")
     assert usual_opening_plies([net], fixed) == usual_opening_plies([net, net], fixed) == USUAL_PLIES
     assert usual_opening_plies([net, other], fixed) == usual_opening_plies([other, other], fixed) == 0
-    assert usual_opening_plies([net, net, other], fixed) == USUAL_PLIES  # somewhere two of them meet
+    assert usual_opening_plies([net, net, other], fixed) == USUAL_PLIES  # the lineup of two networks repeats games
     assert usual_opening_plies([net, net, other], fixed.replaced(num_players=3)) == 0
     assert usual_opening_plies([net, net], drawn) == 0
     assert Switch(by_stage, [net, other, other]).opens_alike
@@ -125,7 +125,7 @@ def test_networks_say_that_they_open_alike():
     assert [make_agent(spec).opens_alike for spec in specs] == [True, True, False, True]
 
 
-# What the report says
+# Report
 
 
 def test_the_report_counts_games_that_repeat_others():
@@ -139,6 +139,6 @@ def test_the_report_counts_games_that_repeat_others():
     assert "--opening-plies 4" in text
     count, text = told(3)
     assert count >= 18
-    assert "opening_plies=3: each rotation begins with so many random plies" in text
+    assert "opening_plies=3: random plies at the start of each rotation" in text
     assert "warning" not in text
     assert ("repeat others" in text) == (count < 20)

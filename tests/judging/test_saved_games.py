@@ -1,4 +1,4 @@
-"""Matches that are stopped, continued, and computed from saved games; agents that fail."""
+"""Matches that are stopped and resumed, results of saved games, and failing agents."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from ninetka_train.judging.saved_games import SavedGames, earlier_games, game_re
 
 GO, KROPKI = "go:size=3", "kropki:width=4,height=4"
 TIMES = {"seconds", "times"}
-"""Figures that saved games do not hold."""
+"""Figures that cannot be computed from saved games."""
 
 
 LATE = ZeroDivisionError("late")
 
 
 class UnreadableError(Exception):
-    """Has no text."""
+    """An exception whose text cannot be read."""
 
     def __str__(self):
         raise RuntimeError
 
 
 class Stopping:
-    """Plays at random and is stopped by Ctrl-C after some calls."""
+    """Plays at random, and raises KeyboardInterrupt at the given call."""
 
     def __init__(self, calls, name="random"):
         self.calls, self.name = calls, name
@@ -60,7 +60,7 @@ class Stopping:
 
 
 class Failing:
-    """Plays at random but fails where `when` says so of the games it is asked about."""
+    """Plays at random, but fails in calls in which `when` is true for the games."""
 
     def __init__(self, when, error=LATE, name="failing"):
         self.when, self.error, self.name = when, error, name
@@ -75,13 +75,13 @@ class Failing:
 
 
 def figures(results, **options):
-    """All figures but the times, which saved games do not hold."""
+    """Return the figures that can be computed from saved games, which have no times."""
     found = dataclasses.asdict(summarise(results, **options))
     found["settings"] |= {"seed": None, "batch": None, "num_games": None}
     return found | {"agents": [{k: v for k, v in one.items() if k not in TIMES} for one in found["agents"]]}
 
 
-# Going on
+# Resuming
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def figures(results, **options):
     ids=["two", "pool", "openings", "go", "kropki"],
 )
 def test_a_match_stopped_again_and_again_is_the_unbroken_one(specs, options, tmp_path):
-    """Ctrl-C at any call: what is over is saved, in the order of the match once its batch is over."""
+    """Press Ctrl-C at random calls: finished games are saved, after each batch in the order of the match."""
     whole, file = tmp_path / "whole.txt", tmp_path / "stopped.txt"
     unbroken = play_games(specs, **options, finished=SavedGames(whole))
     names, stops, rng = unbroken.settings.agents, 0, random.Random(0)
-    longest = unbroken.actions.shape[1]  # a batch takes an agent up to this many calls, and a few before it
+    longest = unbroken.actions.shape[1]  # the maximum number of calls of an agent per batch, without the warm-up
     while True:
         agents = [Stopping(rng.randrange(longest // 4, 3 * longest // 2), name) for name in names]
         settings = make_match(agents, **options).settings
@@ -118,7 +118,7 @@ def test_a_match_stopped_again_and_again_is_the_unbroken_one(specs, options, tmp
 def test_batches_that_are_over_are_not_played_again(tmp_path):
     file, options = tmp_path / "games.txt", {"num_games": 12, "batch": 4, "seed": 1}
     play_games(["random", "random"], **options, finished=SavedGames(file))
-    agents = [Stopping(1, name) for name in ("random", "random")]  # of a match it would stop
+    agents = [Stopping(1, name) for name in ("random", "random")]  # would stop a match that plays
     earlier = earlier_games(file, make_match(agents, **options).settings)
     assert sorted(earlier) == list(range(12))
     results = play_games(agents, **options, earlier=earlier)
@@ -131,7 +131,7 @@ def test_a_match_may_be_made_longer(tmp_path):
     play_games(["random"] * 3, num_games=4, **options, finished=SavedGames(file))
     settings = make_match(["random"] * 3, num_games=8, **options).settings
     earlier = earlier_games(file, settings)
-    assert sorted(earlier) == [*range(4), *range(8, 12), *range(16, 20)]  # four games of each of three lineups
+    assert sorted(earlier) == [*range(4), *range(8, 12), *range(16, 20)]  # four games in each of three lineups
     longer = play_games(["random"] * 3, num_games=8, **options, earlier=earlier, finished=SavedGames(file, earlier))
     assert figures(longer) == figures(play_games(["random"] * 3, num_games=8, **options))
     assert [record.actions for record in read_records(file)] == [
@@ -177,7 +177,7 @@ def test_games_that_are_there_twice_or_began_otherwise_are_named(tmp_path):
 
 
 def test_agents_in_another_order_are_found_out(tmp_path):
-    """Of a pool, whose lineups draw their games by their number; of two agents the games are the same."""
+    """Check a pool, where games depend on the number of the lineup, and two agents, where they do not."""
     file, names = tmp_path / "games.txt", ["a", "b", "c"]
     agents = [Failing(never, name=name) for name in names]
     play_games(agents, num_games=2, finished=SavedGames(file))
@@ -206,7 +206,7 @@ def test_a_file_that_is_cut_off_says_what_to_do(tmp_path):
     file = tmp_path / "games.txt"
     results = play_games(["random"], num_games=3, finished=SavedGames(file))
     file.write_bytes(file.read_bytes()[:-60])
-    with pytest.raises(ValueError, match=r"games.txt, line \d+: .*; take that game out of the file to go on with"):
+    with pytest.raises(ValueError, match=r"games.txt, line \d+: .*; remove that game from the file to continue with"):
         earlier_games(file, results.settings)
 
 
@@ -216,12 +216,12 @@ def test_a_file_that_cannot_be_written_does_not_end_the_match(tmp_path):
     assert isinstance(saved.failure, OSError)
 
 
-# Figures of what is over
+# Figures of finished games
 
 
 def test_whole_groups_take_the_agents_that_played():
     results = play_games(["random", "maxn:depth=1", "random"], num_games=4, seed=2)
-    results.winners[2:10] = UNFINISHED  # left are a group of the first lineup, and one of the last
+    results.winners[2:10] = UNFINISHED  # finished: one group of the first lineup and one of the last
     whole = results.whole_groups()
     assert (whole.settings.agents, whole.schedule.lineups) == (
         ("random", "maxn:depth=1", "random (2)"),
@@ -243,7 +243,7 @@ def test_whole_groups_take_the_agents_that_played():
 
 
 def test_figures_of_lineups_with_unequal_numbers_of_games():
-    """A pool that is stopped half-way: each lineup is of the groups that are over."""
+    """Stop a pool half-way: the figures of each lineup are those of its finished groups."""
     results = play_games(["random", "maxn:depth=1", "random"], num_games=20, seed=2)
     results.winners[30:] = UNFINISHED
     figures = summarise(results.whole_groups())
@@ -290,7 +290,7 @@ def test_figures_of_saved_games_are_those_of_the_match(specs, options, asked, fo
 
 
 def test_files_are_put_together(tmp_path):
-    """Two matches of the same agents: each rotation group stays a group of its own."""
+    """Read two matches of the same agents: the rotation groups of the files stay separate."""
     files = [tmp_path / "a.txt", tmp_path / "b.txt"]
     parts = [play_games(["random", "maxn:depth=1"], num_games=6, seed=seed) for seed in (1, 2)]
     for file, part in zip(files, parts, strict=True):
@@ -312,9 +312,9 @@ def test_games_that_do_not_count_are_counted(tmp_path):
     results = play_games(["random", "maxn:depth=1"], num_games=6)
     write_records(file, list(game_records(results))[:-1])
     found, notes = results_of([file])
-    assert (len(found.winners), notes) == (4, ["left out are games of rotations that are not whole: 1"])
+    assert (len(found.winners), notes) == (4, ["left out are games of incomplete rotations: 1"])
     write_records(file, list(game_records(results))[:1])
-    with pytest.raises(ValueError, match=r"games.txt: no whole rotation group of games that are over"):
+    with pytest.raises(ValueError, match=r"games.txt: no complete rotation group of finished games"):
         results_of([file])
 
 
@@ -324,7 +324,7 @@ def test_games_of_other_programs_are_groups_of_their_own(tmp_path):
     games = [("a", "b", "B+3"), ("b", "a", "W+R"), ("a", "b", "W+0.5"), ("a", "b", "Void"), ("", "c", "B+T")]
     file.write_text("\n".join(game.format(*one) for one in games), encoding="utf-8")
     found, notes = results_of([file])
-    assert notes == ["left out are games that are not over: 1"]
+    assert notes == ["left out are games that are not finished: 1"]
     assert found.settings.agents == ("a", "b", "?", "c")
     assert [agent.wins for agent in summarise(found).agents] == [2, 1, 1, 0]
     assert found.schedule.group_of.tolist() == [0, 1, 2, 3]
@@ -345,7 +345,7 @@ def test_games_of_several_kinds_are_refused(tmp_path):
     with pytest.raises(ValueError, match="opening_plies '-2': expected an integer of at least 0"):
         results_of([files[2]])
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"empty.txt: no whole rotation group"):
+    with pytest.raises(ValueError, match=r"empty.txt: no complete rotation group"):
         results_of([tmp_path / "empty.txt"])
 
 
@@ -368,7 +368,7 @@ def test_csv_has_a_row_for_each_game():
 
 
 def test_csv_holds_any_text():
-    """An end of a line in a name, or in what an exception says, begins no row; a quotation mark ends no cell."""
+    """Line breaks and quotation marks in names and failures do not break rows or cells."""
     agents = [Failing(always, ValueError('a\r\nb, "c"'), name='x\r"y",\ud800'), "random"]
     text = games_csv(play_games(agents, num_games=2, forfeit=True))
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
@@ -392,7 +392,7 @@ def test_csv_holds_any_text():
     ids=["raises", "exits", "illegal", "shape", "type"],
 )
 def test_an_agent_that_fails_ends_the_match_which_keeps_its_games(error, message, tmp_path):
-    """It fails in a game of the third batch, as `rare` finds; it is named, and the games before it are saved."""
+    """The agent fails in a game of the third batch (see `rare`); earlier games are saved."""
     file, unbroken = tmp_path / "games.txt", play_games(["random", "random"], num_games=20, seed=SEED)
     with pytest.raises(AgentError, match=rf"game {FIRST + 1}: agent 'failing': {message}") as failed:
         play_games([Failing(rare, error), "random"], num_games=20, batch=4, seed=SEED, finished=SavedGames(file))
@@ -403,11 +403,11 @@ def test_an_agent_that_fails_ends_the_match_which_keeps_its_games(error, message
 
 
 SEED, FIRST = 7, 9
-"""Of a match of two random agents, and the first game in which `rare` is true when the first agent moves."""
+"""Seed of a match of two random agents, and the first game in which `rare` is true when the first agent moves."""
 
 
 def always(games):
-    """Return whether a game has 20 to 22 stones, as it has when any seat moves, and in no warm-up."""
+    """Return whether a game has 20 to 22 stones, which occurs for every seat to move, but not in the warm-up."""
     return bool(np.isin((games["board"] != 0).sum(axis=1), (20, 21, 22)).any())
 
 
@@ -417,13 +417,13 @@ def never(games):
 
 
 def rare(games):
-    """Return whether a game is one of few: of chance, which agents that play at random do not notice."""
+    """Return whether a position is one of a few pseudo-random ones."""
     return bool((games["lines"].astype(np.int64).sum(axis=1) % 211 == 7).any())
 
 
 @pytest.mark.parametrize("batch", [1, 7, 60])
 def test_forfeited_games_are_lost_and_all_others_are_those_of_the_match(batch):
-    """Alone, an agent is asked what it was asked in the batch, with the same chances."""
+    """After a failed batch, the agent is asked about each game alone with the same random numbers."""
     usual = play_games(["random", "random"], num_games=60, seed=SEED)
     results = play_games([Failing(rare), "random"], num_games=60, seed=SEED, batch=batch, forfeit=True)
     assert 3 < len(results.failures) < 10
@@ -474,7 +474,7 @@ def test_forfeited_games_stay_so_when_a_match_goes_on(tmp_path):
 
 def test_an_agent_that_fails_in_a_batch_but_not_alone():
     agents = [Failing(lambda games: len(games) > 2), "random"]
-    with pytest.raises(AgentError, match=r"games 1 to 7, asked at once but not alone: agent 'failing': ZeroDiv"):
+    with pytest.raises(AgentError, match=r"games 1 to 7, together but not one by one: agent 'failing': ZeroDiv"):
         play_games(agents, num_games=8, batch=8, seed=1)
     results = play_games(agents, num_games=8, batch=8, seed=1, forfeit=True)
     assert results.failures == {}
@@ -496,7 +496,7 @@ def test_memory_that_has_run_out_is_no_failure_of_an_agent():
 
 
 class Players(Failing):
-    """Has players that fail in `act`, `observe` or `start`, in the games that `when` says."""
+    """Has seat agents that fail in the method `place`, in the games in which `when` is true."""
 
     def __init__(self, place, when, error=LATE):
         super().__init__(when, error)
@@ -504,7 +504,7 @@ class Players(Failing):
 
     def start(self, game):
         self.started += 1
-        number = self.started - 2  # one was started before the match
+        number = self.started - 2  # one seat agent was started in the warm-up
         player = SimpleNamespace(game=game, close=lambda: fail("close"))
 
         def fail(place):
@@ -534,7 +534,7 @@ def test_players_that_fail_are_named_or_forfeit(place, error):
             play_games(agents, num_games=8, batch=4)
         agents[0].started = 0
     results = play_games(agents, num_games=8, batch=4, forfeit=True)
-    if place in ("last", "close"):  # the game was over, and its result stands
+    if place in ("last", "close"):  # the game was finished, so its result counts
         assert results.failures == {}
     else:
         assert results.failures == {4: f"game 5: agent 'failing': {text}"}
@@ -550,7 +550,7 @@ def command(*arguments):
 
 @pytest.fixture
 def stopped_in_batch(monkeypatch):
-    """Let Ctrl-C, or another signal, stop a match in its batch of this number, counted from 0."""
+    """Return a function that makes Ctrl-C or another signal stop a match in the given batch, counted from 0."""
 
     def prepare(number, reason=KeyboardInterrupt):
         play_ply, begun = lockstep.Lockstep._play_ply, []
@@ -575,7 +575,7 @@ def test_a_stopped_command_prints_and_saves_what_is_over(name, reason, stopped_i
     done = command(*asked, *files)
     assert done.exit_code == (130 if type(reason) is KeyboardInterrupt else 143), done.output
     assert re.search(
-        r"stopped after \d+ of 12 games: what follows is of (these|the \d+ in whole rotations)", done.stderr
+        r"stopped after \d+ of 12 games: the figures are of (these|the \d+ in whole rotations)", done.stderr
     )
     found = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     saved = len(list(read_records(tmp_path / "a.txt")))
@@ -614,8 +614,8 @@ def test_figures_are_printed_from_files(tmp_path):
         (["evaluate", "--from", "a.txt", "./a.txt"], "a.txt: named twice"),
         (["evaluate", "--from", "a.txt", "--seed", "3"], "--seed: --from plays no games, so this has no meaning"),
         (["evaluate", "--from", "a.txt", "--players", "2"], "--players: --from plays no games"),
-        (["evaluate", "random", "--resume"], "--resume goes on with the games that --save-games names: give both"),
-        (["rate", "random", "random", "--resume"], "--resume goes on with the games that --save-games names"),
+        (["evaluate", "random", "--resume"], "--resume continues with the games of --save-games: give both"),
+        (["rate", "random", "random", "--resume"], "--resume continues with the games of --save-games"),
     ],
 )
 def test_bad_input_ends_in_one_line(arguments, message, monkeypatch, tmp_path):
@@ -634,7 +634,7 @@ def test_an_agent_that_fails_late_ends_the_command_with_the_figures_so_far(monke
     done = command(*asked, "--json", tmp_path / "a.json", "--save-games", tmp_path / "a.txt")
     assert done.exit_code == 1
     assert f"error: game {FIRST + 1}: agent 'failing': ZeroDivisionError: late" in done.stderr
-    assert "what follows is of" in done.stderr
+    assert "the figures are of" in done.stderr
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["agents"][0]["games"] >= 8
     assert len(list(read_records(tmp_path / "a.txt"))) >= 8
     done = command(*asked, "--forfeit", "--save-games", tmp_path / "b.txt")
@@ -692,7 +692,7 @@ def test_lines_show_the_progress_where_no_terminal_is(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(playing.time, "perf_counter", lambda: now[0])
     with playing.progress(100) as bar:
-        for done in range(50, 101):  # a match that goes on
+        for done in range(50, 101):  # a resumed match
             now[0] += 30 if done > 90 else 0.5
             bar.show(done)
     assert capsys.readouterr().err.splitlines() == [

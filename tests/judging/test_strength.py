@@ -1,4 +1,4 @@
-"""Ratings of a pool, and curves of strength: what is played, what is written, what is refused."""
+"""Ratings of a pool, curves of strength and gates: games, files and errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_anchor_is_the_zero_of_ratings_and_of_their_intervals():
         assert other.elo == pytest.approx(one.elo - zero)
         low, high = other.elo_interval
         assert low < other.elo < high
-        # the rating of the anchor is not sure either, and both move together
+        # a difference to the anchor is about as uncertain as a difference to the mean
         assert high - low > 0.8 * (one.elo_interval[1] - one.elo_interval[0])
     with pytest.raises(ValueError, match="anchor='nobody': expected one of 'random', "):
         summarise(results, anchor="nobody")
@@ -124,16 +124,19 @@ def test_budgets_are_written_as_options():
         (["curve", "mcts", "--seconds", "0"], "seconds='0': expected numbers above 0, such as 0.01,0.1"),
         (["curve", "mcts", "--seconds", "1,x"], "seconds='1,x': expected numbers above 0"),
         (["curve", "mcts", "--simulations", "1.5"], "simulations='1.5': expected integers above 0, such as 16,64"),
-        (["curve", "mcts:seconds=1", "--seconds", "1"], "agent 'mcts:seconds=1': the curve gives it its seconds"),
+        (["curve", "mcts:seconds=1", "--seconds", "1"], "agent 'mcts:seconds=1': the curve sets seconds"),
         (["curve", "random", "--seconds", "1"], "agent 'random:seconds=1': unknown option 'seconds'"),
         (
             ["evaluate", "random", "--gate", "0.5,0.6"],
-            "gate: expected 2 agents, the one to be judged and its opponent, got 1",
+            "gate: expected 2 agents, the one to be tested and its opponent, got 1",
         ),
         (["evaluate", "random", "random", "--gate", "0.5"], "gate='0.5': expected two shares of games"),
-        (["evaluate", "random", "random", "--gate", "0.5,0.6", "--alpha", "2"], "alpha=2.0: expected a chance above 0"),
+        (
+            ["evaluate", "random", "random", "--gate", "0.5,0.6", "--alpha", "2"],
+            "alpha=2.0: expected a probability above 0",
+        ),
         (["evaluate", "random", "random", "--gate", ""], "gate='': expected two shares of games"),
-        (["evaluate", "random", "random", "--beta", "0.1"], "beta=0.1: it is a chance of a gate"),
+        (["evaluate", "random", "random", "--beta", "0.1"], "beta=0.1: it is a setting of the gate"),
         (["evaluate", "random", "--opening-plies", "-1"], "opening_plies=-1: expected an integer of at least 0"),
     ],
 )
@@ -170,7 +173,7 @@ def test_a_gate_that_stays_undecided_says_so():
 def test_networks_alone_begin_at_random_unless_told(tmp_path):
     done = run("evaluate", "net:gen-1", "--games", 2, "--json", tmp_path / "x.json")
     assert done.exit_code == 0, done.output
-    assert "networks open alike, so each rotation begins with 4 random plies" in " ".join(done.stderr.split())
+    assert "networks repeat their openings, so each rotation starts with 4 random" in " ".join(done.stderr.split())
     assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))["distinct_games"] == 2
     done = run("evaluate", "net:gen-1", "--games", 2, "--opening-plies", 0)
     assert "1 games repeat others move by move" in " ".join(done.stdout.split())

@@ -1,8 +1,8 @@
-"""Thousands of random games in lock-step with the slow reference: `PYTHONPATH=tests python -m kropki.lock_step`.
+"""Compare thousands of random games with the slow reference: `PYTHONPATH=tests python -m kropki.lock_step`.
 
-On every size of `SIZES`, smaller ones more often, by both rules and from both starts: points, regions, scores, legal
-actions and the seat to move must be the same, and the position must come back from its board. Any difference ends the
-command with an error. A game on the largest board takes some seconds; `--nodes 200` leaves such boards out.
+Games are played on every size of `SIZES`, more on small boards, with both rules and both starts. Points, regions,
+scores, legal actions and the seat to move must be the same, and `Game.from_board` must restore the position. A
+difference ends the command with an error. A game on the largest board takes some seconds; `--nodes 200` skips it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ RULES = [(territory, start) for territory in ("declared", "immediate") for start
 SIZES = [(3, 3), (4, 4), (5, 5), (6, 6), (8, 8), (10, 10), (7, 4), (4, 9), (3, 12), (12, 5), (13, 13), (3, 32), (39, 3),
          (20, 20), (39, 32)]  # fmt: skip
 FULL = 64
-"""On boards of more nodes fewer positions are compared: the reference is slow."""
+"""On boards with more nodes, fewer positions are compared, because the reference is slow."""
 
 
 def play_in_lock_step(size: tuple[int, int], rule: tuple[str, str], seed: int, every: int = 1) -> int:
-    """Play a random game, compare positions after every so many actions and the last one; return its points."""
+    """Play a random game; compare every `every`-th position and the last one; return the number of points."""
     rng = np.random.default_rng(seed)
     game, reference = Game.new(*size, territory=rule[0], start=rule[1]), ReferenceGame(*size, *rule)
-    late = rng.random() < 0.5  # half of the players like to end their turns without drawing
+    late = rng.random() < 0.5  # in half of the games, seats often end their turns without drawing
     for number in itertools.count():
         if number % every == 0 or reference.is_over():
             assert_equal(game, reference)
@@ -58,9 +58,9 @@ def assert_equal(game: Game, reference: ReferenceGame) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--games", type=int, default=5000, help="in all, about (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first game of each kind")
-    parser.add_argument("--nodes", type=int, default=39 * 32, help="of the largest board (default: %(default)s, all)")
+    parser.add_argument("--games", type=int, default=5000, help="approximate total of games (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first game of each size and rule")
+    parser.add_argument("--nodes", type=int, default=39 * 32, help="maximum nodes (default: %(default)s, all)")
     chosen = parser.parse_args()
     shares = {(width, height): (width * height) ** -1.5 for width, height in SIZES if width * height <= chosen.nodes}
     for size, share in shares.items():

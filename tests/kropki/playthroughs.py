@@ -1,4 +1,4 @@
-"""Which games of Kropki the golden playthroughs record, and what the slow reference tells of them."""
+"""The games of Kropki in the golden playthroughs, and the slow reference as a source of their facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAYTHROUGHS = {
     "6x7-immediate": ("width=6,height=7,territory=immediate", 3),
     "6x6-immediate-cross": ("width=6,height=6,territory=immediate,start=cross", 4),
 }
-"""By the name of each file, options and seed."""
+"""Maps the name of each file to options and seed."""
 
 
 def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> Face:

@@ -1,4 +1,4 @@
-"""A slow Kropki that is obviously right: the definitions as sets of nodes, nothing kept but the position."""
+"""A slow, simple implementation of Kropki for comparisons: the definitions as sets of nodes, without derived state."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ KING = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 
 
 class Core(NamedTuple):
-    """All that is reached from a node by orthogonal steps through nodes that are no live points of a seat."""
+    """The nodes that orthogonal steps reach from a node through nodes that are no live points of a seat."""
 
     nodes: frozenset[Node]
     enclosed: bool
 
 
 class ReferenceGame:
-    """A game of Kropki on sets and dictionaries; actions are numbered as in the fast one."""
+    """A game of Kropki on sets and dictionaries; actions are numbered as in `Game`."""
 
     def __init__(self, width: int, height: int, territory: str = "declared", start: str = "empty") -> None:
         self.width, self.height, self.territory = width, height, territory
@@ -59,7 +59,7 @@ class ReferenceGame:
         return Core(frozenset(found), self.edge.isdisjoint(found))
 
     def cores(self, seat: int) -> Iterator[Core]:
-        """All enclosed cores of a seat, in the order of their first nodes."""
+        """Yield all enclosed cores of a seat, in the order of their first nodes."""
         live, seen = self.live(seat), set()
         for node in self.nodes:
             if node not in live and node not in seen:
@@ -77,23 +77,24 @@ class ReferenceGame:
     # The inside, by its definition
 
     def inside(self, core: frozenset[Node]) -> set[Node]:
-        """The core, and every node from which all king's paths that avoid the core run through one same other node.
+        """Return the core, and all nodes from which every king's path that avoids the core crosses one common node.
 
-        Beyond the rectangle round the core there is none: three straight ways lead away from it.
+        There are no such nodes outside the bounding rectangle of the core, because three straight paths lead away from
+        the rectangle.
         """
         rows, columns = sorted(row for row, _ in core), sorted(column for _, column in core)
         near = itertools.product(range(rows[0], rows[-1] + 1), range(columns[0], columns[-1] + 1))
         return set(core) | {x for x in near if x not in core and not self.gets_out(x, core)}
 
     def gets_out(self, start: Node, core: frozenset[Node]) -> bool:
-        """Whether no single node stops all paths from `start` to beyond the edge: that is, if two paths share none."""
+        """Return whether no single node blocks all paths from `start` to beyond the edge."""
         path = self.path_out(start, core, frozenset())
         return path is not None and all(
             self.path_out(start, core, frozenset([node])) is not None for node in path if node != start
         )
 
     def path_out(self, start: Node, core: frozenset[Node], closed: frozenset[Node]) -> list[Node] | None:
-        """Some king's path to beyond the edge through neither the core nor what is closed."""
+        """Return a king's path to the edge that avoids the core and the closed nodes, None if there is none."""
         came: dict[Node, Node | None] = {start: None}
         waiting = [start]
         while waiting:
@@ -164,7 +165,7 @@ class ReferenceGame:
         ]
 
     def planes(self, viewer: int) -> list[list[bool]]:
-        """The 14 planes as lists over the nodes, from the words of their table."""
+        """Return the 14 planes as lists over the nodes, written from the text of the table of planes."""
         own, other, mover = viewer + 1, 2 - viewer, self.to_move
         own_live, other_live = self.live(viewer), self.live(1 - viewer)
         may_draw = self.drawable_cores(mover) if self.placed else []

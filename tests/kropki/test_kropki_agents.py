@@ -1,4 +1,4 @@
-"""Kropki's own agents: greedy takes what it can, the solver agrees with plain reading by the slow reference."""
+"""Test Kropki's agents: the greedy agent, and the solver against a plain search with the slow reference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RULES = [(territory, start) for territory in ("declared", "immediate") for start
 
 
 def plain_value(game: ReferenceGame) -> int:
-    """Read a reference game to the ends of all that can follow; return Black's lead at best play."""
+    """Search all continuations of a reference game to the end; return Black's lead with best play."""
     known: dict[object, int] = {}
 
     def value(game: ReferenceGame) -> int:
@@ -47,7 +47,7 @@ def followers(game: ReferenceGame) -> list[ReferenceGame]:
 
 
 def random_pair(sides: tuple[int, int], rule: tuple[str, str], free: int, seed: int) -> tuple[Game, ReferenceGame]:
-    """Return a random position with so many free nodes, or at its end, in both implementations."""
+    """Return a random position with `free` free nodes, or a finished game, in both implementations."""
     rng = np.random.default_rng(seed)
     game, reference = Game.new(*sides, territory=rule[0], start=rule[1]), ReferenceGame(*sides, *rule)
     while game.records["free"][0] > free and not game.is_over:
@@ -84,7 +84,7 @@ def test_the_values_of_actions_are_those_of_the_positions_after_them() -> None:
 
 
 def test_one_solver_tells_the_two_rules_apart() -> None:
-    """Black closes at the right: White must fill in what Black need not draw, or it is drawn at once."""
+    """Black closes at the right: declared, White must fill in and Black need not draw; immediate, the rules draw."""
     solver, rows = Solver(4, 3), "OXXO/XO../OXXO"
     declared, immediate = (game_of(rows, territory=rule) for rule in ("declared", "immediate"))
     assert [solver.solve(game).value for game in (declared, immediate)] == [
@@ -137,9 +137,10 @@ def test_greedy_draws_what_it_may() -> None:
 
 
 def enclosing_position(free: int, held: int) -> Game:
-    """Return a position of 10 x 10 with many regions that may be drawn and few free nodes.
+    """Return a 10 x 10 position with many regions that may be drawn and few free nodes.
 
-    White fills every other node, so that Black encloses them one by one, and draws while more than `held` are enclosed.
+    White fills every other node, and Black encloses these nodes one by one. A seat draws only while it encloses more
+    than `held` undrawn points.
     """
     game, nodes = Game.new(10, 10), 100
     black = [node for node in range(nodes) if sum(divmod(node, 10)) % 2]

@@ -1,4 +1,4 @@
-"""Kropki keeps the contract of all games: both rules, both starts, several sizes."""
+"""Run the conformance checks of all games on Kropki: both rules, both starts, several sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The readable face of Kropki: options, errors, names, text, copies, ends."""
+"""Test `Game` of Kropki: options, errors, names, text, copies, ends of games."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_names_of_actions_are_read_back() -> None:
         Game.new(5, 4, territory="immediate").action_index("end")
 
 
-# What is illegal
+# Illegal actions
 
 
 def game_of(rows: str, **options: object) -> Game:
@@ -96,7 +96,7 @@ def game_of(rows: str, **options: object) -> Game:
 
 
 def drawing_game() -> Game:
-    """Black has just closed two chains and may draw."""
+    """Return a position in which Black has just closed two chains and may draw."""
     game = game_of(".X.X./XO.OX/.X.X.")
     game.play(game.action_index("C2"))
     assert game.drawing
@@ -164,9 +164,9 @@ def refuse(game: Game, action: str | int, reason: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "drawn", "node"),
     [
-        (".X./X.X/.X.", ["B2"], "B2"),  # nothing to take
-        (".XX../XXOX./.XX..", ["B2", "C2"], "B2"),  # a shorter chain leaves B2 out
-        (".XXX./X.XOX/.XXX.", ["B2", "D2"], "B2"),  # one of two regions takes nothing
+        (".X./X.X/.X.", ["B2"], "B2"),  # nothing to capture
+        (".XX../XXOX./.XX..", ["B2", "C2"], "B2"),  # a smaller chain leaves B2 out
+        (".XXX./X.XOX/.XXX.", ["B2", "D2"], "B2"),  # one of two regions captures nothing
         (".OOOO./OXXOXO/.OOOO.", ["B2", "C2", "D2", "E2"], "D2"),  # two regions that share a link
     ],
 )
@@ -175,7 +175,7 @@ def test_regions_that_no_least_chain_encloses_are_refused(rows: str, drawn: list
     region, (height, width) = np.zeros_like(board), board.shape
     for name in drawn:
         region.flat[node_index(name, width, height)] = ".XO".index(rows[1])  # the seat of the first link
-    with pytest.raises(ValueError, match=f"region at {node}: a region is what the least chain"):
+    with pytest.raises(ValueError, match=f"region at {node}: a region is only what the smallest chain"):
         Game.from_board(board, region)
 
 
@@ -298,7 +298,7 @@ def test_equal_positions_are_equal_games_however_they_were_reached() -> None:
 
 
 def test_many_may_ask_at_once_what_may_be_drawn() -> None:
-    """Asking writes nothing into the game, so that threads do not see each other's notes."""
+    """Queries do not change the state, so threads cannot see each other's scratch values."""
     game = drawing_game()
     expected = game.legal_actions().tolist()
     with ThreadPoolExecutor(4) as pool:

@@ -1,4 +1,4 @@
-"""What searches know of Kropki: which nodes are near, and playouts that stay there."""
+"""Test the search heuristics of Kropki: the nodes near points, and playouts on these nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def random_game(width: int, height: int, plies: int, territory: str, seed: int) 
 
 
 def near(game: Game, radius: int) -> np.ndarray:
-    """Return which nodes have a point at most so many rows and columns away; all if there is no point."""
+    """Return which nodes have a point at most `radius` rows and columns away; all nodes if there is no point."""
     rows, columns = np.nonzero(game.board)
     if len(rows) == 0:
         return np.ones(game.width * game.height, bool)
@@ -34,7 +34,7 @@ def near(game: Game, radius: int) -> np.ndarray:
 
 
 def kept(game: Game) -> list[int]:
-    """Return the choices that a local search has."""
+    """Return the choices of a local search."""
     words = np.zeros(3, np.int64)
     _keep_local(game.records, words)
     return [choice for choice in range(3 * WORD) if int(words[choice // WORD]) >> choice % WORD & 1]

@@ -1,4 +1,4 @@
-"""Compiled code is plain Python too, and stays inside its arrays: numba's other modes play the same games."""
+"""Test that numba's other modes play the same games: without compilation, and with bounds checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TESTS = Path(__file__).parent.parent
 
 
 def play_batches() -> str:
-    """Play batches at random and greedily; return a digest of all that was seen."""
+    """Play batches at random and greedily; return a digest of all states, observations, masks and rewards."""
     digest = hashlib.blake2b(digest_size=8)
     for territory, start in (("declared", "cross"), ("immediate", "empty")):
         envs = kropki_v0.vector_env(2, 6, 5, territory, start)
@@ -37,7 +37,7 @@ def play_batches() -> str:
 
 
 def play_out() -> str:
-    """Play random games to their ends; return a digest of these."""
+    """Play random games to their ends; return a digest of the final states."""
     digest, streams = hashlib.blake2b(digest_size=8), make_streams(4, 40)
     for spec in ("kropki:width=12,height=12", "kropki:width=9,height=3,territory=immediate"):
         games = new_games(load_variant(spec), streams)
@@ -65,7 +65,7 @@ def test_other_modes_decide_the_same(mode, play, tmp_path: Path) -> None:
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {mode: "1", "PYTHONWARNINGS": "ignore", "PYTHONPATH": path}
     if mode == "NUMBA_BOUNDSCHECK":
-        environment["NUMBA_CACHE_DIR"] = str(tmp_path)  # what is compiled so is of no use to others
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path)  # other tests cannot use code with bounds checks
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=500)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == play()

@@ -1,4 +1,4 @@
-"""The planes of Kropki: every one for every viewer at every ply, against the reference."""
+"""Test the planes of Kropki against the reference: every plane for every viewer after every action."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_plane_for_every_viewer_at_every_ply(size: tuple[int, int], territ
             for viewer in range(2):
                 expected = np.array(reference.planes(viewer), np.int8)
                 if reference.is_over():
-                    expected[13] = viewer == game.to_move  # nobody moves any more
+                    expected[13] = viewer == game.to_move  # the game is over
                 assert planes_of(game, viewer).tolist() == expected.tolist()
             assert drawn.records.tobytes() != game.records.tobytes() or game.ply == 0
             if reference.is_over():
@@ -78,7 +78,7 @@ def _write_fast(games, planes) -> None:
 @pytest.mark.parametrize("territory", ["declared", "immediate"])
 @pytest.mark.parametrize("size", [(3, 3), (4, 4), (6, 5), pytest.param((3, 13), marks=pytest.mark.exhaustive)], ids=str)
 def test_batches_show_what_is_drawn_from_nothing(size: tuple[int, int], territory: str) -> None:
-    """Over thousands of games, which restart in the place of others and whose seats draw and end their turns."""
+    """Batches write planes incrementally. Games restart in the same slot, and seats draw and end their turns."""
     envs = kropki_v0.vector_env(500, *size, territory=territory)
     envs.reset(seed=1)
     agent, rng, ended, kinds = RandomAgent(), np.random.default_rng(1), 0, np.zeros(NUM_PLANES, np.int64)

@@ -1,4 +1,4 @@
-"""Pictures of Kropki, in pixels and as text."""
+"""Test the pictures of Kropki, in pixels and as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ninetka_env.games.kropki.render import render_ansi, render_rgb
 
 
 def captured() -> Game:
-    """White may draw round a region of Black."""
+    """Return a position in which White may draw round a region of Black."""
     rows = "...O..../..OXXO../.OXO.XO./..OXX.../...OO.../........"
     game = Game.from_board([[".XO".index(sign) for sign in row] for row in rows.split("/")])
     for name in ("H6", "*D4", "E6", "H1", "F3"):

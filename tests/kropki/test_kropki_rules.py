@@ -1,4 +1,4 @@
-"""The rules of Kropki: in lock-step with the slow reference, by drawn examples, and by properties of whole games."""
+"""Test the rules of Kropki: in lock-step with the slow reference, by drawn examples, and by properties of games."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_lock_step_on_boards_of_other_record_types(size: tuple[int, int], every:
 
 
 def random_reference(seed: int) -> ReferenceGame:
-    """Return a position in which Black holds the edge, so that large cores of many shapes are enclosed."""
+    """Return a position with most of the edge in Black's hands, so that Black encloses large cores of many shapes."""
     rng = np.random.default_rng(seed)
     reference = ReferenceGame(int(rng.integers(5, 10)), int(rng.integers(5, 10)))
     for node in reference.nodes:
@@ -124,7 +124,7 @@ def random_reference(seed: int) -> ReferenceGame:
 
 
 def filled(core: Core, chain: list[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return what is reached from the core before the chain."""
+    """Return the nodes that are reached from the core without crossing the chain."""
     found, waiting = set(core.nodes), list(core.nodes)
     while waiting:
         row, column = waiting.pop()
@@ -155,9 +155,9 @@ def _chain_of(games, node, chain) -> int:
 
 
 def chain_by_closing_point(reference: ReferenceGame, core: Core) -> list[tuple[int, int]]:
-    """Walk round the core from a point without which it would not be enclosed, and cut off loops.
+    """Return the chain that a walk round the core finds, starting at a point without which the core would be open.
 
-    This is how programs find the chain that a new point closes. Without such a point, return nothing.
+    Programs find the chain that a new point closes in this way. Without such a point, return an empty list.
     """
     near = sorted({(row + r, column + c) for row, column in core.nodes for r, c in ORTHOGONAL} - core.nodes)
     for start in near:
@@ -170,7 +170,7 @@ def chain_by_closing_point(reference: ReferenceGame, core: Core) -> list[tuple[i
 
 
 def walk_round(reference: ReferenceGame, core: Core, start: tuple[int, int]) -> list[tuple[int, int]]:
-    """Go along live points of Black, the core on the right, until the first step would come again."""
+    """Follow the live points of Black with the core on the right until the first step would repeat."""
     clockwise = [(-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1)]
     live = reference.live(0)
 
@@ -226,11 +226,11 @@ def assert_simple_chain(reference: ReferenceGame, chain: list[tuple[int, int]]) 
         assert max(abs(row - next_row), abs(column - next_column)) == 1
 
 
-# What is enclosed, kept from action to action
+# The incremental update of what is enclosed
 
 
 def flooded(game: Game, seat: int) -> tuple[list[int], int]:
-    """Return the nodes that a seat encloses, by a flood from the edge, and the opposing points there to be drawn."""
+    """Return the nodes that a seat encloses, by a flood fill from the edge, and its number of undrawn points."""
     board, region = game.board, game.region
     outside = np.zeros((game.height + 2, game.width + 2), bool)
     passable = np.pad((board != seat + 1) | (region != 0), 1, constant_values=True)
@@ -250,7 +250,7 @@ def enclosed_nodes(game: Game, seat: int) -> list[int]:
 
 
 def test_what_is_enclosed_is_what_a_flood_from_the_edge_does_not_reach(scaled: Scaled) -> None:
-    """Also where a drawing joins cores of the other seat to others, or opens them: rings stand round rings."""
+    """Boards are rings within rings, so that drawings join cores of the other seat, or open them."""
     opened, joined, boards = 0, 0, scaled(200, 50)
     for seed in range(boards):
         rng = np.random.default_rng(seed)
@@ -277,7 +277,7 @@ def test_what_is_enclosed_is_what_a_flood_from_the_edge_does_not_reach(scaled: S
 @pytest.mark.parametrize("rule", RULES, ids="-".join)
 @pytest.mark.parametrize("size", [(7, 7), (8, 5)], ids=str)
 def test_symmetries_commute_with_playing(size: tuple[int, int], rule: tuple[str, str]) -> None:
-    """A drawing is told by the lowest point: after a symmetry that may be another one."""
+    """A drawing is named by the lowest point; after a symmetry another point may be the lowest."""
     rng = np.random.default_rng(size[0])
     nodes = size[0] * size[1]
     for symmetry in node_symmetries(*size):
@@ -339,7 +339,7 @@ def _play_out(games, streams, actions) -> None:
 
 
 def test_playouts_and_random_actions_draw_from_all_legal_actions_alike() -> None:
-    """After two points on 3 x 3, each of the others comes next with one seventh of all playouts."""
+    """After one point on 3 x 3, each of the other 8 nodes comes next in one eighth of all games."""
     variant = get_definition("kropki").variant(width=3, height=3)
     streams = make_streams(5, 7000)
     games = new_games(variant, streams)

@@ -1,4 +1,4 @@
-"""Records of Kropki: SGF and lines of text come back as they were, those of sites are read, wrong ones are refused."""
+"""Test game records of Kropki in SGF and as lines of text: round trips, files of sites, and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPECS = [
 
 
 def random_record(spec: str, seed: int, share: float = 1.0, tags: dict[str, str] | None = None) -> GameRecord:
-    """Play a random game; with a smaller share of its turns, a seat resigns then."""
+    """Play a random game; if `share` is below 1, a seat resigns after that share of the turns."""
     rng = np.random.default_rng(seed)
     variant = load_variant(spec)
     game, actions = variant.game_class.start(variant), []
@@ -91,7 +91,7 @@ def with_event(record: GameRecord, event: Event | None) -> GameRecord:
 
 @pytest.mark.parametrize("event", [None, *(Event(kind, seat) for kind in ("resigned", "time") for seat in range(2))])
 def test_a_game_that_stops_while_its_seat_may_draw_comes_back(event: Event | None) -> None:
-    """Neither is its turn ended, nor does the other seat resign."""
+    """After reading, the turn is still open, and a resignation is by the same seat."""
     record = read_line(SMALL.replace("*bb", "*"))
     assert record.final().legal_actions().tolist() == [20 + 6, 40]
     ended = with_event(record, event)
@@ -102,7 +102,7 @@ def test_a_game_that_stops_while_its_seat_may_draw_comes_back(event: Event | Non
 
 @pytest.mark.parametrize("event", [Event("resigned", 0), Event("time", 1), Event("left", 1)])
 def test_a_line_has_no_words_for_other_ends(event: Event) -> None:
-    with pytest.raises(ValueError, match="has no line of text"):
+    with pytest.raises(ValueError, match="cannot be written as a line of text: the game ended"):
         line_of(with_event(read_line(SMALL), event))
 
 
@@ -202,7 +202,7 @@ def test_styles_of_sites(text: str, rule: str, points: int, scores: tuple[int, i
 
 
 def test_words_about_a_stop_cut_nothing_off() -> None:
-    """Only what the site itself notes is a stop, and only if one seat alone plays on."""
+    """A comment is a stop only in the site's own words, and only if a single seat plays on after it."""
     for comment in ("Here he should have pressed STOP", "W pressed STOP"):
         assert one(HEAD.format("immediate") + f";B[aa]C[{comment}];W[bb];B[cc])").actions == (0, 6, 12)
 
@@ -222,7 +222,7 @@ def test_a_chain_of_the_other_seat_may_stand_at_the_move_that_lets_the_rules_dra
 
 
 def test_a_chain_of_the_other_seat_that_no_rule_draws_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"move 8 \(E3\): the chains tell of more than the rules draw"):
+    with pytest.raises(ValueError, match=r"move 8 \(E3\): the chains enclose more than the rules draw"):
         one("(;GM[40]SZ[5]RU[declared];B[ba];W[bb];B[ab];W[ea];B[cb];W[eb];B[bc];W[ec.baabbccbba])")
 
 
@@ -318,9 +318,9 @@ def test_wrong_records_are_refused_by_the_move(text: str, error: str) -> None:
 
 def test_a_wider_chain_than_the_least_is_refused() -> None:
     moves = ";B[ba];W[bb];B[ab];W[ea];B[cb];W[eb];B[db];W[ec];B[ca];W[ed];B[dc];W[aa];B[cd];W[ad];B[bc{}])"
-    wide = ".bacadbdccdbcabba"  # round a free node too
+    wide = ".bacadbdccdbcabba"  # also round a free node
     assert one("(;GM[40]SZ[6]RU[declared]" + moves.format(".bacbbcabba")).scores == (1, 0)
-    with pytest.raises(ValueError, match=r"move 15 \(B4\): the chain .* is not the least one"):
+    with pytest.raises(ValueError, match=r"move 15 \(B4\): the chain .* is not the smallest one"):
         one("(;GM[40]SZ[6]RU[declared]" + moves.format(wide))
 
 
@@ -333,5 +333,5 @@ def test_names_of_nodes() -> None:
 def test_a_game_that_was_set_up_has_no_line() -> None:
     begin = Game.from_board(np.eye(5, dtype=np.int8))
     record = GameRecord(begin.definition().variant(width=5, height=5), (), (0, 0), UNFINISHED, begin=begin)
-    with pytest.raises(ValueError, match="no line of text"):
+    with pytest.raises(ValueError, match="cannot be written as a line of text: the game starts"):
         line_of(record)

@@ -1,8 +1,8 @@
-"""Short runs that show whether training keeps its promise: equal settings end in equal bytes.
+"""Short runs that check whether training is reproducible: equal settings give equal bytes.
 
-On a CPU, self-play results do not depend on threads, load or who plays them; weights are byte-identical for equal
-learner settings (threads included), processor type and torch version; a resumed run with unchanged settings equals the
-unbroken one.
+On a CPU, self-play results do not depend on threads, load or workers. Weights are byte-identical for equal learner
+settings (including threads), processor type and torch version. A resumed run with unchanged settings equals the
+uninterrupted one.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ CONFIGS = {
 
 
 def begin(folder: Path, name: str, threads: int, *options: str, **more: object) -> subprocess.Popen[str]:
-    """Start `ninetka train`, to begin a run there or to resume it."""
+    """Start `ninetka train` for a new run in `folder`, or with `--resume` to continue it."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{name}.json"  # which is YAML, too
+    file = folder / f"{name}.json"  # JSON is also valid YAML
     file.write_text(json.dumps(CONFIGS[name] | {"name": name, "threads": threads} | more), encoding="utf-8")
     command = [sys.executable, "-m", "ninetka_train", "train", "--config", str(file), "--runs", str(folder), *options]
     return subprocess.Popen(
@@ -52,25 +52,25 @@ def begin(folder: Path, name: str, threads: int, *options: str, **more: object) 
 
 
 def finish(process: subprocess.Popen[str]) -> None:
-    """Wait for a run that must succeed."""
+    """Wait for a run and check that it succeeds."""
     errors = process.communicate(timeout=600)[1]
     assert process.returncode == 0, errors
 
 
 def stop(process: subprocess.Popen[str], number: signal.Signals, seconds: float) -> str:
-    """Send a run a signal after some seconds, unless it has ended; return what it has printed, and check its status."""
+    """Send a run a signal after `seconds` unless it has ended; check its status and return its stderr."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, number)
     errors = process.communicate(timeout=60)[1]
     expected = {signal.SIGKILL: (-9,), signal.SIGTERM: (143, -15), signal.SIGUSR1: (75, -10)}[number]
-    assert process.returncode in (0, *expected), errors  # negative: before the command was loaded
+    assert process.returncode in (0, *expected), errors  # negative if the signal came before the command was loaded
     return errors
 
 
 def checksum(folder: Path, name: str) -> str:
-    """Return a digest of the weights, and all else in the last checkpoint, that a finished run has kept."""
+    """Return a digest of the last checkpoint's tensors (weights and other state) of a finished run."""
     newest = sorted((folder / name).glob("*.safetensors"))[-1]
     return hashlib.sha256(newest.read_bytes()).hexdigest()[:12]
 
@@ -95,7 +95,7 @@ def load(processes: int) -> Iterator[None]:
 
 
 def seconds_of(folder: Path, name: str, threads: int) -> float:
-    """Return how long a whole run takes; one that comes first may have compiled what it needs."""
+    """Return the seconds that a run takes; the first run may include compilation."""
     start = time.perf_counter()
     finish(begin(folder, name, threads))
     return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""Small searches with an untrained network, and games played by them, for tests of what is learned from those."""
+"""Small searches with an untrained network, and games that they play, for tests of training targets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def some_search(simulations: int) -> GumbelSearch:
 
 
 class LowestSlide:
-    """Plays the legal action of the lowest number."""
+    """An agent that plays the lowest legal action."""
 
     name = "lowest"
 
@@ -41,7 +41,7 @@ class LowestSlide:
 
 
 class StoneJudge:
-    """Says that a seat wins by its share of all stones, each counted by its square's number."""
+    """Returns as win probability each seat's share of all stones, weighted by the number of their squares."""
 
     def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
         result = empty_result(len(games), limits_of(games.dtype))
@@ -52,7 +52,7 @@ class StoneJudge:
 
 
 class LowestSlides(Hooks):
-    """Has slides played by `LowestSlide`, and searched with 8 playouts; first slides are valued by `StoneJudge`."""
+    """Hooks: `LowestSlide` slides, slides are searched with 8 playouts, and `StoneJudge` values first slides."""
 
     def __init__(self, settings: Settings, search: GumbelSearch) -> None:
         super().__init__(settings, search.evaluate, 1)
@@ -61,7 +61,7 @@ class LowestSlides(Hooks):
 
 
 def some_games(players: npt.ArrayLike, seed: int) -> tuple[Records, Streams]:
-    """Start games of so many players each."""
+    """Start games with the given numbers of players."""
     variants = [load_variant("ninetka", num_players=int(number)) for number in np.asarray(players)]
     games, streams = np.zeros(len(variants), variants[0].dtype), make_streams(seed, len(variants))
     begin(games, np.arange(len(games)), codes_for(variants, range(len(games))), streams)
@@ -69,7 +69,7 @@ def some_games(players: npt.ArrayLike, seed: int) -> tuple[Records, Streams]:
 
 
 def with_playouts(players: npt.ArrayLike, seed: int, playouts: int, threads: int = 1, **changes: object) -> Samples:
-    """Play games by a tree search."""
+    """Play games by tree search with playouts."""
     settings = Settings(**{"power": 1.0, "exact_nodes": 0, "playouts": playouts, **changes})
     teacher, quick = (make_teacher("ninetka", "", count, settings.exploration, threads) for count in (playouts, 1))
     return playout_games(*some_games(players, seed), teacher, quick, settings, Hooks(settings, None, threads))

@@ -1,6 +1,6 @@
-"""The smallest networks that learn Go and Kropki, for tests of what is written for any game.
+"""Minimal networks for Go and Kropki, for tests of code that is independent of the game.
 
-with_stand_ins(monkeypatch)  # until the end of the test, Go and Kropki have these networks
+`with_stand_ins(monkeypatch)` gives these networks to Go and Kropki until the end of a test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ninetka_env.core.verbs import Records, num_actions, write_legal_mask, write
 from ninetka_train.learning import config
 
 POINTS = {"go:size=5": 25, "kropki:width=6,height=6": 36}
-"""The variants that they can read, and the points of their boards."""
+"""The variants that the networks support, and the numbers of points of their boards."""
 PLANES = {"go": 16, "kropki": 14}
 
 
@@ -50,7 +50,7 @@ def write_arrays(games: Records, planes: Any, mask: Any) -> None:
 
 
 class Network(nn.Module):
-    """Two layers over all planes; turns nothing but counts how often it was asked to."""
+    """Two layers over all planes. `turned` changes nothing, but its calls are counted in `turns`."""
 
     game: ClassVar[str]
     points: ClassVar[int]
@@ -95,7 +95,7 @@ class Network(nn.Module):
 
 
 def with_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give Go and Kropki these networks, and a weak opponent to measure them by."""
+    """Give Go and Kropki these networks, and a weak benchmark opponent."""
     config.config_class.cache_clear()
     for spec, points in POINTS.items():
         game = spec.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Searched games and their targets, the losses of AlphaZero, resuming."""
+"""AlphaZero: searched games and their targets, losses, and resumed runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ninetka_train.learning.selfplay import policy_targets
 
 
 def small(**changes: object) -> TrainConfig:
-    """Two rounds with playouts, two with the network, on few games of all player counts."""
+    """Return a configuration of two rounds with playouts and two with the network, with few games."""
     settings = {
         "rounds": 4, "playout_rounds": 2, "games": 1, "playouts": 8, "simulations": 4, "leaf_playouts": 2,
         "share": 0.4, "value_share": 0.1, "exact_nodes": 200, "window": 2, "steps": 6, "minibatch": 32,
@@ -66,7 +66,7 @@ def same(one: Samples, other: Samples) -> bool:
 
 @pytest.fixture(scope="module")
 def searched() -> dict[str, Samples]:
-    """Games of either search, one per number of players."""
+    """Return samples of games by each kind of search, one game per number of players."""
     players = np.array([2, 3, 4])
     return {
         "playouts": with_playouts(players, 4, 8, power=2.0),
@@ -115,7 +115,7 @@ def test_searched_games_repeat_and_do_not_depend_on_threads(searched):
 @pytest.mark.slow
 def test_few_positions_are_searched_and_all_of_the_games_share_one_winner():
     samples = with_network(some_search(2), np.full(40, 3), 1000, share=0.1)
-    assert 0.02 < len(samples.games) / (40 * 70) < 0.08  # a tenth of what comes after the random ply
+    assert 0.02 < len(samples.games) / (40 * 70) < 0.08  # a tenth of the positions after the random ply
     assert set(np.unique(samples.values)) == {0, 1}
 
 
@@ -154,7 +154,7 @@ def test_positions_whose_worth_is_left_out_teach_nothing_of_endings_and_do_not_d
 
 def test_microbatches_change_nothing_but_how_much_is_in_memory():
     samples = with_network(some_search(2), np.full(12, 3), 0, share=0.1, value_share=0.3)
-    samples.values[::5] = 0  # some teach no value
+    samples.values[::5] = 0  # some have no value target
 
     def learned(microbatch: int) -> torch.Tensor:
         settings = {"rounds": 1, "steps": 1, "minibatch": 32, "microbatch": microbatch, "warm_up": 1, "turned": False}
@@ -176,7 +176,7 @@ def test_owners_are_not_learned_beyond_the_board():
 
 
 def test_policy_losses_by_hand():
-    """Probabilities 0.5, 0.2, 0.2, 0.1: a searched policy, two winning moves, the only one, nothing known."""
+    """Probabilities 0.5, 0.2, 0.2, 0.1; targets: a searched policy, two winning moves, one winning move, none."""
     logits = torch.tensor([[0.5, 0.2, 0.2, 0.1]] * 4).log()
     policy = torch.tensor([[0.0, 0.25, 0.75, 0], [1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
     expected = -np.log([0.2, 0.7, 0.1, 1])
@@ -203,7 +203,7 @@ def test_games_without_a_searched_position_are_passed_over():
 
 
 def test_a_network_game_ends_as_its_most_probable_moves_have_it():
-    """Positions that are kept lie after the ply up to which moves are drawn, so the rest of their game is known."""
+    """Kept positions are after the last drawn ply, so the rest of their game can be replayed."""
     search = some_search(2)
     samples = with_network(search, np.array([2, 3, 4]), 1, share=1.0)
     for row in np.linspace(0, len(samples.games) - 1, 12).astype(int):
@@ -244,7 +244,7 @@ def judged_games(**changes: object) -> Samples:
 
 @pytest.mark.slow
 def test_placements_learn_what_the_judge_says_at_the_first_slide():
-    """Slides after it learn who won, and nothing but the values of positions changes."""
+    """Later slides have the winner as value; only values of positions differ from games without the search."""
     search, plain, samples = some_search(2), judged_games(), judged_games(first_slide_playouts=1)
     firsts = 0
     for row, (values, games) in enumerate(zip(samples.values, samples.games[:, None].copy(), strict=True)):
@@ -288,7 +288,7 @@ def test_policy_targets_sum_to_one():
 
 
 def test_targets_turn_to_the_mover():
-    """Seats 1 of 3, 1 of 2 and twice in a row seat 3 of 4 are to move; nothing is negated, a draw stays one."""
+    """Seat 1 of 3, 1 of 2, and twice 3 of 4 are to move. Values are not negated, and draws stay last."""
     games = np.zeros(4, GAME)
     games["num_players"], games["to_move"] = (3, 2, 4, 4), (1, 1, 3, 3)
     values = np.array([[0.5, 0.3, 0.1, 0, 0.1], [1, 0, 0, 0, 0], [0.1, 0.2, 0.3, 0.4, 0], [0, 0, 0, 1, 0]], np.float32)
@@ -346,7 +346,7 @@ def test_the_loss_falls_on_a_fixed_window(searched):
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_an_interrupted_run_gives_the_same_network(tmp_path, killed):
-    """The cut falls between a round with playouts and one with the network; what was not kept is played again."""
+    """The run is stopped after the first round with the network; rounds after the checkpoint are played again."""
     whole = train_alphazero(small(), tmp_path / "whole")
 
     def stop(state: TrainState, log: dict[str, float]) -> None:
@@ -358,7 +358,7 @@ def test_an_interrupted_run_gives_the_same_network(tmp_path, killed):
         train_alphazero(config, tmp_path / "cut", stop)
     kept = sorted(path.stem for path in (tmp_path / "cut").glob("*.safetensors"))
     assert kept == ["resume-000000000003", "step-000000000002"]
-    if killed:  # a process that is killed writes nothing
+    if killed:  # a killed process writes no checkpoint
         (tmp_path / "cut" / f"{kept[0]}.safetensors").unlink()
     logs = []
     resumed = train_alphazero(config, tmp_path / "cut", lambda state, log: logs.append(log), resume=True)

@@ -1,4 +1,4 @@
-"""What learning does for one game it does for all: Go and Kropki on small boards, with stand-ins for networks."""
+"""Training works for every game: tests with Go and Kropki on small boards, with minimal networks."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_samples_hold_legal_policies_and_what_the_rules_say_of_the_end(game: str
 
 
 def replayed(config: TrainConfig, network: Any, samples: Samples, row: int) -> Any:
-    """Play on from a position by the network's most probable actions."""
+    """Play a position to its end by the network's most probable actions."""
     game = config.definition.game_class(samples.games[row : row + 1].copy())
     while not game.is_over:
         game.play(int(network.judge(game.records).logits.argmax()))
@@ -122,7 +122,7 @@ def _in_another_process(values: dict[str, Any], number: int, task: range) -> Sam
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_task_is_a_function_of_weights_seed_and_game_numbers(number: int) -> None:
-    """Whoever plays it: another process, threads beside each other, torch with more threads."""
+    """The result is the same in another process, in parallel threads, and with more torch threads."""
     config = small("ninetka", games=4, task_games=2)
     network = first_network(config).eval()
     tasks = tasks_of(config)
@@ -195,7 +195,7 @@ def test_few_positions_of_decided_games_are_kept_and_no_other_is_lost(number: in
 def test_a_decided_game_is_played_to_its_end_and_its_winner_told() -> None:
     samples = samples_of("go", 0, decided=0.8, games=12, task_games=12)
     assert set(np.unique(samples.values)) <= {0, 1}
-    assert (samples.scores.sum(1) >= 25).all()  # komi 1; all but a point of a shared life is somebody's in the end
+    assert (samples.scores.sum(1) >= 25).all()  # komi 1; in the end, at most one point has no owner
 
 
 def test_targets_turn_to_the_mover() -> None:
@@ -243,7 +243,7 @@ def test_a_disk_that_is_full_at_any_file_costs_no_more_than_a_round(
     monkeypatch.setattr(os, "fsync", full)
     whole = train_alphazero(config, tmp_path / "whole")
     synced = 100 - left[0]
-    assert synced >= 6  # games, weights and what they are, in two rounds
+    assert synced >= 6  # games, weights and metadata in two rounds
     for room in range(synced):
         folder, left[0] = tmp_path / str(room), room
         with pytest.raises(OSError, match="No space left on device") as caught:
@@ -321,11 +321,11 @@ def test_a_rollout_of_go_fits_its_batch() -> None:
     [
         ({"game": "go:size=5", "players": [3]}, "Go has 2 players"),
         ({"game": "go:size=99"}, "game='go:size=99': size='99'"),
-        ({"game": ["go:size=5", "kropki"]}, "differ in records or planes"),
-        ({"game": ["kropki", "kropki:width=20,height=20"]}, "differ in records or planes"),
+        ({"game": ["go:size=5", "kropki"]}, "differ in states or planes"),
+        ({"game": ["kropki", "kropki:width=20,height=20"]}, "differ in states or planes"),
         ({"game": []}, r"game\..*=\[\]"),
         ({"game": 3}, "game"),
-        ({"game": "ninetka:num_players=3"}, "numbers of players are told by players"),
+        ({"game": "ninetka:num_players=3"}, "set the numbers of players with players"),
         (
             {"game": GO, "alphazero": {"slide_playouts": 8}},
             "key 'alphazero.slide_playouts': it is a setting of 9tka$",

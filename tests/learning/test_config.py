@@ -1,4 +1,4 @@
-"""Settings are keys and plain values; what is wrong with a file or a value is one sentence."""
+"""Configurations: reading files and overrides, and one-line errors for invalid files and values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ninetka_train.learning.config import check_config, load_config, read_settin
 def test_what_is_wrong_in_a_file_is_one_line(tmp_path, text, problem):
     path = tmp_path / "odd.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=rf"odd\.yaml: is no YAML of settings: {problem}") as caught:
+    with pytest.raises(ValueError, match=rf"odd\.yaml: is not a YAML file of settings: {problem}") as caught:
         load_config(path)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -52,12 +52,12 @@ def test_a_folder_is_named(tmp_path):
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"seed: 1 # \xe9", "seed: 1".encode("utf-16")])
 def test_what_is_no_utf_8_is_named(tmp_path, data):
     (tmp_path / "odd.yaml").write_bytes(data)
-    with pytest.raises(ValueError, match=r"odd\.yaml: is no text in UTF-8: .* at byte"):
+    with pytest.raises(ValueError, match=r"odd\.yaml: is not UTF-8 text: .* at byte"):
         read_settings(tmp_path / "odd.yaml")
 
 
 def test_overrides_are_read_the_same_way():
-    with pytest.raises(ValueError, match=r"'\{a: 1, a: 2\}' is no YAML value: line 1: key 'a' is given twice"):
+    with pytest.raises(ValueError, match=r"'\{a: 1, a: 2\}' is not a YAML value: line 1: key 'a' is given twice"):
         load_config(None, ["network={a: 1, a: 2}"])
 
 

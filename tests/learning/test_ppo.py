@@ -1,4 +1,4 @@
-"""PPO's targets by hand, its losses, resuming; configurations."""
+"""PPO: targets computed by hand, losses, resumed runs; also configurations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONFIGS = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("networks/*/*.yaml")]
 
 
 def small(**changes: object) -> TrainConfig:
-    """A run of four rollouts on few games, all player counts, opponents in half of the games."""
+    """Return a configuration of four rollouts with few games, all numbers of players, and a league."""
     ppo = {
         "games": 12, "plies": 16, "moves": 4 * 12 * 16, "minibatch": 64, "microbatch": 32, "epochs": 2,
         "league_share": 0.5, "league_every": 1, "league_size": 2,
@@ -165,7 +165,7 @@ def test_the_loss_falls_on_a_fixed_batch():
 
 
 def test_microbatches_change_nothing_but_how_much_is_in_memory():
-    """Not where some of them have fewer moves than others of games whose end is known, either."""
+    """Also if microbatches have different numbers of moves whose game's end is known."""
 
     def learned(microbatch: int) -> torch.Tensor:
         settings = {"games": 12, "plies": 16, "minibatch": 48, "microbatch": microbatch, "gradient_norm": 1e9}

@@ -1,4 +1,4 @@
-"""Two processes that torchrun has started learn what one process learns."""
+"""Two processes started by torchrun learn the same as one process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = {
     "rounds": 3, "playout_rounds": 3, "teacher": "mcts", "games": 5, "task_games": 2, "playouts": 8, "window": 2,
     "steps": 4, "minibatch": 30, "microbatch": 12,
 }  # fmt: skip
-"""Three tasks and three pieces of a minibatch, the last one smaller: one process gets one of each, the other two."""
+"""Three tasks, and three microbatches (the last one smaller): one process gets one of each, the other two."""
 VALUES = {
     "name": "small", "game": "go:size=5", "algorithm": "alphazero", "threads": 1, "device": "cpu", "bf16": False,
     "checkpoint_every": 1, "network": {"width": 8, "blocks": 1}, "alphazero": SETTINGS,

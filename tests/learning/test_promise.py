@@ -1,6 +1,6 @@
-"""Runs end in the same bytes however busy the machine is, and however often they are stopped and resumed.
+"""Runs give the same bytes regardless of the load of the machine, and of stopping and resuming.
 
-`NINETKA_TEST_RUNS` sets how many runs of each kind there are.
+`NINETKA_TEST_RUNS` sets the number of runs of each kind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from learning.promise import CONFIGS, begin, checksum, finish, load, logged, sec
 
 RUNS = int(os.environ.get("NINETKA_TEST_RUNS", "1"))
 pytestmark = pytest.mark.exhaustive
-BUSY = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2  # the tests of another worker keep a core busy, too
+BUSY = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2  # the tests of another xdist worker keep a core busy as well
 SIGNALS = itertools.cycle(getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGUSR1"))
 
 
@@ -27,7 +27,7 @@ def test_runs_that_are_stopped_on_a_busy_machine_equal_the_unbroken_one(tmp_path
     with load(BUSY):
         for number in range(RUNS):
             folder = tmp_path / f"broken-{number}"
-            stop(begin(folder, name, 2, "--resume"), next(SIGNALS), rng.uniform(0, 1.5 * lasts))  # it is slower now
+            stop(begin(folder, name, 2, "--resume"), next(SIGNALS), rng.uniform(0, 1.5 * lasts))  # slower now
             finish(begin(folder, name, 2, "--resume"))
             assert checksum(folder, name) == expected
             assert logged(folder, name) == lines
@@ -35,7 +35,7 @@ def test_runs_that_are_stopped_on_a_busy_machine_equal_the_unbroken_one(tmp_path
 
 
 @pytest.mark.parametrize("threads", [1, 5])
-@pytest.mark.parametrize("name", ["go-alphazero", "kropki-alphazero"])  # convolutions are rounded by threads
+@pytest.mark.parametrize("name", ["go-alphazero", "kropki-alphazero"])  # rounding of convolutions depends on threads
 def test_runs_with_other_numbers_of_threads_have_one_checksum_each(tmp_path, name, threads):
     folders = [tmp_path / str(number) for number in range(1 + RUNS)]
     for folder in folders:

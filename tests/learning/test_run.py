@@ -1,4 +1,4 @@
-"""A training run leaves a whole folder behind, and refuses what it cannot do by name."""
+"""Training runs: the files in a run's folder, resuming, and error messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CONFIGS = [
 
 
 FIRST = ("quick", "quick-go", "quick-kropki", "ppo", "placements", "gen-6-go", "maxn-exploiter")
-"""The configurations that people start with, and those with settings that no other one has."""
+"""Configurations for first runs, and those with settings that no other one has."""
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_every_config_starts_and_leaves_a_whole_run(tmp_path, config, algorithm)
 
 
 def test_a_run_from_given_weights_goes_on_by_its_own_configuration(tmp_path):
-    """Which must not name the usual shape of a network where that of the weights is another."""
+    """Its configuration must not have the default network shape if the given weights have another shape."""
     settings = ("name=small", "algorithm=alphazero", "start_from=gen-6", "threads=1", *SMALL["alphazero"])
     (tmp_path / "mine.yaml").write_text("seed: 1\n", encoding="utf-8")
     done = train(tmp_path, *settings, config=tmp_path / "mine.yaml", options=("--games", "0"))
@@ -112,11 +112,11 @@ def few_games(monkeypatch):
 
 
 PPO = ("algorithm=ppo", "name=ppo", "threads=1", "checkpoint_every=2", *SMALL["ppo"], "ppo.moves=384")
-"""Six rollouts."""
+"""Settings of a run with six rollouts."""
 
 
 def told(folder, name):
-    """Return what a file of lines tells apart from times."""
+    """Return the lines of a JSON lines file without times."""
     lines = [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
     times = ("seconds", "evaluation_seconds", "share_of_play", "moves_per_second", "games_per_second")
     times += ("samples_per_second",)
@@ -194,7 +194,7 @@ def test_a_league_with_a_typo_is_told_before_there_is_a_folder(tmp_path):
 def test_names_of_folders_are_told_as_they_are(tmp_path):
     done = train(tmp_path / "a[/b]", *PPO, options=("--games", "0"))
     assert done.exit_code == 0
-    assert "a[/b]/ppo: finished, to be played as net:" in done.output
+    assert "a[/b]/ppo: finished; its agent spec is net:" in done.output
 
 
 def test_a_run_that_is_killed_after_its_first_round_goes_on(tmp_path, monkeypatch):
@@ -211,7 +211,7 @@ def test_a_run_that_is_killed_after_its_first_round_goes_on(tmp_path, monkeypatc
     settings = ("threads=1", *SMALL["alphazero"], "alphazero.rounds=2")
     assert train(tmp_path, *settings, options=("--games", "0")).exit_code == 130
     assert train(tmp_path, *settings, options=("--games", "0", "--resume")).exit_code == 0
-    assert rounds == [1, 1, 2]  # the first is not learned anew, but reported anew, since it may have been cut short
+    assert rounds == [1, 1, 2]  # round 1 is reported again, because its line may be incomplete, but not learned again
 
 
 def test_what_a_killed_process_left_of_its_first_file_is_no_run(tmp_path):
@@ -253,7 +253,7 @@ def test_a_checkpoint_that_lacks_what_its_run_needs_is_named(tmp_path, change):
     path.write_text(json.dumps(about), encoding="utf-8")
     done = train(tmp_path, *settings, options=("--games", "0", "--resume"))
     assert done.exit_code == 2
-    assert "quick: cannot go on from its newest checkpoint: " in done.output
+    assert "quick: cannot continue from its newest checkpoint: " in done.output
 
 
 def test_a_full_disk_ends_training_and_leaves_the_last_checkpoint(tmp_path, monkeypatch):
@@ -306,9 +306,9 @@ def test_a_run_is_resumed_with_its_own_settings_only(tmp_path):
     done = train(tmp_path, *PPO, "ppo.epochs=7", "seed=3", config=config, options=("--games", "0", "--resume"))
     assert done.exit_code == 2
     assert (
-        "cannot be resumed with other settings than it was begun with: seed=0 (now 3), ppo.epochs=2 (now 7); "
+        "cannot be resumed with other settings than it was started with: seed=0 (now 3), ppo.epochs=2 (now 7); "
         "allowed are other values of threads, checkpoint_every, checkpoint_minutes and ppo.moves above 384, "
-        "which are done" in done.output
+        "which is already done" in done.output
     )
 
 

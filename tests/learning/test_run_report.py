@@ -1,4 +1,4 @@
-"""The report of a run says what lies in its folder, and needs nothing else."""
+"""The report of a run shows the files in its folder and needs nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ninetka_train.showing.run_report import write_report
 
 
 class Net:
-    """A network's name, and the moves of another agent."""
+    """An agent with a network's name and the moves of another agent."""
 
     def __init__(self, name, spec):
         self.name, self.act = name, make_agent(spec).act
@@ -36,7 +36,7 @@ class Net:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The folder of a finished run of 2 and 3 players that nobody played."""
+    """Return the folder of a finished run of 2 and 3 players with made-up logs, without training."""
     folder = tmp_path_factory.mktemp("runs") / "a<b"
     folder.mkdir()
     (folder / "config.yaml").write_text(
@@ -65,7 +65,7 @@ def folder(finished, tmp_path):
 
 
 class Page(HTMLParser):
-    """Notes the elements that are open at the end, what is loaded, and the cells of the tables."""
+    """Collects elements that are still open at the end, URLs that are loaded, table cells and text."""
 
     def __init__(self, text):
         super().__init__()
@@ -125,7 +125,8 @@ def test_tables_are_the_figures_of_the_evaluation(folder):
 
 def test_the_summary_declares_the_evaluations_beside_the_training(folder):
     assert (
-        summary(read_run(folder)) == "ppo, 2 and 3 players, trained for 9 min 0 s; the curve's games took 6 s beside it"
+        summary(read_run(folder))
+        == "ppo, 2 and 3 players, trained for 9 min 0 s; the games of the curve took 6 s in addition"
     )
 
 
@@ -146,8 +147,8 @@ def test_a_run_under_way_is_shown_as_far_as_it_is(folder):
     ("name", "text", "message"),
     [
         ("log.jsonl", "{}\nx\n", "log.jsonl, line 2: expected a JSON object, found 'x'"),
-        ("config.yaml", None, "no run lies there (config.yaml is missing)"),
-        ("evaluation.json", "[", "evaluation.json: is no complete JSON"),
+        ("config.yaml", None, "not the folder of a run (config.yaml is missing)"),
+        ("evaluation.json", "[", "evaluation.json: is not complete JSON"),
         ("games.txt", "x", "games.txt, line 1: expected 'game record, format 2'"),
         ("games.txt", None, "games.txt"),
     ],

@@ -1,4 +1,4 @@
-"""Runs that are stopped by signals, resumed, made longer, or begun twice lose nothing and say what happens."""
+"""Runs that are stopped by signals, resumed, made longer, or started twice lose nothing and print clear messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 NOTHING = ("--games", "0")
 RESUMED = (*NOTHING, "--resume")
 ALPHAZERO = ("name=run", "threads=1", *SMALL["alphazero"], "alphazero.rounds=4", "checkpoint_every=20")
-"""Four rounds, and one checkpoint that is kept, at their end."""
+"""Settings of a run with four rounds and one kept checkpoint at the end."""
 
 
 def weights(folder):
@@ -40,7 +40,7 @@ def weights(folder):
 
 
 def stop_after(monkeypatch, step, number):
-    """Send this process a signal when a run has written a line for so many rounds or moves."""
+    """Send this process a signal when a run has logged round or move number `step`."""
     log = Journal.log
 
     def stopped(journal, done, total, numbers):
@@ -68,7 +68,7 @@ def test_a_signal_ends_a_run_with_a_checkpoint_of_the_last_whole_round(tmp_path,
     assert signal.getsignal(signal.SIGTERM) == handlers[0]
     assert stopped.exit_code == status
     by = "" if name == "SIGINT" else f" by {name}"
-    assert stopped.output.splitlines()[-1] == f"error: stopped{by}: go on with --resume"
+    assert stopped.output.splitlines()[-1] == f"error: stopped{by}: continue with --resume"
     folder = tmp_path / "broken" / "run"
     assert [path.name for path in folder.glob("*.safetensors")] == ["resume-000000000002.safetensors"]
     assert not list(folder.rglob(".*"))
@@ -81,7 +81,7 @@ def test_a_signal_ends_a_run_with_a_checkpoint_of_the_last_whole_round(tmp_path,
 
 @posix
 def test_the_process_ends_at_once_with_the_status_of_the_signal(tmp_path):
-    """Also while tasks are under way, for which Python would wait."""
+    """Also while tasks are running, for which Python would wait."""
     settings = ("name=run", "alphazero.rounds=2", "alphazero.playouts=60000", "alphazero.games=64")
     command = [sys.executable, "-m", "ninetka_train", "train", "-c", "quick", "--runs", str(tmp_path), *NOTHING]
     command += [argument for setting in settings for argument in ("--set", setting)]
@@ -90,9 +90,9 @@ def test_the_process_ends_at_once_with_the_status_of_the_signal(tmp_path):
         if "learning 9tka" in line:
             break
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(5)  # it plays its first round
+        process.wait(5)  # the process is still playing its first round
     process.terminate()
-    assert process.communicate(timeout=20)[1].splitlines()[-1] == "error: stopped by SIGTERM: go on with --resume"
+    assert process.communicate(timeout=20)[1].splitlines()[-1] == "error: stopped by SIGTERM: continue with --resume"
     assert process.returncode == 143
 
 
@@ -177,7 +177,7 @@ def test_a_run_can_be_made_longer(tmp_path, settings, length, longer, schedule):
     rates = [line["learning_rate"] for line in lines]
     assert rates[3] < rates[-2] or key == "ppo.moves"
     assert load_config(folder / "config.yaml", [longer]) == load_config(folder / "config.yaml")
-    shorter = train(tmp_path, *settings, options=RESUMED)  # than what is done
+    shorter = train(tmp_path, *settings, options=RESUMED)  # shorter than the finished part
     assert shorter.exit_code == 2
     assert f"{longer} (now {was})" in shorter.output
 
@@ -188,7 +188,7 @@ def test_a_length_that_was_set_too_high_can_be_lowered(tmp_path, monkeypatch):
     assert train(tmp_path, *ALPHAZERO, "alphazero.rounds=4000", options=NOTHING).exit_code == 143
     refused = train(tmp_path, *ALPHAZERO, "alphazero.rounds=2", options=RESUMED)
     assert refused.exit_code == 2
-    assert "alphazero.rounds above 2, which are done" in refused.output
+    assert "alphazero.rounds above 2, which is already done" in refused.output
     with pytest.warns(UserWarning, match="alphazero.rounds=3 .was 4000.: learning_rate falls until the new end"):
         assert train(tmp_path, *ALPHAZERO, "alphazero.rounds=3", options=RESUMED).exit_code == 0
     assert [line["progress"] for line in told(tmp_path / "run", "log.jsonl")] == [0.333333, 0.666667, 1.0]
@@ -244,7 +244,7 @@ def test_a_first_checkpoint_that_was_never_finished_begins_the_run_anew(tmp_path
     stop_after(monkeypatch, 2, signal.SIGTERM)
     assert train(tmp_path, *ALPHAZERO, options=NOTHING).exit_code == 143
     (tmp_path / "run" / "resume-000000000002.json").unlink()
-    with pytest.warns(UserWarning, match="resume-000000000002.json.*it was never finished: beginning anew"):
+    with pytest.warns(UserWarning, match="resume-000000000002.json.*it was never finished: starting a new run"):
         assert train(tmp_path, *ALPHAZERO, options=RESUMED).exit_code == 0
     assert [line["step"] for line in told(tmp_path / "run", "log.jsonl")] == [1, 2, 3, 4]
 
@@ -305,7 +305,7 @@ def test_a_second_process_is_refused_by_name(tmp_path):
     assert refused.exit_code == 2
     assert f"{folder}: process {owner.pid} on " in refused.output
     assert "is training there: wait until it has ended, or stop it" in refused.output
-    assert (folder / LOCK).exists()  # which nobody holds any more
+    assert (folder / LOCK).exists()  # left by the killed process, and not locked any more
     assert train(tmp_path, *ALPHAZERO, options=RESUMED).exit_code == 0
     assert not (folder / LOCK).exists()
 
@@ -351,7 +351,7 @@ def test_the_lock_of_another_user_is_respected_and_no_link_is_followed(tmp_path,
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
 @pytest.mark.parametrize("rate", ["1.0e+18", "1.0e+30"])
 def test_a_network_that_diverges_in_its_first_step_is_not_kept(tmp_path, algorithm, rate):
-    """With the smaller rate its weights stay finite, but what it computes with them does not."""
+    """With the smaller rate, the weights stay finite, but the network's outputs do not."""
     one_step = ("alphazero.steps=1", "alphazero.warm_up=1", "ppo.minibatch=64", "ppo.microbatch=64")
     settings = (f"algorithm={algorithm}", "name=run", "threads=1", *SMALL[algorithm], *one_step)
     done = train(tmp_path, *settings, f"{algorithm}.learning_rate={rate}", options=NOTHING)
@@ -382,7 +382,7 @@ def test_tasks_change_no_other_thread_s_number_of_torch_threads():
 
 @pytest.mark.parametrize("algorithm", ["ppo", "alphazero"])
 def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypatch, algorithm):
-    """Whatever agents and tasks are made meanwhile."""
+    """Agents and tasks that are created during learning do not change it."""
     learning, seen = {"ppo": ppo, "alphazero": alphazero}[algorithm], []
     losses = learning.losses
 
@@ -404,7 +404,7 @@ def test_the_learner_computes_with_its_own_number_of_threads(tmp_path, monkeypat
 
 
 def test_ppo_s_minibatches_are_of_about_one_size(monkeypatch):
-    """A last one with a few moves would take a step as large as the others."""
+    """A last minibatch with a few moves would take as large a step as the others."""
     config = load_config(None, [*PPO, "ppo.league_share=0.5", "ppo.league_every=1", "ppo.games=9", "ppo.plies=9"])
     learner = ppo.new_learner(config)
     sizes, losses = [], ppo.losses

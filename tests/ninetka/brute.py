@@ -1,4 +1,4 @@
-"""Who wins a movement phase under perfect play, by plain search to the end: no table, no bounds, no reduction."""
+"""Brute-force solver of movement phases for tests: plain search to the end, without table, bounds or reduction."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def winner_by_force(games: Records, index: int) -> int:
 
 @jit
 def margin_by_force(games: Records, index: int) -> int:
-    """Return by how many sections seat 0 leads at the end if both seats play for that lead."""
+    """Return the final lead of seat 0 in sections if both seats maximise their lead."""
     path, untried, best = np.zeros(40, GAME), np.zeros(40, np.int64), np.zeros(40, np.int64)
     path[0] = games[index]
     path[0].auto_pass = 1
@@ -70,7 +70,7 @@ def margin_by_force(games: Records, index: int) -> int:
 
 @jit
 def lead_of(games: Records, index: int) -> int:
-    """Return by how many sections seat 0 leads now."""
+    """Return the current lead of seat 0 in sections."""
     lead = 0
     for section in range(9):
         lead += games[index].counts[0, section] > games[index].counts[1, section]
@@ -79,7 +79,7 @@ def lead_of(games: Records, index: int) -> int:
 
 
 def winners_of_moves(game: Records, actions: npt.NDArray[np.int64]) -> list[int]:
-    """Return who wins after each action."""
+    """Return the seat that wins after each action."""
     from ninetka_env.games.ninetka.game import Game
 
     found = []

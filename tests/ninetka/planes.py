@@ -1,6 +1,7 @@
-"""The observation of 9tka drawn plainly, from the slow reference: what each plane of the table means, square by square.
+"""A slow, simple implementation of 9tka's observation, based on the slow reference.
 
-Written from the table `PLANES` in `ninetka_env/games/ninetka/observation.py`, in its order; shares no code with it.
+Written from the table `PLANES` in `ninetka_env/games/ninetka/observation.py`, in its order, without sharing code. Texts
+in quotation marks quote that table.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ EVERYTHING = frozenset((row, col) for row in range(11) for col in range(11))
 
 
 def planes_of(game: ReferenceGame, viewer: int) -> list[Plane]:
-    """All 23 planes as seat `viewer` sees them, each 11 rows of 0 and 1."""
+    """Return all 23 planes as seat `viewer` sees them, each 11 rows of 0 and 1."""
     return [[[int((row, col) in marked) for col in range(11)] for row in range(11)] for marked in _marked(game, viewer)]
 
 
 def _marked(game: ReferenceGame, viewer: int) -> list[set[Square] | frozenset[Square]]:
-    """The squares that are 1, plane by plane. 'Relative seat r is seat `(viewer + r) % n`.'"""
+    """Return the squares that are 1 in each plane. 'Relative seat r is seat `(viewer + r) % n`.'"""
     seats = range(game.num_players)
     standing = [_holding(game, (viewer + relative) % game.num_players + 1) for relative in seats]
     owners = game.owners()

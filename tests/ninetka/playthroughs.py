@@ -1,4 +1,4 @@
-"""Which games of 9tka the golden playthroughs record, and what the slow reference tells of them."""
+"""The games of 9tka in the golden playthroughs, and the slow reference as a source of their facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLAYTHROUGHS = {
         itertools.product((2, 3, 4), ("players", "random"), ("restart", "continue"), (True, False)), 1
     )
 }  # fmt: skip
-"""By the name of each file, options and seed."""
+"""Maps the name of each file to options and seed."""
 
 STAGES = ("neutral", "placement", "movement")
 
@@ -29,7 +29,7 @@ def reference(options: Mapping[str, Any], drawn: tuple[int, ...]) -> Face:
 
 
 class Reference(Face):
-    """A game of the slow reference, with the plain drawing of what its seats observe."""
+    """A game of the slow reference, with the observations of `ninetka.planes`."""
 
     name = "the reference"
 

@@ -1,4 +1,4 @@
-"""What tests of 9tka share: its options, random games, drawn boards, comparisons with the slow reference."""
+"""Helpers for tests of 9tka: options, random games, drawn boards, comparisons with the slow reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ninetka_env.games.ninetka.rules import Phase
 
 
 class Options(NamedTuple):
-    """The options of a game, and how games with them begin."""
+    """The options of a game, with methods that start games with them."""
 
     num_players: int
     neutral_placement: str = "players"
@@ -53,7 +53,7 @@ ALL_OPTIONS = [
 
 
 def random_action(game: Game, rng: np.random.Generator) -> int:
-    """Draw a legal action."""
+    """Return a random legal action."""
     return int(rng.choice(game.legal_actions()))
 
 
@@ -88,7 +88,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def positions(draw: st.DrawFn) -> tuple[Options, Game]:
-    """Draw options and a position of a random game, from the first one to the last."""
+    """Draw options and any position of a random game with them."""
     options = draw(any_options)
     game = random_position(options, draw(seeds), draw(st.integers(0, 84)))
     return options, game
@@ -100,14 +100,14 @@ def _draw(games: Records, viewer: int, planes: npt.NDArray[np.int8]) -> None:
 
 
 def observe(game: Game, viewer: int) -> npt.NDArray[np.int8]:
-    """Return the observation, drawn over old contents that must not shine through."""
+    """Return the observation, written over old contents that must not remain."""
     planes = np.full(SHAPE, 7, np.int8)
     _draw(game.records, viewer, planes.reshape(-1))
     return planes
 
 
 def assert_equal(game: Game, reference: ReferenceGame) -> None:
-    """Compare all that the slow reference can tell about a position."""
+    """Compare everything that the slow reference computes about a position."""
     legal = reference.legal_actions()
     assert game.board.tolist() == reference.board
     assert game.is_over == reference.is_over()
@@ -124,10 +124,10 @@ def assert_equal(game: Game, reference: ReferenceGame) -> None:
 
 
 def assert_equal_scores(game: Game, reference: ReferenceGame) -> None:
-    """Compare who owns what and who wins."""
+    """Compare counts and owners of sections, and sometimes scores and winner."""
     assert game.counts().tolist() == reference.section_counts()
     assert game.section_owners().tolist() == reference.owners()
-    if game.ply % 5 == 0 or game.is_over:  # these two take the reference longer than all the rest together
+    if game.ply % 5 == 0 or game.is_over:  # these two are slower in the reference than all other comparisons
         assert game.scores().tolist() == reference.scores()
         assert game.winner() == reference.winner()
 
@@ -138,7 +138,7 @@ def board_of(picture: str) -> npt.NDArray[np.int8]:
 
 
 def picture_of(game: Game) -> list[str]:
-    """Draw the board of a game as `board_of` reads it, one text per row."""
+    """Return the board of a game as `board_of` reads it, one text per row."""
     return ["".join(".1234#"[cell] for cell in row) for row in game.board.tolist()]
 
 
@@ -159,5 +159,5 @@ TWO_PLAYERS = """
 
 
 def square(row: int, col: int) -> int:
-    """Return the index of a square, which is also the action that touches it."""
+    """Return the index of a square, which is also its action."""
     return 11 * row + col

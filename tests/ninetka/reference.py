@@ -1,9 +1,8 @@
-"""The game of 9tka and the plain MaxN baseline, written down as the rules read.
+"""A slow, simple implementation of 9tka and of the MaxN baseline, for comparisons with the fast implementation.
 
-The slow, independent truth that the fast implementation is compared with. It keeps the board, the
-seat to move and the phase, and works everything else out from the board each time it is asked.
-Lines in quotation marks quote the rules (`rules.md`) and the description of the baseline
-(`maxn.md`), which count seats, sections and phases from 1; here all three count from 0.
+It stores the board, the seat to move and the phase, and computes everything else from the board each time. Texts in
+quotation marks quote the rules (`rules.md`) and the description of the baseline (`maxn.md`), which count seats,
+sections and phases from 1; here all three count from 0.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ def next_inward(edge: Square) -> Square:
 
 
 class ReferenceGame:
-    """One game of 9tka. `board`, `to_move` and `phase` may be set to start from any position.
+    """One game of 9tka. Tests may set `board`, `to_move` and `phase` to start from any position.
 
-    When the game is over, `to_move` is the seat after the last mover's.
+    When the game is over, `to_move` is the seat after the seat that moved last.
     """
 
     def __init__(self, num_players: int, turn_order: str = "restart", auto_pass: bool = True) -> None:
@@ -89,14 +88,14 @@ class ReferenceGame:
         return self
 
     def copy(self) -> ReferenceGame:
-        """An equal game that shares nothing with this one."""
+        """Return an independent copy."""
         other = ReferenceGame(self.num_players, self.turn_order, self.auto_pass)
         other.board = [list(row) for row in self.board]
         other.to_move, other.phase, other.passed = self.to_move, self.phase, list(self.passed)
         return other
 
     def cell(self, square: Square) -> int:
-        """The code of what stands on a square."""
+        """Return the cell code of a square."""
         return self.board[square[0]][square[1]]
 
     def edge_stones(self, seat: int) -> list[Square]:
@@ -113,7 +112,7 @@ class ReferenceGame:
         return self.phase == MOVEMENT and not any(self.movable_stones(seat) for seat in seats)
 
     def legal_actions(self) -> list[int]:
-        """The squares that the seat to move may play, or its pass, in rising order."""
+        """Return the legal actions of the seat to move, in ascending order."""
         if self.is_over():
             return []
         if self.phase == NEUTRALS:
@@ -154,7 +153,7 @@ class ReferenceGame:
         self.play_forced_passes()
 
     def change_board(self, square: Square) -> None:
-        """Place a neutral or a stone, or slide a stone, 'which stays there' for good."""
+        """Place a neutral stone or a stone, or slide a stone, 'which stays there'."""
         row, col = square
         if self.phase == NEUTRALS:
             self.board[row][col] = NEUTRAL
@@ -184,7 +183,7 @@ class ReferenceGame:
             self.to_move = (self.to_move + 1) % self.num_players
 
     def section_counts(self) -> list[list[int]]:
-        """Stones of each seat inside each section: one list of nine numbers per seat."""
+        """Return the numbers of stones in each section: one list of nine numbers per seat."""
         counts = [[0] * 9 for _ in range(self.num_players)]
         for square in SQUARES:
             if is_inner(square) and self.cell(square) not in (EMPTY, NEUTRAL):
@@ -192,7 +191,7 @@ class ReferenceGame:
         return counts
 
     def owners(self) -> list[int]:
-        """Who conquered each section: 'strictly more stones in it than every other player'.
+        """Return the seat that owns each section: 'strictly more stones in it than every other player'.
 
         'Ties conquer for nobody; neutrals count for nobody; an empty section is nobody's': -1.
         """
@@ -238,7 +237,7 @@ def evaluate(game: ReferenceGame) -> list[int]:
 
 
 def max_n(game: ReferenceGame, depth: int) -> tuple[int | None, list[int]]:
-    """A node's value is that of 'the child that maximises the mover's own component'.
+    """Return the best action and its values: 'the child that maximises the mover's own component'.
 
     'Evaluated with eva at depth 0 or where the game is over' (there the action is None). 'Forced
     passes cost no depth; equal children: the lowest square index wins.' The baseline's own depth
@@ -270,15 +269,15 @@ def opposite_end(edge: Square) -> Square:
 
 
 def corner_partners(edge: Square) -> list[Square]:
-    """'The square's partner in one of these eight pairs': two beside a corner, else none."""
+    """'The square's partner in one of these eight pairs': two next to a corner, else none."""
     return [other for pair in CORNER_PAIRS if edge in pair for other in pair if other != edge]
 
 
 def placement_candidates(game: ReferenceGame) -> set[int]:
-    """The empty edge squares that break none of the conditions 1 to 3 for the seat to move.
+    """Return the empty edge squares that break none of the conditions 1 to 3 for the seat to move.
 
-    A condition is broken where the square to check 'holds a stone of its own'. 'If every empty
-    square breaks one', there are no candidates: the baseline takes the last square drawn.
+    A square breaks a condition if the square to check 'holds a stone of its own'. 'If every empty square breaks one',
+    there are no candidates, and the baseline takes the last square drawn.
     """
     if game.phase != PLACEMENT:
         raise ValueError("these conditions are for the placement phase only")

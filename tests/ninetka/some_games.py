@@ -1,4 +1,4 @@
-"""Games of 9tka to write down: random ones, and those of the golden files."""
+"""Game records of 9tka for tests: random games, and the games of the golden file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ninetka_env.core.registry import load_variant
 from ninetka_env.games.ninetka.geometry import square_index
 
 GOLDEN = Path(__file__).parent / "games.txt"
-"""Three games, read by eye, as they are written now."""
+"""The file of three games. A person has checked its text."""
 
 
 def played(options: Options, seed: int = 0, tags: dict[str, str] | None = None) -> GameRecord:
-    """Record a random game."""
+    """Return the record of a random game."""
     start = options.new_game(seed)
     neutrals = np.flatnonzero(start.board == 5)
     actions = [position.last_action for position in random_positions(options, seed)][1:]
@@ -24,7 +24,7 @@ def played(options: Options, seed: int = 0, tags: dict[str, str] | None = None) 
 
 
 def counted(options: Options, neutrals: str = "", **tags: str) -> GameRecord:
-    """Record a game that draws no random numbers: each ply plays the legal action number 7 * ply, counted round."""
+    """Return the record of a game without random numbers: action k is legal action number 7 * k, cyclically."""
     drawn = [square_index(name) for name in neutrals.split()]
     variant = load_variant("ninetka", **options._asdict())
     game = GameRecord(variant, (), (), 0, drawn=tuple(drawn)).start()

@@ -1,4 +1,4 @@
-"""The analysis of a finished game against plain search to the end."""
+"""Tests of `ninetka_train.ninetka.analyze` against plain search to the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def results() -> Results:
 
 
 def truth(game: Game) -> int:
-    """Return who wins by plain search, -1 where that would take too long."""
+    """Return the winner by plain search, or -1 if the search would take too long."""
     return int(winner_by_force(game.records, 0)) if int(game.movable().sum()) <= 9 else -1
 
 

@@ -1,4 +1,4 @@
-"""Decisions judged by perfect play, against plain search to the end."""
+"""Tests of `ninetka_train.ninetka.blunders` against plain search to the end."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_table_stands_beside_the_others():
 
 
 def test_an_opening_is_nobodys_decision():
-    """Slides drawn at random before the players' own are solved, but count for none of them."""
+    """Random opening slides are solved but counted for no agent."""
     results = play_games([make_agent("random")], 2, 2, seed=5, opening_plies=50)
     decisions = find_decisions(results, nodes=10)
     plies = [(actions != NO_ACTION).sum() for actions in results.actions]

@@ -1,4 +1,4 @@
-"""Exact max^n against a search that leaves nothing out, and against who can force a win."""
+"""Tests of exact max^n against plain recursion, the solver and `can_force_win`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ninetka_env.games.ninetka.rules import Phase
 
 
 def endings(num_players: int, count: int, stones: int) -> list[Game]:
-    """Return positions of random games as soon as at most so many stones can slide."""
+    """Return the first position of each random game with at most `stones` movable stones."""
     found = []
     for seed in range(count):
         options = Options(num_players, turn_order=("restart", "continue")[seed // 2 % 2], auto_pass=bool(seed % 2))
@@ -35,7 +35,7 @@ def after(game: Game, action: int) -> Game:
 
 
 def winner_of(game: Game) -> int:
-    """Answer by the definition."""
+    """Return the winner by the definition, with plain recursion."""
     if game.is_over:
         return game.winner()
     winners = [winner_of(after(game, int(action))) for action in game.legal_actions()]

@@ -1,4 +1,4 @@
-"""Exact results as targets: by hand, and against plain search to the end."""
+"""Tests of exact self-play targets, by hand and against plain search to the end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_positions_take_the_winner_of_the_next_solved_one_of_their_game():
 
 @pytest.mark.parametrize("source", ["playouts", "network"])
 def test_targets_are_those_of_plain_search(source):
-    """Every ending with up to 9 stones, checked to the end."""
+    """Checks every position with up to 9 movable stones."""
     if source == "playouts":
         samples: Samples = with_playouts(PLAYERS, 3, 8, power=2.0, exact_nodes=20_000)
     else:
@@ -75,10 +75,10 @@ def test_targets_are_those_of_plain_search(source):
 
 
 def test_two_players_slides_that_the_solver_knows_to_win_are_kept_on_demand():
-    """The policy makes them, though a tree search slides for three players; no other position is kept for them.
+    """With `exact_share`, the policy slides in two-player games, and only won positions with a losing move are kept.
 
-    Since lost ones are not kept, their values are left out: a network would learn that movers win. Those where every
-    move wins are not kept either: they teach nothing.
+    These samples have no values: lost positions are not kept, so a network would learn that the mover always wins.
+    Positions in which every move wins are not kept, because they teach nothing.
     """
     players, search = np.array([2] * 8 + [3] * 8), some_search(2)
     few = with_network(search, players, 5, share=1e-9, exact_nodes=2000, slide_playouts=8)
@@ -105,14 +105,14 @@ def test_lines_from_first_slides_hold_what_is_certain_and_mostly_what_matters():
     before = with_network(search, players, 5, **options)
     samples = with_network(search, players, 5, exact_lines=6, **options)
     for one, other in zip(before, samples, strict=True):
-        assert one.tobytes() == other[: len(one)].tobytes()  # more is learned, and nothing else is changed
+        assert one.tobytes() == other[: len(one)].tobytes()  # samples are added, and the others are unchanged
     games, policy, values = (array[len(before.games) :] for array in samples[:3])
     assert len(games) > 100
     assert (games["num_players"] == 2).all()
     valued = values.any(1)
     assert 0.05 < valued.mean() < 0.4
     won = values[valued, games["to_move"][valued]]
-    assert 0.3 < won.mean() < 0.7  # whoever moves
+    assert 0.3 < won.mean() < 0.7  # no bias towards the mover
     decisive = 0
     for place in range(0, len(games), 3):
         game = Game(games[place : place + 1].copy())

@@ -1,4 +1,4 @@
-"""Who can force a win against all others, against a search that leaves nothing out."""
+"""Tests of `can_force_win` against plain recursion and the solver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ninetka_env.games.ninetka.rules import Phase
 
 
 def forced(game: Game, seat: int) -> bool:
-    """Answer by the definition."""
+    """Return whether the seat can force a win by the definition, with plain recursion."""
     if game.is_over:
         return game.winner() == seat
     answers = []

@@ -1,4 +1,4 @@
-"""`Game`: positions set up from boards, illegal actions and options, copies, random neutrals, the record underneath."""
+"""Test `Game`: positions from boards, illegal actions and options, copies, random neutral stones, the state."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def is_refused_or_plays_to_its_end(options: Options, board: Board, to_move: int)
 # Illegal actions
 
 PHASES = [(Phase.NEUTRAL, 4), (Phase.PLACEMENT, 17), (Phase.MOVEMENT, 12), (Phase.MOVEMENT, 99)]
-"""A place in each phase, and the end."""
+"""A phase and a number of plies in it: one position in each phase, and the end."""
 
 
 def unchanged(game: Game, before: Game) -> bool:
@@ -427,7 +427,7 @@ def test_no_seed_draws_afresh() -> None:
     assert len({Game.new(2, neutral_placement="random") for _ in range(20)}) > 10
 
 
-# The record and the compiled entries
+# The state and the compiled entry points
 
 
 def test_a_record_is_small() -> None:
@@ -435,7 +435,7 @@ def test_a_record_is_small() -> None:
 
 
 def entries() -> dict[str, Any]:
-    """Return the compiled functions behind `Game` that nobody else's compiled code calls."""
+    """Return the private compiled functions of the modules of `Game`, which no other compiled code calls."""
     found = {**vars(ninetka_env.core.game), **vars(ninetka_env.games.ninetka.game)}.items()
     return {name: entry for name, entry in found if name.startswith("_") and hasattr(entry, "signatures")}
 
@@ -443,7 +443,7 @@ def entries() -> dict[str, Any]:
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_entries_are_compiled_once() -> None:
     use_all_entries([Game.from_board(random_position(Options(2), seed=0, plies=45).board, 0, 2)])
-    before = {name: entry.signatures for name, entry in entries().items()}  # other tests may have used rarer forms
+    before = {name: entry.signatures for name, entry in entries().items()}  # other tests may have compiled more
     use_all_entries(games_of_many_kinds())
     assert len(before) >= 7
     assert all(before.values())

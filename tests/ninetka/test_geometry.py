@@ -1,4 +1,4 @@
-"""The tables of the board, each against a formula of its own, and the symmetries of the game."""
+"""Test the tables of the board, each against an independent formula, and the symmetries of the game."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_turned_game_is_the_same_game(options: Options, scaled: Scaled) -> Non
 
 
 def turned(values: npt.NDArray[np.int8], k: int, table: npt.NDArray[np.int16] = SYMMETRIES) -> npt.NDArray[np.int8]:
-    """Turn what is told per square (or per action) in the last axis."""
+    """Apply a symmetry to an array whose last axis is squares or actions."""
     new = np.empty_like(values)
     new[..., table[k]] = values
     return new

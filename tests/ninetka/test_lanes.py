@@ -1,4 +1,4 @@
-"""Four numbers side by side: compiled code, plain Python and one number at a time agree."""
+"""Tests of `lanes`: compiled code, plain Python and scalar arithmetic agree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLE = frozen(np.random.default_rng(0).integers(-(1 << 40), 1 << 40, 512), np.i
 
 
 def compute(words: Words, out: Words) -> tuple[bool, bool, int]:
-    """Use everything there is."""
+    """Use all functions and operators of `lanes`."""
     a, b, c, d = load(words, 1, 2)
     store(out, 0, 0, a + b, a - b, a * 3, 5 - a)
     store(out, 4, 0, a & b, b | 7, c ^ d, ~a)

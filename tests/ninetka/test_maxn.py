@@ -1,4 +1,4 @@
-"""The baseline: the paper's figures, and the fast search against two plain ones."""
+"""Tests of the MaxN agent: the figures of Stefani et al. (2019), and the search against two plain searches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_figures_of_the_paper(slides, values):
 
 
 def board_of_the_paper():
-    """Set up its two-player example: seat 1, the computer, opens the movement phase."""
+    """Return the paper's two-player example: seat 1, the computer, makes the first slide."""
     board = np.zeros((11, 11), np.int8)
     for neutral in ((2, 2), (3, 4), (3, 8), (5, 3), (4, 5), (5, 8), (8, 2), (8, 6), (7, 8)):
         board[neutral] = NEUTRAL_STONE
@@ -75,7 +75,7 @@ def test_the_evaluation_changes_nothing():
 
 
 def few_stones_left(options, seed, most):
-    """Return a random game from where at most `most` stones can slide."""
+    """Return the first position of a random game with at most `most` movable stones."""
     return next(game.copy() for game in random_positions(options, seed) if in_ending(game, most))
 
 
@@ -95,7 +95,7 @@ def test_endings_are_searched_like_the_reference(num_players, auto_pass, scaled:
 
 
 def leaves(game, depth):
-    """Guess, from above, how many leaves a plain search has."""
+    """Return an upper estimate of the number of leaves of a plain search."""
     board, movable = game.board, game.movable()
     counts = [int((movable & (board == seat + 1)).sum()) for seat in range(game.num_players)]
     product, seat = 1, game.to_move
@@ -107,7 +107,7 @@ def leaves(game, depth):
 
 
 def maxn_positions(options, seed):
-    """Let the baseline play a game, a bit of chance among equals, and yield it before each slide."""
+    """Yield the positions before each slide of a game that `maxn` plays with random ties."""
     game, rng = options.new_game(seed), np.random.default_rng(seed)
     agent = make_agent("maxn:random_ties=true")
     while not game.is_over:
@@ -174,7 +174,7 @@ def test_forced_passes_cost_no_depth(num_players):
 
 
 def value_of_each_action(game):
-    """Return what each action is worth to its mover at depth 1."""
+    """Return the value of each action for the mover at depth 1."""
     values = {}
     for action in game.legal_actions().tolist():
         child = game.copy()
@@ -216,14 +216,14 @@ def test_random_ties_pick_each_of_equal_children_equally_often():
 
 
 def possible_values(game, depth):
-    """Return all value tuples that max^n may give a position, whichever of equal children it prefers where."""
+    """Return all value tuples that max^n may give a position, for every choice among equal children."""
     if depth == 0 or game.is_over:
         return {tuple(evaluate(game).tolist())}
     return set().union(*possible_choices(game, depth).values())
 
 
 def possible_choices(game, depth):
-    """Return the actions that may be best, each with the values that it may give."""
+    """Return the actions that may be chosen, each with its possible value tuples."""
     seat, children = game.to_move, {}
     for action in game.legal_actions().tolist():
         child = game.copy()

@@ -1,4 +1,4 @@
-"""The network's features against a slow recomputation, and what every network must keep to."""
+"""Tests of 9tka's features against a slow recomputation, and of properties that every network must have."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def part(rows: npt.NDArray[np.int8], feature: Feature) -> list[int]:
 
 
 class Slow:
-    """A position read from its board alone."""
+    """A slow computation of features, from the board alone."""
 
     def __init__(self, game: Game, viewer: int) -> None:
         self.game, self.viewer, self.n = game, viewer, game.num_players
@@ -67,7 +67,7 @@ class Slow:
         return (seat - self.viewer) % self.n
 
     def path(self, slot: int) -> list[int]:
-        """The inner squares of a slot's line, nearest first."""
+        """Return the inner squares of a slot's line, nearest first."""
         row, col = divmod(int(SLOT_SQUARE[slot]), SIZE)
         step = (1 if row == 0 else -1 if row == 10 else 0, 1 if col == 0 else -1 if col == 10 else 0)
         return [SIZE * (row + i * step[0]) + col + i * step[1] for i in range(1, 10)]
@@ -76,7 +76,7 @@ class Slow:
         return self.cells[SLOT_SQUARE[slot]] == 0 and self.game.phase != Phase.MOVEMENT
 
     def way(self, slot: int) -> list[int]:
-        """The squares that a stone from a slot would pass, the landing square last."""
+        """Return the squares that a stone from a slot would slide over, the landing square last."""
         if self.cells[SLOT_SQUARE[slot]] == 0 and not self.is_free(slot):
             return []
         return list(itertools.takewhile(lambda s: self.cells[s] == 0, self.path(slot)))
@@ -128,7 +128,7 @@ class Slow:
         return features
 
     def relations(self, slot: int, other: int) -> list[str]:
-        """What the stones of two slots would do to each other."""
+        """Return the names of the relations from one slot to another."""
         mine, theirs = self.way(slot), self.way(other)
         if slot == other or not mine or not theirs:
             return []
@@ -235,7 +235,7 @@ def test_illegal_actions_and_absent_seats_have_probability_zero(config, players)
     assert (outputs.values[:, players:] == 0).all()
     torch.testing.assert_close(outputs.values.sum(-1), torch.ones(len(games)))
     assert [tuple(t.shape[1:]) for t in outputs[:3]] == [(122,), (5,), (9, 5)]
-    assert (outputs.value_logits[:, players:] == MASKED).all()  # the drawn outcome's too
+    assert (outputs.value_logits[:, players:] == MASKED).all()  # so is the drawn outcome
 
 
 def test_every_legal_action_has_a_logit_of_its_own():

@@ -1,4 +1,4 @@
-"""The observation, plane by plane, against a slow drawing of what the table of planes says."""
+"""Test the observation, plane by plane, against a slow implementation of the table of planes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ninetka_env.games.ninetka.observation import NUM_PLANES, PLANES, SHAPE, wri
 Tensor = npt.NDArray[np.int8]
 
 
-# The slow drawing: which squares are 1 in plane number `place` of those of a name
+# The slow implementation: each function returns the squares that are 1 in plane number `place` of the planes of a name
 
 
 def stones(game: ReferenceGame, viewer: int, place: int) -> Iterable[Square]:
@@ -111,7 +111,7 @@ def test_the_table_of_planes_has_no_gap() -> None:
     numbers = [planes.first + place for planes in PLANES for place in range(planes.number)]
     assert numbers == list(range(NUM_PLANES))
     assert SHAPE == (NUM_PLANES, 11, 11)
-    assert [planes.name for planes in PLANES[:2]] == ["stones", "neutral"]  # planes 0..3 and 4 are promised
+    assert [planes.name for planes in PLANES[:2]] == ["stones", "neutral"]  # planes 0..3 and 4 are public API
     assert all(planes.meaning for planes in PLANES)
 
 

@@ -1,4 +1,4 @@
-"""What the solver's reductions claim, against what happens in play."""
+"""Tests of the solver's reductions against random play to the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ninetka_env.games.ninetka.rules import Phase
 
 @jit
 def _reduce_all(games: Records, states: States, owned: States, landings: States, verdicts: States) -> None:
-    """Write the reduced states of up to four games and their verdicts; whose stones are whose is read from game 0."""
+    """Write the reduced states of up to four games and their verdicts; the owners of the stones come from game 0."""
     write_owned(games[0].movable[0], owned)
     for row in range(len(games)):
         read_state(games[row], 0, states, row)
@@ -46,7 +46,7 @@ def _reduce_all(games: Records, states: States, owned: States, landings: States,
 
 
 def reduce_games(games: Records) -> tuple[States, States, States]:
-    """Return the verdicts, reduced states and possible landings; all four games go on from where game 0 is."""
+    """Return the verdicts, reduced states and possible landings; all games must be continuations of game 0."""
     states, landings, verdicts = (np.zeros(shape, np.int64) for shape in ((LANES, NUM_WORDS), (LANES, 8), LANES))
     _reduce_all(games, states, np.zeros(NUM_OWNED, np.int64), landings, verdicts)
     return verdicts[: len(games)], states[: len(games)], landings[: len(games)]
@@ -60,7 +60,7 @@ def reduced(game: Game) -> tuple[int, list[int], list[int], States, States]:
 
 
 def may_land(landings: States, slot: int, square: int) -> bool:
-    """Tell whether the stone of a slot may come to rest on a square of the whole board."""
+    """Return whether the stone of a slot may come to rest on a square, numbered on the whole board."""
     place = 9 * (square // 11 - 1) + square % 11 - 1
     board = int(DIRECTION[slot])
     lo, hi = int(landings[board] & SLOT_BOARD[slot, 0]), int(landings[board + 1] & SLOT_BOARD[slot, 1])
@@ -69,7 +69,7 @@ def may_land(landings: States, slot: int, square: int) -> bool:
 
 @jit
 def _on_fields(words: States, bound: int, out: States) -> None:
-    """Write what is made of the fields in column 0, then of the numbers in columns 1 to 3, four rows at a time."""
+    """Write the results of the field operations on column 0 and of `_most_gain` on columns 1 to 3."""
     for row in range(0, len(words), LANES):
         fields, near, far, stones = load(words, row, 0)
         above = _above(fields, bound)
@@ -78,7 +78,7 @@ def _on_fields(words: States, bound: int, out: States) -> None:
 
 @pytest.mark.parametrize("bound", [30, 31, 32, 33])
 def test_fields_are_computed_with_all_at_once_as_one_by_one(bound: int, scaled: Scaled) -> None:
-    """Leads of up to 27 stones, the most that bounds can reach; sums and gains of up to 36."""
+    """Checks leads of up to 27 stones, the maximum of bounds, and sums and gains of up to 36."""
     rng, count = np.random.default_rng(bound), scaled(2000, LANES) // LANES * LANES
     leads, arrivals = rng.integers(32 - 27, 32 + 28, (count, NUM_SECTIONS)), rng.integers(0, 5, (count, NUM_SECTIONS))
     numbers, out = rng.integers(0, 19, (count, 3)), np.zeros((count, 4), np.int64)
@@ -105,7 +105,7 @@ def test_four_states_are_reduced_as_each_alone(scaled: Scaled) -> None:
 
 
 def after_slides(start: Game, slides: int, seed: int) -> Game:
-    """Return the game after some random slides, as far as it goes on."""
+    """Return the game after `slides` random slides, or at its end if it ends earlier."""
     game, rng = start.copy(), np.random.default_rng(seed)
     while slides and not game.is_over:
         game.play(random_action(game, rng))
@@ -136,7 +136,7 @@ def test_stones_land_only_where_they_may_and_leads_stay_within_bounds(slides: in
 
 
 def check_reduced(start: Game, state: States, leads: list[int], settled: list[int]) -> None:
-    """Isolated stones ended where they were counted; decided sections ended as they were decided."""
+    """Check that isolated stones landed where they were counted, and that decided sections have the right owner."""
     counted = start.counts()[0] - start.counts()[1]
     decided = 0
     for section in range(NUM_SECTIONS):
@@ -173,7 +173,7 @@ def _hash_all(states: States, keys: npt.NDArray[np.uint64], owned: States) -> No
 
 
 def test_whatever_differs_between_states_is_in_their_keys() -> None:
-    """Bit by bit: of each run, of the leads, and of all else; a decided section is not an open one with lead 0."""
+    """Changes each bit of the runs, the leads and the other words; a decided section differs from one with lead 0."""
     owned, scores = np.zeros(NUM_OWNED, np.int64), [(TEMPI, 5), (MOVER, 1), (DECIDED, 4), (OPEN, 9)]
     write_owned(0b111, owned)
     bits = [*((board, 54 - 27 * (board % 2)) for board in range(8)), (LEADS, 63), (STONES, 3), *scores]

@@ -1,4 +1,4 @@
-"""Pictures: what they show, that they are the same each time, that text needs no pygame and pixels no screen."""
+"""Test pictures: their content, that they are deterministic, that text needs no pygame and pixels no screen."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHOWN = [
 
 
 def part(pixels, square, right=0.0, down=0.0, radius=0.06):
-    """Return the mean colour of a small patch; distances from the square's centre are counted in squares."""
+    """Return the mean colour of a small patch; offsets from the square's centre are in squares."""
     x, y = ((place + shift) * SIZE / CELLS for place, shift in zip(centre(square), (right, down), strict=True))
     reach = radius * SIZE / CELLS
     patch = pixels[round(y - reach) : round(y + reach) + 1, round(x - reach) : round(x + reach) + 1]
@@ -42,7 +42,7 @@ def part(pixels, square, right=0.0, down=0.0, radius=0.06):
 
 
 def nearest(colour):
-    """Return the cell code of the stone that a colour is most like, by hue."""
+    """Return the cell code of the stone with the most similar hue."""
     stones = np.array(STONE_COLOURS, float)
     unit = stones / np.linalg.norm(stones, axis=1, keepdims=True)
     return 1 + int(np.argmax(unit @ (colour / np.linalg.norm(colour))))
@@ -52,7 +52,7 @@ def nearest(colour):
 
 
 def cell_in(text, square):
-    """Return the three characters that text without colours has for a square."""
+    """Return the three characters of a square in text without colours."""
     row, col = divmod(square, 11)
     line = next(line for line in text.split("\n") if line.startswith(f"{11 - row:3} "))
     return line.ljust(41)[4 + 3 * col + (col + 2) // 3 :][:3]
@@ -142,7 +142,7 @@ def test_picture_is_the_same_each_time_and_leaves_the_game_alone():
 
 
 def test_pictures_outlive_pygames_quitting():
-    """As when somebody else's window is closed, such as those of Gymnasium's wrappers."""
+    """Closing another window, such as a window of Gymnasium's wrappers, quits pygame."""
     before = render_rgb(SHOWN[0], SIZE)
     load_pygame().quit()
     assert (render_rgb(SHOWN[0], SIZE) == before).all()

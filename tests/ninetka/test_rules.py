@@ -1,4 +1,4 @@
-"""The rules: in lock-step with the slow reference, by drawn examples, and by properties of whole games."""
+"""Test the rules: in lock-step with the slow reference, by drawn examples, and by properties of whole games."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_lock_step_with_the_reference(options: Options, scaled: Scaled) -> None:
 
 
 def play_in_lock_step(options: Options, seed: int) -> None:
-    """Play a random game on both sides and compare all that can be asked at every ply."""
+    """Play a random game in both implementations, and compare all results at every ply."""
     rng = np.random.default_rng([seed, ALL_OPTIONS.index(options)])
     game, reference, ply = options.new_game(seed), ReferenceGame(options.num_players, *options[2:]), 0
     if options.neutral_placement == "random":
@@ -71,7 +71,7 @@ def assert_equal_slides(game: Game, reference: ReferenceGame) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", ["NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"])
 def test_the_rules_hold_with_bounds_checks_and_without_the_compiler(mode: str) -> None:
-    """A compiled read past the end of an array returns garbage in silence; in these modes it raises."""
+    """A compiled read past the end of an array silently returns garbage; in these modes it raises an error."""
     here = Path(__file__).parent
     tests = ["test_rules.py::test_lock_step_with_the_reference"]
     tests += [f"test_observation.py::test_every_plane_for_every_viewer_at_every_ply[{Options(n)}]" for n in (2, 3, 4)]
@@ -102,7 +102,7 @@ THREE_PLAYERS = """
 
 
 def full_edge(picture: str = TWO_PLAYERS, num_players: int = 2) -> Game:
-    """Set up the movement phase before its first slide; seat 0 opens it."""
+    """Return the start of the movement phase with seat 0 to move."""
     return Options(num_players).from_board(board_of(picture), to_move=0)
 
 
@@ -324,7 +324,7 @@ def test_the_worked_examples(slides: list[tuple[int, int]], sections_of_seat_1: 
 
 
 def worked_example() -> Game:
-    """Set up the board of the worked examples: seat 1 opens the movement phase."""
+    """Return the board of the worked examples: the start of the movement phase, with seat 1 to move."""
     board = np.zeros((SIZE, SIZE), np.int8)
     for neutral in ((2, 2), (3, 4), (3, 8), (5, 3), (4, 5), (5, 8), (8, 2), (8, 6), (7, 8)):
         board[neutral] = NEUTRAL_STONE
@@ -414,7 +414,7 @@ def test_who_opens_a_phase(num_players: int, neutral_placement: str, turn_order:
 
 @given(any_options, seeds)
 def test_from_a_full_edge_a_slide_always_ends_at_a_stone(options: Options, seed: int) -> None:
-    """The rules 'until they hit another stone' and '.. or the opposite edge' agree: the far end of a line is taken."""
+    """'until they hit another stone' and '.. or the opposite edge' agree, because the far end of a line is occupied."""
     for game in random_positions(options, seed):
         if game.phase == Phase.MOVEMENT:
             for start in np.flatnonzero(game.movable()):

@@ -1,4 +1,4 @@
-"""What `ninetka solve` says of positions, against plain search to the end."""
+"""Tests of the text of `ninetka solve` against plain search to the end."""
 
 from __future__ import annotations
 

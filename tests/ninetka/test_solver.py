@@ -1,4 +1,4 @@
-"""The exact solver against plain search to the end, and what it promises besides."""
+"""Tests of the exact solver: results against plain search to the end, budgets, threads and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWO = [Options(2, turn_order=order, auto_pass=passes) for order in ("restart", "
 
 
 def endings(count: int, most: int, seed: int = 0) -> Records:
-    """Return positions of random games with 1 to `most` movable stones, `count` of them."""
+    """Return `count` positions of random games with 1 to `most` movable stones."""
     found: list[Records] = []
     rng = np.random.default_rng(seed)
     while len(found) < count:
@@ -55,7 +55,7 @@ def test_moves_are_those_of_plain_search(scaled: Scaled) -> None:
 
 
 def max_n_winner(game: ReferenceGame) -> int:
-    """Return who wins if each seat maximises its own victory, by plain recursion over the rules in plain Python."""
+    """Return the winner if each seat plays for its own win, by recursion over the reference rules in Python."""
     if game.is_over():
         return game.winner()
     winners = []
@@ -111,7 +111,7 @@ def test_budgets_are_kept() -> None:
 
 
 def test_whatever_budget_and_table_known_values_are_right() -> None:
-    """A table of the least size is far too small here, and a small budget ends in the middle of things."""
+    """Uses a table that is far too small, and budgets that run out in the middle of the search."""
     for game in middles(8, 5, seed=50):
         truth = solve(game, margin=True)
         assert truth.winner >= 0
@@ -154,7 +154,7 @@ def test_batches_are_as_single_solutions_on_any_number_of_threads() -> None:
 
 
 def lines(roots: int, each: int, seed: int) -> tuple[Records, list[int]]:
-    """Return positions of games that go on by chance from the same few, latest first, and where they come from."""
+    """Return positions of random continuations of `roots` positions, latest first, and the root of each."""
     rng, found = np.random.default_rng(seed), []
     for number, root in enumerate(middles(roots, 5, seed=seed)):
         for _ in range(each):

@@ -1,4 +1,4 @@
-"""The study of perfect play, on few games of weak agents, counted again by hand."""
+"""Tests of the study of perfect play: counts of a few games of weak agents, recomputed here."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_study_counts_what_was_played(few_agents):
 
 
 def test_moves_that_were_not_solved_are_no_losing_ones():
-    """With few nodes, early positions are told by halves; a won one whose moves are all told has one that wins."""
+    """Few nodes solve early positions only in part. A won position whose moves are all solved has a winning one."""
     results = play_games([make_agent("random")], 2, 3, seed=7)
     decisions = find_decisions(results, 2000, moves=True)
     assert not decisions.complete[decisions.slides == 0].any()

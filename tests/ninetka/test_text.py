@@ -1,4 +1,4 @@
-"""Positions of 9tka as text: a golden file read by eye, round trips, damaged texts."""
+"""Test positions of 9tka as text: a golden file that a person has checked, round trips, damaged texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled code is plain Python too: without numba's compiler everything runs and decides the same."""
+"""Test that the compiled code also runs as plain Python, without numba, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that derive from `Agent`, and objects that only have a name and a method `act`."""
+"""Test agents that derive from `Agent`, and objects that only have a name and a method `act`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RANDOM = make_agent("random")
 
 
 class Plain:
-    """Has what is asked of an agent, and no more."""
+    """Has only what is required of an agent."""
 
     name = "plain"
 
@@ -31,7 +31,7 @@ class Plain:
 
 @dataclass
 class Memory:
-    """Plays a game at random; notes what it saw."""
+    """Plays a game at random and records the actions that it observes."""
 
     game: Game
     seen: list[int] = field(default_factory=list)
@@ -49,13 +49,13 @@ class Memory:
 
 
 class PlainWithMemory(Plain):
-    """Also has players."""
+    """Also has players for single games."""
 
     def __init__(self) -> None:
         self.players: list[Memory] = []
 
     def act(self, games: Any, rng: np.random.Generator) -> Any:
-        raise AssertionError("its players are asked instead")
+        raise AssertionError("its players act instead")
 
     def start(self, game: Game) -> Player:
         self.players.append(Memory(game.copy()))
@@ -72,7 +72,7 @@ class Derived(Agent):
 
 
 class DerivedWithMemory(PlainWithMemory, Agent):
-    """Derives from it and has players."""
+    """Derives from `Agent` and has players."""
 
     remembers = True
 

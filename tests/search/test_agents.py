@@ -1,4 +1,4 @@
-"""Agents by name, what they all promise, and the random one."""
+"""Test agents' specs, properties of all agents, and the random agent."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SPECS = [
 ]
 PHASES = "phases:placement=random,movement=[mcts:30,exploration=0.5]"
 
-compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled, or it takes too long")
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="needs compiled code")
 
 
 def some_games(count=200):
-    """Return records of random positions of all options and phases, none of them over."""
+    """Return states of random positions of all options and phases, none of them over."""
     found = []
     while len(found) < count:
         seed = len(found)
@@ -49,7 +49,7 @@ def some_games(count=200):
 
 
 def must_pass():
-    """Return a position whose seat to move has nothing to slide."""
+    """Return a position in which a pass is the only legal action."""
     options = Options(3, auto_pass=False)
     for seed in range(100):
         for plies in range(50, 80):
@@ -59,7 +59,7 @@ def must_pass():
     raise AssertionError("none found")
 
 
-# Agents by name
+# Specs
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_wrong_game_or_text_is_named(spec, game, message):
     assert len(str(caught.value)) < 500
 
 
-# What all agents promise
+# Properties of all agents
 
 
 @pytest.mark.parametrize("spec", [*SPECS, PHASES])

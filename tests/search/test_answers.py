@@ -1,4 +1,4 @@
-"""Whatever a function that evaluates positions returns, a search plays a legal action or refuses it with a sentence."""
+"""Test that searches play legal actions with any valid outputs of an evaluation function, and reject invalid ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def positions_of(name):
 
 @functools.cache
 def forced_pass():
-    """Return a position of 9tka where a pass is all that is legal."""
+    """Return a position of 9tka in which a pass is the only legal action."""
     for plies in range(50, 90):
         game = start("ninetka:num_players=3,auto_pass=False", plies)
         if not game.is_over and len(game.legal_actions()) == 1:
@@ -62,7 +62,7 @@ SEARCHES = {
 }
 
 
-# Answers that are accepted
+# Accepted outputs
 
 
 def masks_of(games):
@@ -73,7 +73,7 @@ def masks_of(games):
 
 
 def log_zero(count):
-    """Give the `count` lowest legal actions all of the probability; the logarithm of 0 is -inf."""
+    """Distribute the probability among the `count` lowest legal actions; the other logits are -inf."""
 
     def evaluate(games):
         masks, (_, values) = masks_of(games), uniform(games)
@@ -86,7 +86,7 @@ def log_zero(count):
 
 
 def all_but_one(games):
-    """Give one legal action the probability 0."""
+    """Give one legal action probability 0."""
     masks, (logits, values) = masks_of(games), uniform(games)
     logits[np.arange(len(games)), masks.argmax(axis=1)] = -np.inf
     return logits, values
@@ -129,7 +129,7 @@ def garbage_where_it_does_not_matter(garbage):
 
 
 def certain(games):
-    """Return whole numbers: the seat to move wins, all actions are the same."""
+    """Return integers: the seat to move wins, all actions are equal."""
     logits, values = uniform(games)
     return np.zeros_like(logits, int), np.eye(values.shape[1], dtype=int)[np.zeros(len(games), int)]
 
@@ -224,7 +224,7 @@ def test_a_forced_pass_is_survived(search):
         assert values.sum() == pytest.approx(1)
 
 
-# What becomes of an answer
+# Repair of outputs
 
 
 @pytest.mark.parametrize("name", POSITIONS)
@@ -234,7 +234,7 @@ def test_an_answer_that_is_fine_is_not_changed(name):
     searched = masks_of(games)
     if name == "go":
         searched[:, 26] = False  # resigning
-    logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True, where=searched)) - 0.001  # rounded, but good enough
+    logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True, where=searched)) - 0.001  # within the tolerance
     logits[~masks_of(games)] = np.nan
     found = checked(lambda positions: (logits, values))(games)
     assert found[0] is logits
@@ -267,11 +267,11 @@ def test_repaired_logits_keep_their_order_and_are_finite():
     assert (again == found).all()
 
 
-# Answers that are refused
+# Rejected outputs
 
 
 def spoilt(array, value, row=-1):
-    """Set the value of the last position's first legal action, or of its seat 1."""
+    """Set the logit of the first legal action of a position, or the value of its relative seat 1."""
 
     def evaluate(games):
         logits, values = uniform(games)
@@ -344,7 +344,7 @@ def test_position_and_action_are_named():
 
 
 def test_a_bad_logit_of_a_legal_action_that_is_not_searched_is_refused():
-    """Resigning is legal, but no search tries it."""
+    """Resigning is legal, but searches never play it."""
     games = start("go:size=5,allow_resign=True", 3).records
     assert is_legal(games[0], 26)
     logits, values = uniform(games)

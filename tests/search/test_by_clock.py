@@ -1,4 +1,4 @@
-"""Searches with a network by the clock, and trees that are kept from move to move, in every game."""
+"""Test time limits of searches with a network, and trees that are kept from move to move, in all games."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GAMES = ["ninetka:num_players=3,auto_pass=False", "go:size=5", "kropki:width=5,h
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A fake clock that tests advance."""
 
     def __init__(self, monkeypatch):
         self.now = 100.0
@@ -34,7 +34,7 @@ class Clock:
             monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
     def evaluate(self, games):
-        """Evaluate a position in a tenth of a second."""
+        """Evaluate a position uniformly and advance the clock by 0.1 seconds."""
         assert len(games) == 1
         self.now += 0.1
         return uniform(games)
@@ -48,12 +48,12 @@ def start(spec, plies=0):
     return game
 
 
-# By the clock
+# Time limits
 
 
 @pytest.mark.parametrize(("considered", "simulations"), [(16, 64), (16, 128), (8, 240), (4, 32), (2, 6), (1, 5)])
 def test_halving_by_the_clock_is_that_by_simulations(considered, simulations, monkeypatch):
-    """If every simulation takes a second, a budget of seconds is one of simulations."""
+    """If each simulation takes one second, seconds and simulations give the same entries."""
     clock = Clock(monkeypatch)
     entries = []
     for visits in halving_by_clock(considered, clock.now, simulations):
@@ -74,14 +74,14 @@ def test_gumbel_search_ends_by_the_clock(spec, playouts, monkeypatch):
     search = GumbelByClock(clock.evaluate, SearchOptions(playouts=playouts, gumbel_scale=0.0), 2.05)
     games = np.concatenate([start(spec, 2).records, start(spec, 3).records])
     result = search.run(games, np.random.default_rng(0))
-    assert 2 * 2.05 <= clock.now - 100 <= 2 * (2.05 + 0.1 + 1e-9)  # one game after the other, an evaluation longer each
+    assert 2 * 2.05 <= clock.now - 100 <= 2 * (2.05 + 0.1 + 1e-9)  # per game, at most one evaluation longer
     assert result.visits.sum(axis=1).tolist() == [20, 20]
     for game, action in zip((start(spec, 2), start(spec, 3)), result.actions, strict=True):
         assert game.legal_mask()[action]
 
 
 def uneven(games):
-    """Judge positions by their bytes: any way that tells one from another."""
+    """Evaluate positions at random, seeded by their bytes, so that different positions differ."""
     limits = limits_of(games.dtype)
     logits, values = (np.zeros((len(games), size), np.float32) for size in (limits.actions, limits.players))
     for row, game in enumerate(games):
@@ -92,7 +92,7 @@ def uneven(games):
 
 
 def by_schedule(monkeypatch, simulations):
-    """Let searches by the clock make so many simulations, whatever the time."""
+    """Make searches with a time limit stop after a number of simulations instead."""
 
     def row(considered, start, seconds):
         return halving_schedule(considered, simulations)[considered].tolist()
@@ -115,7 +115,7 @@ def test_with_one_leaf_at_a_time_it_is_the_search_by_simulations(spec, monkeypat
 @pytest.mark.parametrize("spec", GAMES)
 @pytest.mark.parametrize("playouts", [0, 4])
 def test_leaves_are_evaluated_together_and_each_counts_once(spec, playouts, monkeypatch):
-    """In the end every node's sum is its own value and its children's sums: nothing is left of what leaves seemed."""
+    """In the end, each node's sum is its value plus its children's sums: no estimate of a waiting leaf remains."""
     by_schedule(monkeypatch, 400)
     batches = []
 
@@ -141,7 +141,7 @@ def test_leaves_are_evaluated_together_and_each_counts_once(spec, playouts, monk
 
 
 def timed_search(monkeypatch, seconds, spec=GAMES[0]):
-    """Search by a clock that an evaluation moves on by 1 second, and 0.1 more per position; return what was asked."""
+    """Search with evaluations that take 1 second plus 0.1 per position; also return their times and sizes."""
     clock, asked = Clock(monkeypatch), []
 
     def evaluate(games):
@@ -169,11 +169,11 @@ def test_batches_are_smaller_when_little_time_is_left(monkeypatch):
     _, asked, end = timed_search(monkeypatch, 30.0)
     assert max(size for _, size in asked) == gumbel_by_clock.BATCH
     assert asked[-1][1] < gumbel_by_clock.BATCH
-    assert 30 <= end <= 30 + 1.2  # an evaluation of one or two positions longer
+    assert 30 <= end <= 30 + 1.2  # at most one evaluation of two positions longer
 
 
 def test_playouts_of_an_evaluated_batch_stop_when_the_time_is_up(monkeypatch):
-    """Every look at the clock takes a hundredth of a second, so all playouts of a batch would take longer."""
+    """Each time check takes 0.01 seconds, so all playouts of a batch would exceed the limit."""
     looks, batches = [], []
 
     def look():
@@ -202,11 +202,11 @@ def test_guided_search_ends_by_the_clock(spec, monkeypatch):
     visits = search.run(games, np.random.default_rng(0)).visits
     assert 2 * 1.05 <= clock.now - 100 <= 2 * (1.05 + 0.1 + 1e-9)
     fixed = GuidedSearch(clock.evaluate, 11, 8).run(games[:1], np.random.default_rng(0))
-    assert fixed.visits[0].sum() == visits[0].sum()  # as long as it lasts, it is the search by simulations
+    assert fixed.visits[0].sum() == visits[0].sum()  # the same search as with a number of simulations
 
 
 def test_playouts_look_at_the_clock_too(monkeypatch):
-    """A second passes whenever the clock is looked at: a long series of playouts is cut short."""
+    """Each time check takes one second, so a long series of playouts must be stopped."""
     looks = []
     monkeypatch.setattr(guided, "time", SimpleNamespace(perf_counter=lambda: looks.append(None) or float(len(looks))))
     search = GuidedSearch(uniform, 1, 10 * guided.CHUNK, seconds=3)
@@ -223,7 +223,7 @@ def test_proofs_are_timed_and_quick_ones_come_many_at_a_time():
 
 
 def test_the_first_search_compiles_all_that_later_ones_need():
-    """Also if its time is up before it has evaluated a leaf, so that no later move waits for the compiler."""
+    """So no later move waits for the compiler, even if the first search has no time to evaluate a leaf."""
     game, compiled = start("kropki:width=5,height=5"), gumbel_by_clock._expand_waiting
     GumbelByClock(uniform, SearchOptions(), 1e-9).act(game.records, np.random.default_rng(0))
     signatures = len(compiled.signatures)
@@ -239,11 +239,11 @@ def test_a_search_by_the_clock_stops_where_its_memory_ends(monkeypatch):
         assert game.legal_mask()[search.act(game.records, np.random.default_rng(0))[0]]
 
 
-# A tree that is kept
+# Kept trees
 
 
 def held(player):
-    """Return what a player's tree holds: by the actions that lead there, visits, wins and the policy if it is known."""
+    """Return visits, wins, untried choices and policy (None if not evaluated) of a player's nodes by path."""
     (nodes,), (evaluation,), (priors,) = player._trees.nodes, player._trees.evaluation, player._trees.priors
     found, waiting = {}, [(0, ())]
     while waiting:
@@ -303,7 +303,7 @@ def test_one_agent_per_stage_keeps_what_each_of_them_keeps():
     assert not Switch(by_stage, [make_agent("random")] * 3).remembers
 
 
-# The network's agent
+# The agent `net`
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,10 @@ def test_one_agent_per_stage_keeps_what_each_of_them_keeps():
         ("simulations=8,seconds=1", "simulations=8, seconds=1: expected one of them"),
         ("reuse", "reuse=True: it is for the tree of a search, which needs simulations or seconds"),
         ("exact=9", "exact=9: proofs are for the leaves of a search, which needs simulations or seconds"),
-        ("seconds=1,playouts=0,reuse", "reuse=True: the Gumbel search, which is the only one here, begins each move"),
+        (
+            "seconds=1,playouts=0,reuse",
+            "reuse=True: the Gumbel search, which is the only one here, starts a new tree for each move",
+        ),
         ("seconds=1,playouts=2.5", "option playouts=.2.5. must be a number"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Guided search: it proves what exact solving proves, hears the network's advice, and batches do as they promise."""
+"""Test guided search against exact solutions, its use of the network, and its batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_search(simulations=4, playouts=8, **options) -> GuidedSearch:
 
 
 def advice_of(game: Game, share: float, value: float):
-    """Return a network that puts `share` of its policy on one action of the game, and its value; and that action."""
+    """Return an evaluation function with policy `share` for one action and the mover's `value`; and the action."""
     legal = game.legal_actions()
     chosen = int(legal[len(legal) // 2])
 
@@ -86,7 +86,7 @@ def test_noise_does_not_play_what_is_proven_to_lose():
 
 
 def test_where_all_that_was_tried_loses_something_else_is_played():
-    """Two playouts try two actions."""
+    """With two playouts, two actions are tried."""
     games, legal = two_player_endings(8), 0
     for seed in range(20):
         for scale in (0.0, 1.0):
@@ -110,7 +110,7 @@ def test_proofs_are_for_two_players():
     assert all((first == second).all() for first, second in zip(exact, plain, strict=True))
 
 
-# The network's advice
+# The network's policy and values
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
@@ -123,7 +123,7 @@ def test_the_policy_is_followed_where_nothing_else_is_known(players):
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_values_count_like_playouts_for_the_seat_that_they_mean(players):
-    """A network that sees the mover win after one slide, lose after all others and else knows nothing."""
+    """The network predicts a win after one slide, a loss after the others, and equal values elsewhere."""
     game = position_after(Options(players), 3, Phase.MOVEMENT, 2)
     legal, seat = game.legal_actions().tolist(), game.to_move
     wanted, sees = legal[-1], {}
@@ -145,7 +145,7 @@ def test_values_count_like_playouts_for_the_seat_that_they_mean(players):
 
 @pytest.mark.parametrize(("players", "winner"), [(2, 0), (3, 2), (4, 1)])
 def test_values_are_reported_by_absolute_seat(players, winner):
-    """A network that is certain of one seat all the time, against few playouts."""
+    """The network always predicts a win of one seat, and there are few playouts."""
 
     def evaluate(games):
         values = np.arange(4) == (winner - games["to_move"].astype(int)[:, None]) % players
@@ -188,7 +188,7 @@ def test_a_forced_pass_is_searched_through():
     assert result.visits[0, PASS] == result.visits[0].sum() > 0
 
 
-# Chance and batches
+# Randomness and batches
 
 
 def test_a_batch_is_searched_like_each_game_alone():
@@ -206,7 +206,7 @@ def test_threads_and_memory_change_nothing(monkeypatch):
     for other in (two, parts):
         assert (one.actions == other.actions).all()
         assert (one.visits == other.visits).all()
-        np.testing.assert_allclose(one.values, other.values, rtol=1e-5)  # torch may round otherwise
+        np.testing.assert_allclose(one.values, other.values, rtol=1e-5)  # torch may round differently
 
 
 def test_noise_draws_by_visits():

@@ -1,4 +1,4 @@
-"""RAVE guided by a network: it finds what reading proves, hears the network's advice, and repeats itself."""
+"""Test RAVE guided by a network: strength, its use of the network, batches, time limits and kept trees."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_it_finds_a_best_action_on_tiny_boards(spec, plies):
     assert found >= 5
 
 
-# The network's advice
+# The network's policy and values
 
 
 @pytest.mark.parametrize("spec", BOARDS)
@@ -73,7 +73,7 @@ def test_the_policy_is_followed_where_nothing_else_is_known(spec):
 
 @pytest.mark.parametrize(("spec", "plies"), [(BOARDS[0], 4), (BOARDS[1], 4), ("ninetka:num_players=3", 50)])
 def test_values_count_for_the_seat_that_they_mean(spec, plies):
-    """A network that sees the mover win after one action, lose after all others and else knows nothing."""
+    """The network predicts a win after one action, a loss after the others, and equal values elsewhere."""
     game = start(spec, plies)
     legal, seat = game.legal_actions().tolist(), game.to_move
     wanted, sees = legal[-2], {}
@@ -131,7 +131,7 @@ def test_each_position_is_asked_about_once_and_all_playouts_count(spec):
     assert games.tobytes() == before
 
 
-# Chance and batches
+# Randomness and batches
 
 
 @pytest.mark.parametrize("spec", BOARDS)
@@ -156,12 +156,12 @@ def test_noise_draws_by_visits():
     assert (result.actions != result.visits.argmax(1)).any()
 
 
-# By the clock, and with a tree that is kept
+# Time limits and kept trees
 
 
 @pytest.mark.parametrize("spec", BOARDS)
 def test_it_ends_by_the_clock(spec, monkeypatch):
-    """A tenth of a second passes whenever the network is asked."""
+    """Each evaluation takes 0.1 seconds."""
     clock = SimpleNamespace(now=100.0, asked=[])
     monkeypatch.setattr(guided_rave, "time", SimpleNamespace(perf_counter=lambda: clock.now))
 
@@ -178,7 +178,7 @@ def test_it_ends_by_the_clock(spec, monkeypatch):
 
 @pytest.mark.parametrize("spec", BOARDS)
 def test_no_evaluation_begins_after_the_time_is_up(spec, monkeypatch):
-    """Time passes with every evaluation and every look at the clock, so that it is often up between two of them."""
+    """Evaluations and time checks take time, so the time is often up between two of them."""
     clock = SimpleNamespace(now=100.0, asked=[])
 
     def look():
@@ -201,7 +201,7 @@ def test_no_evaluation_begins_after_the_time_is_up(spec, monkeypatch):
 
 
 def held(tree):
-    """Return what a tree holds: by the actions that lead there, a node's numbers and what the policy says of it."""
+    """Return the numbers and the policy entry of a tree's nodes by their paths."""
     found, waiting = {}, [(0, ())]
     while waiting:
         index, path = waiting.pop()

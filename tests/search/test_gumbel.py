@@ -1,4 +1,4 @@
-"""Gumbel search: it proves what exact solving proves, and batches, noise and legality do as they promise."""
+"""Test Gumbel search against exact solutions, and its batches, noise and legality."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def records_of(games: list[Game]) -> Records:
 
 @functools.cache
 def mixed_games() -> Records:
-    """Positions of all phases and numbers of players, with and without automatic passes, none of them over."""
+    """Return positions of all phases and numbers of players, with and without automatic passes, none of them over."""
     plies = [0, 3, 8, 9, 10, 11, 20, 44, 45, 55, 60]
     games = [
         random_position(Options(players, auto_pass=auto_pass), 7 * ply + players, ply)
@@ -68,7 +68,7 @@ def forced_pass() -> Game:
     raise AssertionError("none found")
 
 
-# Exact solving, by outcome
+# Exact solutions by outcome
 
 
 def after(game: Game, action: int) -> Game:
@@ -78,7 +78,7 @@ def after(game: Game, action: int) -> Game:
 
 
 def winners(game: Game) -> frozenset[int]:
-    """Return the seats that may win if everyone plays for themselves, whatever those do who cannot win any more."""
+    """Return the possible winners if every seat plays to win, and seats that cannot win play anything."""
     if game.is_over:
         return frozenset([game.winner()])
     children = [winners(after(game, int(action))) for action in game.legal_actions()]
@@ -87,19 +87,19 @@ def winners(game: Game) -> frozenset[int]:
 
 
 def flipped(game: Game) -> int:
-    """Return what a search would believe that negates one value from ply to ply: 1 if the seat to move wins."""
+    """Return the value of a search that wrongly negates one value at each ply: 1 if the seat to move wins."""
     if game.is_over:
         return 1 if game.winner() == game.to_move else -1
     return max(-flipped(after(game, int(action))) for action in game.legal_actions())
 
 
 class Ending(NamedTuple):
-    """A position where some actions surely win and all others surely lose."""
+    """A position in which some actions certainly win and all others certainly lose."""
 
     game: Game
     best: list[int]
     moves_twice: bool  # after each of the best, the same seat moves again
-    fools_flipping: bool  # negating one value from ply to ply prefers a losing action
+    fools_flipping: bool  # negating one value at each ply prefers a losing action
 
 
 def solve(game: Game) -> Ending | None:
@@ -116,11 +116,11 @@ def solve(game: Game) -> Ending | None:
 
 @functools.cache
 def ending_of(players: int, seed: int, stones: int) -> Ending | None:
-    """Solve a random game as soon as at most so many stones are left that can slide."""
+    """Solve the first position of a random game with at most `stones` movable stones."""
     for game in random_positions(Options(players), seed):
         if game.phase == Phase.MOVEMENT and game.movable().sum() <= stones:
             return None if game.is_over else solve(game.copy())
-    raise AssertionError("every game gets there")
+    raise AssertionError("no such position")
 
 
 ENDINGS = {
@@ -128,7 +128,7 @@ ENDINGS = {
     3: [(9, 6), (21, 6), (118, 6), (172, 6), (222, 6), (289, 6), (350, 4), (485, 6), (635, 6)],
     4: [(7, 6), (46, 6), (56, 4), (424, 4), (609, 6), (659, 6), (748, 6)],
 }
-"""Per number of players, random games (seed, stones) that come to an ending with something to find."""
+"""Random games (seed, stones) by number of players, with an ending in which not all actions win."""
 
 
 def endings(players: int) -> list[Ending]:
@@ -160,7 +160,7 @@ def test_the_endings_hold_what_makes_them_hard():
 
 @functools.cache
 def two_player_endings(stones: int) -> Records:
-    """Positions of random games as soon as at most so many stones can slide, with and without automatic passes."""
+    """Return the first positions of random games with at most `stones` movable stones."""
     found = []
     for seed in range(16):
         for game in random_positions(Options(2, auto_pass=bool(seed % 2)), seed):
@@ -171,7 +171,7 @@ def two_player_endings(stones: int) -> Records:
 
 
 def test_proofs_tell_who_wins_after_each_slide():
-    """As many simulations as slides, each tried once, and proofs enough for all: the search is right at once."""
+    """With one simulation and one successful proof per slide, the result is exact."""
     games, asked = two_player_endings(12), []
 
     def count(positions):
@@ -180,7 +180,7 @@ def test_proofs_tell_who_wins_after_each_slide():
 
     options = SearchOptions(18, considered=18, gumbel_scale=0, playouts=0, exact=10_000)
     result = GumbelSearch(count, options).run(games, np.random.default_rng(0))
-    assert asked == [len(games)]  # the roots, and no leaf any more
+    assert asked == [len(games)]  # the roots, but no leaf
     for index in range(len(games)):
         game = Game(games[index : index + 1])
         legal = game.legal_actions()
@@ -225,7 +225,7 @@ def games_of_more_players() -> Records:
     return games[games["num_players"] > 2]
 
 
-# What every search keeps to
+# Invariants
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0])
@@ -272,7 +272,7 @@ def test_the_prior_and_the_values_by_seat_are_the_networks():
 
 
 def test_values_are_turned_from_relative_to_absolute_seats():
-    def evaluate(games):  # the chances of the absolute seats are 1/6, 2/6, 3/6 in every position
+    def evaluate(games):  # win probabilities of the absolute seats are 1/6, 2/6, 3/6
         seats = (games["to_move"][:, None].astype(int) + np.arange(4)) % 3
         values = np.where(np.arange(4) < 3, (seats + 1) / 6, 0)
         return np.full((len(games), 122), -3, np.float32), values.astype(np.float32)
@@ -296,11 +296,11 @@ def test_a_forced_pass_is_searched_through():
         np.testing.assert_allclose(result.values[:1], onward.values, atol=1e-6)
 
 
-# Chance and batches
+# Randomness and batches
 
 
 def searched_together_and_alone(search):
-    """Return the results of `mixed_games` in one batch, and of each of them alone with the same chance."""
+    """Return the results of `mixed_games` in one batch, and of each game alone with the same random stream."""
     games = mixed_games()
     streams = game_streams(games, np.random.default_rng(0))
     parts = [slice(i, i + 1) for i in range(len(games))]
@@ -336,7 +336,7 @@ def test_chance_comes_from_the_generator_alone():
 
 
 def wins_at_random(game: Game, playouts: int) -> np.ndarray:
-    """Return (4,) how often each seat wins if everyone plays at random."""
+    """Return (4,) each seat's share of wins in random playouts."""
     rng, wins = np.random.default_rng(0), np.zeros(4)
     for _ in range(playouts):
         playing = game.copy()
@@ -347,7 +347,7 @@ def wins_at_random(game: Game, playouts: int) -> np.ndarray:
 
 
 def only_move_before_a_forced_win(players: int) -> tuple[Game, int]:
-    """Return a position with a single legal action, after which a seat can force its win, but must know how."""
+    """Return a position with one legal action, after which a seat can force a win that random playouts often miss."""
     for seed in range(2000):
         for game in random_positions(Options(players), seed):
             if game.phase == Phase.MOVEMENT and len(game.legal_actions()) == 1 and 5 < game.movable().sum() < 9:
@@ -376,7 +376,7 @@ def test_playouts_read_ahead_and_have_their_share_of_a_value(players):
 
 
 def test_gumbel_noise_samples_the_policy():
-    """With one simulation, the Gumbel-max trick draws from the network's own policy."""
+    """With one simulation, the Gumbel-max trick samples from the network's policy."""
     game = position_after(Options(2), 0, Phase.MOVEMENT, 20)
     games = np.repeat(game.records, 4000)
     result = make_search(1).run(games, np.random.default_rng(0))
@@ -391,7 +391,7 @@ def test_gumbel_noise_samples_the_policy():
 def test_sequential_halving_by_hand(considered, simulations, visits):
     spent = [0] * considered
     for wanted in halving_schedule(16, simulations)[considered]:
-        spent[spent.index(wanted)] += 1  # the actions are in the order of their scores
+        spent[spent.index(wanted)] += 1  # the actions are in descending order of their scores
     assert spent[: len(visits)] == visits
     assert sum(spent) == simulations
 
@@ -419,7 +419,7 @@ def test_wrong_options_are_named(options):
         SearchOptions(**options)
 
 
-# The agent
+# The agent `net`
 
 
 def test_the_agent_searches_without_noise():

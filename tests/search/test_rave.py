@@ -1,4 +1,4 @@
-"""RAVE: what it counts, against a slow reference; that it finds what reading proves; clocks and kept trees."""
+"""Test RAVE: statistics against a slow reference, strength, time limits and kept trees."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ninetka_env.core.registry import load_variant
 
 RULES = Rules(equivalence=1000.0, exploration=0.2, heavy=False, local=False)
 
-compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="far too slow without the compiler")
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="too slow without compiled code")
 
 
 def start(spec, plies=0, seed=0):
-    """Return a game after so many random plies."""
+    """Return a game after a number of random plies."""
     variant, rng = load_variant(spec), np.random.default_rng(seed)
     game = variant.game_class.start(variant, seed)
     for _ in range(plies):
@@ -33,13 +33,13 @@ def start(spec, plies=0, seed=0):
     return game
 
 
-# What a search counts
+# Statistics
 
 
 def reference(tree, streams, simulations):
-    """Search on, one simulation at a time, and count again, from what was played, what each node should hold.
+    """Make simulations one at a time, and compute the expected statistics from the recorded turns.
 
-    Returns by the actions that lead to a node, and the action from there: visits, wins, AMAF visits, AMAF wins.
+    Return visits, wins, AMAF visits and AMAF wins by (path to a node, action at the node).
     """
     counted = defaultdict(lambda: np.zeros(4))
     for _ in range(simulations):
@@ -64,7 +64,7 @@ def reference(tree, streams, simulations):
 
 
 def held(tree, index=0, path=()):
-    """Yield what the nodes of a tree hold, as `reference` names it."""
+    """Yield the statistics of a tree's nodes, with the keys of `reference`."""
     node = tree.nodes[index]
     for child in range(node["first"], node["first"] + node["count"]):
         one = tree.nodes[child]
@@ -77,8 +77,8 @@ def held(tree, index=0, path=()):
     ("spec", "plies"),
     [
         ("kropki:width=5,height=4,territory=declared", 3),  # a seat that draws moves several times in a row
-        ("kropki:width=4,height=4,territory=immediate", 2),  # many are drawn
-        ("go:size=5", 6),  # points are played again
+        ("kropki:width=4,height=4,territory=immediate", 2),  # many games are drawn
+        ("go:size=5", 6),  # points are played several times
         ("ninetka:num_players=3", 50),
     ],
 )
@@ -92,7 +92,7 @@ def test_statistics_are_those_of_a_slow_reference(spec, plies):
     assert sum(numbers[2] > numbers[0] for numbers in expected.values()) > 20
     for key, numbers in found.items():
         assert numbers == pytest.approx(expected.pop(key, np.zeros(4)), abs=1e-3), key
-    assert not any(numbers[0] for numbers in expected.values())  # what was played later only, was illegal there
+    assert not any(numbers[0] for numbers in expected.values())  # the others were illegal at the node
 
 
 @pytest.mark.parametrize("spec", ["kropki:width=4,height=4", "ninetka:num_players=4"])
@@ -120,12 +120,12 @@ def test_a_forced_turn_is_the_action_that_is_searched():
     raise AssertionError("no forced turn found")
 
 
-# That it finds the best
+# Strength
 
 
 @functools.cache
 def worth(game):
-    """Return what Black gets by the best play of both: 1, 0.5 or 0."""
+    """Return the minimax value for seat 0: 1, 0.5 or 0."""
     if game.is_over:
         return 0.5 if game.winner() == DRAWN else float(game.winner() == 0)
     values = [worth(after(game, action)) for action in game.legal_actions().tolist()]
@@ -139,7 +139,7 @@ def after(game, action):
 
 
 def undecided(spec, plies, seeds):
-    """Yield positions after so many random plies in which some actions are better than others, with the best ones."""
+    """Yield positions after random plies in which not all actions are best, with the best actions."""
     for seed in range(seeds):
         game = start(spec, plies, seed)
         if not game.is_over:
@@ -176,7 +176,7 @@ def test_on_five_lines_go_opens_in_the_centre(playouts):
     assert game.action_name(int(agent.act(game.records, np.random.default_rng(0))[0])) == "C3"
 
 
-# By the clock
+# Time limits
 
 
 @pytest.mark.parametrize("spec", ["mcts:seconds=1", "mcts:seconds=1,rave"])
@@ -193,7 +193,7 @@ def test_it_thinks_until_the_clock_says_so(spec, monkeypatch):
     assert grown == [mcts.CHUNK] * 4
 
 
-# A tree that is kept
+# Kept trees
 
 
 def test_a_tree_is_full_before_its_counts_stop_to_be_exact(monkeypatch):
@@ -223,7 +223,7 @@ def test_the_tree_is_kept_from_move_to_move():
 
 
 def _below_root(player):
-    """Return what the player's tree holds, by all the actions that lead there."""
+    """Return the statistics of the player's tree by path."""
     return [((*path, action), numbers) for (path, action), numbers in held(player.tree)]
 
 
@@ -248,7 +248,7 @@ def test_a_wrong_option_is_named(spec, message):
 
 
 def test_seats_that_are_not_in_play_win_nothing():
-    """Not after a game of four, either, in which one of them may have won."""
+    """Also if a game of four players was searched before with the same arrays."""
     agent = mcts.MctsAgent(50, rave=True, threads=1)
     for seed in range(6):
         games = np.concatenate([start(f"ninetka:num_players={players}", 20, seed).records for players in (4, 2)])

@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: what it counts, and that it finds what an exact search by the final winner proves."""
+"""Test UCT: statistics, strength against an exact search by winner, proofs, and options."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ POSITIONS = [
     if phase != Phase.NEUTRAL or options.neutral_placement == "players"
 ]
 
-compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="far too slow without the compiler")
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="too slow without compiled code")
 
 
 def most_visited(game, result):
-    """Return the action with most simulations, among equals the one with more wins for the mover, then the lowest."""
+    """Return the most visited action; ties are broken by the mover's wins, then by the lowest action."""
     wins = np.nan_to_num(result.wins[:, game.to_move]) * result.visits
     return max(range(NUM_ACTIONS), key=lambda action: (result.visits[action], round(wins[action]), -action))
 
 
-# What a search counts
+# Statistics
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_expected_lines_can_be_played_through_all_phases(players):
-    """A choice among the actions of one phase is another action in the next one."""
+    """The same choice means different actions in different phases."""
     game = position_after(Options(players), 3, Phase.NEUTRAL, 7)
     tree = MctsAgent().make_tree(game.records, 5000)
     tree.begin(game.records)
@@ -133,7 +133,7 @@ def test_exploration_spreads_the_simulations():
     assert spreads[2] <= 2
 
 
-# Against an exact search
+# Strength against an exact search
 
 
 def after(game, action):
@@ -143,7 +143,7 @@ def after(game, action):
 
 
 def endings(num_players, seed, most):
-    """Yield the positions of a random game from where at most `most` stones can slide; none is over."""
+    """Yield the positions of a random game with at most `most` movable stones; none is over."""
     for game in random_positions(Options(num_players), seed):
         if game.phase == Phase.MOVEMENT and 0 < game.movable().sum() <= most:
             yield game.copy()
@@ -151,7 +151,7 @@ def endings(num_players, seed, most):
 
 @functools.cache
 def winners(game):
-    """Return the seats that may win if every seat plays for its own victory, whatever it does where it cannot win."""
+    """Return the possible winners if every seat plays to win, and seats that cannot win play anything."""
     if game.is_over:
         return frozenset([game.winner()])
     children = [winners(after(game, action)) for action in game.legal_actions().tolist()]
@@ -161,7 +161,7 @@ def winners(game):
 
 
 def winning_actions(game):
-    """Return the actions that win for certain, if others lose for certain; else none."""
+    """Return the actions that certainly win, if some others certainly lose; otherwise none."""
     seen = {action: winners(after(game, action)) for action in game.legal_actions().tolist()}
     wins = [action for action, seats in seen.items() if seats == {game.to_move}]
     loses = any(game.to_move not in seats for seats in seen.values())
@@ -185,7 +185,7 @@ def test_it_finds_the_winning_actions_of_endings(num_players):
 
 
 def sign_flipped(game):
-    """Return what a search with one number per position thinks the seat to move gets: it negates from ply to ply."""
+    """Return the value of a search that wrongly negates one value at each ply: 1 if the seat to move wins."""
     if game.is_over:
         return 1 if game.winner() == game.to_move else -1
     return max(-sign_flipped(after(game, action)) for action in game.legal_actions().tolist())
@@ -232,7 +232,7 @@ TWICE = {
 .3.4.....4.
 """,
 }
-"""Endings where a winning action leaves the next seats without a slide, so that the mover goes on."""
+"""Endings in which a winning action leaves the next seats without a slide, so the same seat moves again."""
 ONCE = """
 ....2......
 321..3.....
@@ -269,7 +269,7 @@ def test_it_wins_where_flipping_signs_would_lose(num_players, to_move, picture, 
 @compiled
 @pytest.mark.parametrize(("num_players", "at_least"), [(2, 22), (3, 18), (4, 16)])
 def test_it_beats_random_play(num_players, at_least):
-    """24 games, every seat equally often."""
+    """Play 24 games, with each seat equally often."""
     envs = ninetka_v0.vector_env(24, num_players)
     envs.reset(seed=0)
     seats, rng = np.arange(24) % num_players, np.random.default_rng(0)
@@ -286,7 +286,7 @@ def test_it_beats_random_play(num_players, at_least):
     assert (winners == seats).sum() >= at_least
 
 
-# With proofs
+# Proofs
 
 
 def two_player_endings(most=12):
@@ -321,7 +321,7 @@ def test_what_a_search_proves_is_what_plain_search_finds(exact):
 
 @compiled
 def test_a_proof_ends_the_search_and_decides_the_move():
-    """A slide that is proven to win is played though others have more visits, one that loses is not."""
+    """A slide that is proven to win is played even if others have more visits; one proven to lose is not."""
     against_visits = 0
     for game in two_player_endings():
         result = search(game, 300, np.random.default_rng(0), exact=1)
@@ -352,7 +352,7 @@ def test_by_the_clock_a_lost_position_has_a_move_however_late_it_is_known_to_be_
 
 @compiled
 def test_a_lost_position_is_played_as_without_proofs():
-    """The lost mover's slides are all alike to the proof, so it goes by how the opponent fares at random."""
+    """All slides are equal by proof, so the visits of a search without proofs decide."""
     found = 0
     for game in two_player_endings(most=8):
         truth = winners_of_moves(game.records, game.legal_actions())
@@ -372,7 +372,7 @@ def test_of_more_players_nothing_is_proven(num_players):
     assert (exact.winners == UNFINISHED).all()
 
 
-# What cannot be searched
+# Invalid arguments
 
 
 def test_a_finished_game_is_not_searched():

@@ -1,4 +1,4 @@
-"""The PettingZoo environment: its conformance tests, and what those do not look at."""
+"""Tests of the PettingZoo environment: PettingZoo's own tests, and tests of what they do not cover."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ninetka_env.games.ninetka.observation import SHAPE
 
 MAKERS = [ninetka_v0.env, ninetka_v0.raw_env]
 KNOWN_WARNINGS = ("Observation is not a NumPy array", "Observation space for each agent probably should be")
-"""What `api_test` says about every environment with dict observations that is not on its list."""
+"""Warnings that `api_test` gives for dict observations unless the environment is on its list."""
 
 
 def make_started(make=ninetka_v0.raw_env, seed=0, **options):
@@ -38,7 +38,7 @@ def make_started(make=ninetka_v0.raw_env, seed=0, **options):
 
 
 def play_plies(env, rng, plies=100):
-    """Play random legal actions until the game is over or `plies` are played; yield after each."""
+    """Play random legal actions until the game is over or `plies` have been played; yield after each action."""
     for _ in range(plies):
         if env.terminations[env.agent_selection]:
             return
@@ -52,7 +52,7 @@ def play(env, rng, plies=100):
 
 
 def snapshot(env):
-    """Return all that a user can see of a running environment."""
+    """Return the user-visible state of a running environment."""
     return {
         "game": str(env.unwrapped.game),
         "observations": {agent: observation_bytes(env, agent) for agent in env.possible_agents},
@@ -79,7 +79,7 @@ def test_pettingzoo_api(make, options):
     for reward in ("win", "score"):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            warnings.filterwarnings("ignore", "overflow encountered")  # uncompiled, random numbers wrap around loudly
+            warnings.filterwarnings("ignore", "overflow encountered")  # from uncompiled random streams
             api_test(make(**options._asdict(), reward=reward), num_cycles=200)
         assert [str(one.message) for one in caught if not str(one.message).startswith(KNOWN_WARNINGS)] == []
 
@@ -102,7 +102,7 @@ def test_pettingzoo_render(make, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "make"), reason="this PettingZoo has no registry")
 def test_the_registry_makes_it():
-    """By the name that Gymnasium's registry has, too."""
+    """PettingZoo's registry uses the same name as Gymnasium's."""
     env = pettingzoo.make("aec", "ninetka_env/Ninetka-v0", num_players=3, reward="score")
     assert isinstance(env.unwrapped, GameAEC)
     assert env.unwrapped.metadata["name"] == "ninetka_v0"
@@ -405,7 +405,7 @@ def test_a_copy_keeps_the_game_and_goes_on_alike(make, duplicate, plies):
     assert snapshot(env) == snapshot(twin)
     for one in (env, twin):
         one.reset()
-    assert snapshot(env) == snapshot(twin)  # the stream of neutral stones goes on alike
+    assert snapshot(env) == snapshot(twin)  # both continue the random stream of neutral stones
 
 
 @pytest.mark.parametrize("make", MAKERS)

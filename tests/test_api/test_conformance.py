@@ -1,5 +1,5 @@
-"""The conformance kit: games that keep the contract pass, and whatever breaks it is found by the check meant for it."""
-# ruff: noqa: N805 (classes gather functions that are no methods)
+"""Tests of the conformance kit: correct games pass, and the intended check fails for each broken game."""
+# ruff: noqa: N805 (the classes group functions that are not methods)
 
 import dataclasses
 import re
@@ -45,11 +45,11 @@ def test_searches_of_healthy_games_pass(spec):
     full.check(spec, games=2, only=["search"])
 
 
-# What is broken. Each class is tic-tac-toe but for its functions, its class Game and its changes of the definition.
+# Broken games. Each class is tic-tac-toe except for its functions, its class Game and its changes of the definition.
 
 
 class MaskLacksASquare:
-    check, says = "masks", r"action 8 \(c3\): the mask has 0, is_legal says True"
+    check, says = "masks", r"action 8 \(c3\): the mask has 0, is_legal returns True"
 
     @jit
     def write_legal_mask(game, mask):
@@ -59,7 +59,7 @@ class MaskLacksASquare:
 
 
 class MaskOfTheWrongSeat:
-    check, says = "masks", "the mask has 0, is_legal says True"
+    check, says = "masks", "the mask has 0, is_legal returns True"
 
     @jit
     def write_legal_mask(game, mask):
@@ -68,7 +68,7 @@ class MaskOfTheWrongSeat:
 
 
 class MaskIsNotWiped:
-    check, says = "masks", "the mask has 7, is_legal says True|False"
+    check, says = "masks", "the mask has 7, is_legal returns True|False"
 
     @jit
     def write_legal_mask(game, mask):
@@ -78,7 +78,7 @@ class MaskIsNotWiped:
 
 
 class LegalOutOfRange:
-    check, says = "masks", "is_legal allows action 9 of 9"
+    check, says = "masks", "is_legal allows action 9, but there are 9 actions"
 
     @jit
     def is_legal(game, action):
@@ -125,7 +125,7 @@ class LookingLeavesATrace:
 
 
 class PlaneIsNotWritten:
-    check, says = "observations", "sees what was in the array before, the first that differs is plane 2"
+    check, says = "observations", "keeps old contents of the array; the first plane that differs is 2"
 
     @jit
     def write_observation(game, viewer, planes):
@@ -135,7 +135,7 @@ class PlaneIsNotWritten:
 
 
 class PlaneOfSeats:
-    check, says = "observations", r"seat 0 sees \[2\]: expected 0 and 1"
+    check, says = "observations", r"seat 0 observes \[2\]: expected 0 and 1"
 
     @jit
     def write_observation(game, viewer, planes):
@@ -145,14 +145,14 @@ class PlaneOfSeats:
 
 
 class WritesBehindThePlanes:
-    check, says = "observations", "what lies behind the planes"
-    changes = SimpleNamespace(sizes={"planes": (2, 3, 3)})  # three are drawn
+    check, says = "observations", "the elements after the planes"
+    changes = SimpleNamespace(sizes={"planes": (2, 3, 3)})  # `write_observation` writes three
 
 
 class SlowPlaneChanges:
     check, says = (
         "slow planes",
-        "slow and fast planes are not the observation, the first that differs is plane 1",
+        "slow and fast planes differ from the observation; the first plane that differs is 1",
     )
 
     @jit
@@ -166,7 +166,7 @@ class SlowPlaneChanges:
 
 
 class DrawIsPaidAsAWin:
-    check, says = "returns", r"the game is drawn, but returns\('score'\) = \[1.0, -1.0\] have one best seat"
+    check, says = "returns", r"the game is drawn, but returns\('score'\) = \[1.0, -1.0\] have a single best seat"
 
     @jit
     def write_score_rewards(game, rewards):
@@ -214,7 +214,7 @@ class CopiesShareTheirRecord:
 
 
 class Endless:
-    check, says = "length", "ply 9: the game goes on after 9 actions"
+    check, says = "length", "ply 9: the game is not over after 9 actions"
 
     @jit
     def is_over(game):
@@ -230,7 +230,7 @@ class Endless:
 
 
 class LongerThanItSays:
-    check, says = "length", "ply 4: the game goes on after 4 actions"
+    check, says = "length", "ply 4: the game is not over after 4 actions"
     changes = SimpleNamespace(sizes={"most_plies": 4})
 
 
@@ -246,23 +246,23 @@ class PliesJump:
 
 
 class StartLeavesAField:
-    """Records of broken games have a field more, of which `start` knows nothing."""
+    """The states of this broken game have another field, which `start` does not write."""
 
-    check, says = "start", "start leaves what was in the record before, in startleavesafield, dummy"
+    check, says = "start", "start keeps old contents of the state, in startleavesafield, dummy"
     own_record = True
 
 
 class StartIsNotDeterministic:
-    check, says = "seeds", "two games started from one seed differ, in dummy"
+    check, says = "seeds", "two games started from the same seed differ, in dummy"
 
     @jit
     def start(game, options, streams, index):
         toy.start(game, options, streams, index)
-        game.dummy = int(100 * np.random.random())  # noqa: NPY002 (chance of its own is what is wrong)
+        game.dummy = int(100 * np.random.random())  # noqa: NPY002 (a separate source of random numbers is the defect)
 
 
 class StartTakesAnothersChance:
-    check, says = "seeds", "start moves a stream on that is not its own"
+    check, says = "seeds", "start advances the stream of another game"
 
     @jit
     def start(game, options, streams, index):
@@ -273,7 +273,7 @@ class StartTakesAnothersChance:
 
 
 class TextLosesTheTurn:
-    check, says = "text", "ply 1: the game that from_text reads differs from the one written, in to_move"
+    check, says = "text", r"ply 1: from_text\(str\(game\)\) differs from the game, in to_move"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -286,7 +286,7 @@ class TextLosesTheTurn:
 
 
 class TwoActionsOfOneName:
-    check, says = "names", "action 1 is called 'a': expected one word that no other action has"
+    check, says = "names", "action 1 is called 'a': expected one word that is unique"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -299,7 +299,7 @@ class TwoActionsOfOneName:
 
 
 class NothingIsDrawnButSaidToBe:
-    check, says = "records", "how much is drawn before the first turn: found 0, expected 3"
+    check, says = "records", "number of actions drawn before the first turn: found 0, expected 3"
     changes = SimpleNamespace(sizes={"drawn": 3})
 
 
@@ -320,7 +320,7 @@ class ChoicePlaysAnotherAction:
 
 
 class ForcedIsNotForced:
-    check, says = "forced", r"the forced action, and what is legal: found \[.\], expected \[., .\]"
+    check, says = "forced", r"the forced action, compared with the legal actions: found \[.\], expected \[., .\]"
 
     @jit
     def forced_action(game):
@@ -359,17 +359,17 @@ class PlayoutStopsEarly:
 
 
 class NoSymmetry:
-    check, says = "symmetries", "image|its end"
+    check, says = "symmetries", "image"
     changes = SimpleNamespace(symmetries=lambda options: np.array([range(9), [1, 0, *range(2, 9)]]))
 
 
 class NoPermutation:
-    check, says = "symmetries", "each symmetry, its actions sorted"
+    check, says = "symmetries", "sorted actions of each symmetry"
     changes = SimpleNamespace(symmetries=lambda options: np.array([range(9), [0] * 9]))
 
 
 class TargetIsNotWritten:
-    check, says = "targets", "targets written over old ones"
+    check, says = "targets", "targets written to an array with other contents"
     changes = SimpleNamespace(targets=2)
 
     @jit
@@ -392,7 +392,7 @@ class OptionIsNotReadBack:
 
 
 class EventDoesNotEndTheGame:
-    check, says = "events", "over, and how much is legal: found"
+    check, says = "events", "is_over, number of legal actions: found"
 
     class Game(toy.Game):
         __slots__ = ()
@@ -413,7 +413,7 @@ class GameKnowsAnotherWinner:
 
 
 class EnvironmentShowsSeats(PlaneOfSeats):
-    check, says = "aec", "what seat 0 observes is not in its space"
+    check, says = "aec", "the observation of seat 0 is not in its space"
 
 
 class LearnerIsPaidAnothersReward:
@@ -463,7 +463,7 @@ SABOTAGES = [one for one in list(globals().values()) if isinstance(one, type) an
 
 
 def broken(sabotage):
-    """Return the variant of a broken game; with a record type of its own where compiled code is another."""
+    """Return the variant of a broken game; it has a separate dtype if its compiled functions differ."""
     own = {name: getattr(sabotage, name) for name in NAMES if hasattr(sabotage, name)}
     changes = vars(getattr(sabotage, "changes", SimpleNamespace())).copy()
     sizes, targets = changes.pop("sizes", {}), changes.pop("targets", 0)

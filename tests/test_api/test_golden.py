@@ -1,7 +1,7 @@
-"""Golden playthroughs, played again through every way in which the package shows a game; `make golden` writes them.
+"""Tests that replay the golden playthroughs with the whole public API of each game; `make golden` writes the files.
 
-A change of rules, actions, masks, planes or rewards shows as a difference here; whoever means it raises the version of
-the environment and writes the files anew.
+A change of rules, actions, masks, planes or rewards makes these tests fail. If the change is intended, increase the
+version of the environment and regenerate the files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXAMPLE = FOLDER / "ninetka" / "3-random-continue-pass.txt"
 
 
 def played_again(path: Path) -> str:
-    """Play a file together with the package and return what is written then."""
+    """Replay a file in the package and return the resulting text."""
     file = File(path)
     variant, seed = load_variant(file.header["game"]), int(file.header["seed"])
     return write(header(variant, seed), [file, *faces_of(variant, seed)], file.next_action)
@@ -41,11 +41,11 @@ def test_regenerating_writes_the_same():
     assert playthrough("ninetka", options, seed) == EXAMPLE.read_text(encoding="utf-8")
 
 
-# The tests of these tests
+# Tests that differences are found
 
 
 def altered(folder: Path, number: int, line: str | None) -> Path:
-    """Return a copy of the example, line `number` of which is another one, or the last one before it ends."""
+    """Return a copy of the example with line `number` replaced by `line`; if it is None, the copy ends before it."""
     lines = EXAMPLE.read_text(encoding="utf-8").split("\n")
     lines[number - 1 :] = [""] if line is None else [line, *lines[number:]]
     path = folder / EXAMPLE.name
@@ -54,7 +54,7 @@ def altered(folder: Path, number: int, line: str | None) -> Path:
 
 
 def last_line(start: str) -> tuple[int, str]:
-    """Return number and text of the example's last line with this start."""
+    """Return number and text of the last line of the example that starts with `start`."""
     return [
         (n, line) for n, line in enumerate(EXAMPLE.read_text(encoding="utf-8").split("\n"), 1) if line.startswith(start)
     ][-1]
@@ -81,7 +81,7 @@ def test_an_action_of_another_name_is_found(tmp_path):
 
 def test_a_file_that_ends_early_is_found(tmp_path):
     number, _ = last_line("20. ")
-    with pytest.raises(DifferenceError, match="ends, but the game goes on"):
+    with pytest.raises(DifferenceError, match="ends, but the game continues"):
         played_again(altered(tmp_path, number - 1, None))
 
 

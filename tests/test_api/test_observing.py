@@ -1,4 +1,4 @@
-"""Records that are shown to an agent look as they do in the environments."""
+"""Tests of `ninetka_env.api.observing.observe`: it must return the same as the environments."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_parts_of_a_batch_and_none():
 @pytest.mark.parametrize(
     ("name", "variant", "message"),
     [
-        ("go", "ninetka", "records of another game, or of another size of board: expected those of ninetka"),
-        ("go", "go:size=7", "of another size of board: expected those of go:size=7"),
-        ("go", "go:size=5,komi=0.5,planes=alphazero", "another planes: expected those of go:.*planes=alphazero"),
-        ("kropki", "kropki:width=4,height=6", "another height: expected those of kropki:width=4,height=6"),
-        ("9tka, 3 players", "ninetka", "another num_players: expected those of ninetka"),
+        ("go", "ninetka", "states of another game or board size: expected states of ninetka"),
+        ("go", "go:size=7", "another game or board size: expected states of go:size=7"),
+        ("go", "go:size=5,komi=0.5,planes=alphazero", "another planes: expected states of go:.*planes=alphazero"),
+        ("kropki", "kropki:width=4,height=6", "another height: expected states of kropki:width=4,height=6"),
+        ("9tka, 3 players", "ninetka", "another num_players: expected states of ninetka"),
     ],
 )
 def test_records_of_other_games_are_refused(name, variant, message):
@@ -61,5 +61,5 @@ def test_records_of_other_games_are_refused(name, variant, message):
 @pytest.mark.parametrize("slip", [lambda games: games[0], lambda games: games.reshape(2, 4), lambda games: [1]])
 def test_one_record_is_no_array_of_records(slip):
     envs = BATCHES["go"]()
-    with pytest.raises(ValueError, match="expected an array of records"):
+    with pytest.raises(ValueError, match=r"expected a state array of shape \(N,\)"):
         observe(slip(envs.games), envs.variant)

@@ -1,4 +1,4 @@
-"""What is no action is refused on every face of a game as the documentation says, and changes nothing."""
+"""Tests that invalid actions raise the documented errors in `Game` and all environments, and change nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_INTEGERS = [
 ]
 NOT_LEGAL = [-1, 122, 2**31, 2**63, 2**64, -(10**30), 10**5000, np.int64(-1), np.uint64(2**64 - 1), np.array(122)]
 NO_ROWS = [24, [24], [24, 24, 24], [[24, 24]], np.full((2, 1), 24), [[24], [24, 24]], np.zeros((0, 2), int)]
-"""Integers, but not one for each of two games."""
+"""Integers whose shape is wrong for two games."""
 
 
 def faces():
@@ -100,7 +100,7 @@ def test_absurd_numbers_of_games_and_threads_are_refused(count):
     for make in (ninetka_v0.vector_env, one_seat_vector):
         with pytest.raises(ValueError, match=r"^num_envs="):
             make(count)
-    if count is not None and count != 99999999999999:  # as many threads as there are, at most
+    if count is not None and count != 99999999999999:  # the number of threads is limited to the number of cores
         with pytest.raises(ValueError, match=r"^num_threads="):
             ninetka_v0.vector_env(2, num_threads=count)
     assert ninetka_v0.vector_env(2, num_threads=99999999999999).num_envs == 2

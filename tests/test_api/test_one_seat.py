@@ -1,4 +1,4 @@
-"""The Gymnasium views: the learner in one seat, one game or many; their conformance tests, opponents and trainers."""
+"""Tests of the Gymnasium environments: Gymnasium's own tests, opponents, vector environments, a trainer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ID = "ninetka_env:ninetka_env/Ninetka-v0"
 
 
 class Fixed:
-    """Plays the lowest legal action (`place=0`) or the highest (-1), and notes which seats it played."""
+    """An agent that plays the lowest legal action (`place=0`) or the highest (-1), and counts its actions per seat."""
 
     name = "fixed"
 
@@ -44,7 +44,7 @@ def masked(rng, mask):
 
 
 def play_game(env, rng, seed=None):
-    """Play a game of random learner's actions; yield what each call returned."""
+    """Play a game with random actions of the learner; yield the result of each call."""
     seen, info = env.reset(seed=seed)
     yield seen, 0.0, False, info
     over = False
@@ -320,7 +320,7 @@ def test_samples_of_a_copys_action_space_are_legal_and_go_on_alike(duplicate):
 @pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("turn_order", ["restart", "continue"])
 def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, mode, turn_order):
-    """With a fixed seat and opponents that draw nothing, no chance is left in which the two could differ."""
+    """Use a fixed seat and deterministic opponents, so that random numbers cannot make the two differ."""
     options = {"num_players": num_players, "turn_order": turn_order, "seat": num_players - 1, "opponents": Fixed(-1)}
     envs = one_seat_vector(4, **options, autoreset_mode=mode)
     single = SyncVectorEnv([lambda: one_seat(**options)] * 4, autoreset_mode=mode)
@@ -339,7 +339,7 @@ def test_many_games_equal_gymnasiums_vector_of_single_ones(num_players, mode, tu
 
 
 def actions_for(envs, rng):
-    """Draw a legal action per game; where nothing is legal one that no game ever allows."""
+    """Draw a legal action per game; where no action is legal, return -7, which no game allows."""
     return np.array([masked(rng, mask) if mask.any() else -7 for mask in envs.unwrapped.action_masks()])
 
 
@@ -484,7 +484,7 @@ def test_rewards_and_last_views_are_those_of_the_learners_seats(reward):
 
 
 def assert_last_view(planes, paid, seat, reward):
-    """Read the final board from the planes of stones, which are relative to the learner's seat."""
+    """Check the reward against the final board, which is read from the stone planes relative to the learner's seat."""
     board = sum((planes[relative] * ((seat + relative) % 3 + 1) for relative in range(3)), 5 * planes[4])
     game = Game.from_board(board, 0, 3)
     assert game.is_over
@@ -538,7 +538,7 @@ def test_results_stay_as_they_were_returned():
 
 
 def test_maskable_ppo_trains():
-    """It samples by `action_masks()`: an illegal action would raise."""
+    """MaskablePPO samples with `action_masks()`; an illegal action would raise an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sb3_contrib = pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed")
@@ -548,11 +548,11 @@ def test_maskable_ppo_trains():
     assert model.num_timesteps == 128
 
 
-# Whatever goes wrong, the games stay as they were
+# Errors of opponents must leave the games unchanged
 
 
 class Moody:
-    """Plays the lowest legal action; while it is in a mood, it fails, or plays what is illegal."""
+    """An agent that plays the lowest legal action; if `mood` is an error, it raises it; if an integer, it plays it."""
 
     name = "moody"
 
@@ -588,7 +588,7 @@ def test_an_opponent_that_fails_costs_no_turn(mood):
 def test_an_opponent_that_fails_moves_none_of_many_games(mode):
     moody, rng = Moody(), np.random.default_rng(0)
     options = {"opponents": moody, "seat": "random", "size": 3, "komi": 0.5, "autoreset_mode": mode}
-    options["ko"] = "positional"  # as other tests of boards of 3 x 3: each kind of board is compiled
+    options["ko"] = "positional"  # the same as in other tests of 3 x 3 boards, so that they share the compiled code
     envs = gymnasium.make_vec("ninetka_env:ninetka_env/Go-v0", num_envs=8, **options)
     envs.reset(seed=0)
     failed = 0

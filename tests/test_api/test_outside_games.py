@@ -1,4 +1,4 @@
-"""Games from outside the package: what is compiled for them follows their sources, wherever these are."""
+"""Tests of games outside the package: their compiled code is up to date with their source, wherever that is."""
 
 import dataclasses
 import os
@@ -47,7 +47,7 @@ def test_what_is_typed_in_is_compiled_and_not_kept(tmp_path):
 
 
 def test_a_game_that_is_typed_in_is_not_kept(tmp_path):
-    (tmp_path / "outside.py").write_text("", encoding="utf-8")  # stands in for the module that the definition names
+    (tmp_path / "outside.py").write_text("", encoding="utf-8")  # the module that the definition names
     typed = f"{SOURCE}\nimport outside; outside.Game = Game\n{PLAY.partition('; ')[2]}"
     assert run(tmp_path, "-", source=typed) == ["1"]
     kept = {path.name for path in tmp_path.rglob("*.code")}
@@ -55,10 +55,10 @@ def test_a_game_that_is_typed_in_is_not_kept(tmp_path):
 
 
 def test_a_record_type_that_begins_like_another_is_refused():
-    """Numba would take records of the longer type for such of the shorter one, and warn."""
+    """Numba would treat states of the longer dtype as states of the shorter dtype, and warn."""
     longer = np.dtype((np.record, np.dtype([*toy.tictactoe.FIELDS, ("more", np.int8)])))
     limits = {longer: next(iter(toy.tictactoe.DEFINITION.dtypes.values()))}
     wanting = dataclasses.replace(toy.tictactoe.DEFINITION, name="longer", dtypes=limits)
-    with pytest.raises(ValueError, match="first ones of another, board, num_players, to_move, plies; numba would"):
+    with pytest.raises(ValueError, match="prefix of another dtype, board, num_players, to_move, plies; numba would"):
         register(wanting)
     assert "longer" not in known_games()

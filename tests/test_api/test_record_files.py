@@ -1,4 +1,4 @@
-"""Games in files, and games shown again."""
+"""Tests of files of game records, and of printing them."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_replay_finds_games_and_positions():
     assert position_at(record).is_over
     assert [position_at(record, ply).ply for ply in (9, 45, 60)] == [9, 45, 60]
     assert position_at(find_record(path), 0).ply == 0
-    with pytest.raises(ValueError, match=r"games.txt: there is no game 4 among its 3, counted from 1"):
+    with pytest.raises(ValueError, match=r"games.txt: there is no game 4; the file has 3 games, counted from 1"):
         find_record(path, 4)
     with pytest.raises(ValueError, match="no game 0"):
         find_record(path, 0)

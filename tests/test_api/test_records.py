@@ -1,4 +1,4 @@
-"""Finished games as text: golden files read by eye, round trips, damaged texts, records that are wrong."""
+"""Tests of game records as text: a golden file, round trips, damaged texts, wrong records."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_unknown_games_are_named(old, new, message):
 
 
 def moves_line(name: str, change: Callable[[list[str]], list[str]], text: str) -> str:
-    """Change the squares of one line of moves, written on one line."""
+    """Return the text with the moves of the line `name` changed and written on one line."""
 
     def changed(match: re.Match[str]) -> str:
         return f"{name}: {' '.join(change(match[1].split()))}\n"
@@ -223,7 +223,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 
 
 def ended_after(options: Options, plies: int, reason: str, seat: int, seed: int = 3) -> GameRecord:
-    """Record a random game that an event ends."""
+    """Return the record of a random game that an event ends."""
     whole = played(options, seed)
     return GameRecord.of(
         whole.actions[:plies], whole.variant, drawn=whole.drawn, event=Event(reason, seat), tags={"seed": str(seed)}

@@ -1,4 +1,4 @@
-"""Results that files state: who has won by them, in SGF, in this project's own text, and where games are replayed."""
+"""Tests of stated results: the winner that they name, in SGF, in the project's text format and in replays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ninetka_env.core.stated import Result, read_result
 
 BLACK, WHITE = 0, 1
 
-# Text, who has won by it, and the event that it names.
+# Text, the winner and the event that it names.
 TEXTS = [
     ("B+", BLACK, None),
     ("W+0.5", WHITE, None),
@@ -46,7 +46,7 @@ TEXTS = [
     ("W+F", WHITE, "left"),
     ("W+Forf.", WHITE, "left"),
     ("B+Forfeit", BLACK, "left"),
-    ("\uff22\uff0b\uff32", BLACK, "resigned"),  # in wide signs
+    ("\uff22\uff0b\uff32", BLACK, "resigned"),  # full-width characters
     ("Black won", BLACK, None),
     ("Black wins by 3.5", BLACK, None),
     ("White wins on time", WHITE, "time"),
@@ -88,7 +88,7 @@ OVER = (
     "(;GM[1]SZ[9]KM[6.5]RU[Chinese]RE[{}];B[ea];W[fa];B[eb];W[fb];B[ec];W[fc];B[ed];W[fd];B[ee];W[fe];B[ef];W[ff]"
     ";B[eg];W[fg];B[eh];W[fh];B[ei];W[fi];B[];W[dd];B[];W[])"
 )
-"""Black has a dead white stone in its 45 points: the board counts as Black 9, White 43.5."""
+"""A dead white stone is inside Black's 45 points, so the rules count Black 9, White 43.5."""
 SCORES = "Black 9, White 43.5"
 
 
@@ -105,7 +105,7 @@ def heading_of(record: GameRecord) -> list[str]:
     return [line for line in next(replay_text(record, 0)).split("\n") if "result" in line]
 
 
-# What texts say
+# Texts
 
 
 @pytest.mark.parametrize(("text", "winner", "kind"), TEXTS)
@@ -122,7 +122,7 @@ def test_seats_of_other_games() -> None:
         None,
         -1,
     ]
-    assert read_result("blue resigned", seats) == Result(None)  # which of the others has won?
+    assert read_result("blue resigned", seats) == Result(None)  # it is unknown which other seat has won
     assert read_result("blue resigned", seats[:2]) == Result(0, "resigned")
     assert read_result("R+2", ("red", "rose")) == Result(None)
     assert read_result("rose wins", ("red", "rose")) == Result(1)
@@ -224,7 +224,7 @@ def test_a_record_that_contradicts_what_it_states_is_not_written() -> None:
             format_record(replace(record, **wrong))
 
 
-# The project's own text
+# The project's text format
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_games_are_added_behind_stated_results(tmp_path) -> None:
         assert whole.endswith(result)
         for lost in range(1 + (text == "Unfinished"), len(result)):
             path.write_text(whole[:-lost], encoding="utf-8")
-            if whole[:-lost].rstrip().endswith("; White wins"):  # which is a whole result, too
+            if whole[:-lost].rstrip().endswith("; White wins"):  # which is a complete result, too
                 continue
             with pytest.raises(ValueError, match="ends inside a game"):
                 write_records(path, [record], append=True)

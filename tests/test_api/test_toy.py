@@ -1,4 +1,4 @@
-"""A game that brings the least it must has everything: environments, records, search, agents, an arena."""
+"""Tests that a game with only the required functions works with environments, records, search, agents and the arena."""
 
 import io
 
@@ -23,7 +23,7 @@ from ninetka_train.judging.arena import play_games
 
 VARIANT = DEFINITION.variant()
 WON, DREW = (0, 3, 1, 4, 2), (0, 1, 2, 4, 3, 5, 7, 6, 8)
-"""Games by their actions: seat 0 wins; nobody does."""
+"""Actions of a game that seat 0 wins, and of a drawn game."""
 
 
 def after(*actions):

@@ -1,4 +1,4 @@
-"""Batched self-play: game for game the PettingZoo environment, on any number of threads; and how the threads share."""
+"""Tests of the vector environment: equality with the PettingZoo environment, threads, and how threads share work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ninetka_env.games.ninetka.rules import GAME
 
 ARRAYS = ("observations", "action_mask", "to_move", "rewards", "terminated", "final_scores", "final_winner", "games")
 MANY = 2 * vector.GAMES_PER_THREAD + 100
-"""Games enough for a second thread."""
+"""Number of games that is enough for a second thread."""
 
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="threads share compiled loops only")
 two_threads = pytest.mark.skipif(most_threads() < 2, reason="there is one processor only")
@@ -58,11 +58,11 @@ def contents(envs):
     return {name: getattr(envs, name).tobytes() for name in ARRAYS}
 
 
-# Game for game
+# Equality with the PettingZoo environment
 
 
 class Twin:
-    """One slot of a batch, played on the PettingZoo environment."""
+    """The game of one slot of a batch, played in the PettingZoo environment."""
 
     def __init__(self, seed, **options):
         self.env = ninetka_v0.raw_env(**options)
@@ -273,7 +273,7 @@ def test_threads_do_not_change_the_games(num_players):
 
 
 def started_threads(envs):
-    """Step once and return how many threads that has started."""
+    """Step once and return the number of threads that the step has started."""
     before = threading.active_count()
     play(envs, np.random.default_rng(0), 1)
     return threading.active_count() - before
@@ -349,7 +349,7 @@ def test_it_works_in_a_forked_child_whose_helpers_are_gone():
 
     child = context.Process(target=go_on)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns about a fork in a process with threads
         child.start()
     answer = here.recv() if here.poll(30) else "the child hangs"
     child.kill()
@@ -387,24 +387,24 @@ def test_the_step_is_compiled_once():
 
 
 def times_compiled(function):
-    """Count how often a compiled function was compiled for states of 9tka."""
+    """Return how many times a function was compiled for states of 9tka."""
     return sum(numba.from_dtype(GAME) in dtypes_of(signature) for signature in function.signatures)
 
 
 def dtypes_of(arguments):
-    """Return the types of a call's arguments; of arrays that of the elements, of tuples that of each member."""
+    """Return the types of a call's arguments: of arrays the type of the elements, of tuples the type of each member."""
     found = []
     for kind in arguments:
         found += dtypes_of(kind.types) if isinstance(kind, numba.types.BaseTuple) else [getattr(kind, "dtype", kind)]
     return found
 
 
-# How threads share items
+# Sharing of items among threads
 
 
 @jit
 def count_claims(control, own, counts, chunk):
-    """Claim until nothing is left, and count how often each item comes."""
+    """Claim items until none are left, and count how often each item is claimed."""
     while True:
         first, stop = claim(control, own, len(counts), chunk)
         if first == stop:
@@ -463,7 +463,7 @@ def test_an_error_in_a_helper_is_not_lost():
     def kernel(control):
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("helper")
-        time.sleep(0.2)  # so that the helper begins
+        time.sleep(0.2)  # so that the helper starts
 
     with pytest.raises(RuntimeError, match="helper"):
         run_shared(kernel, 2)

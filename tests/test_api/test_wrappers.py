@@ -1,4 +1,4 @@
-"""Every vector wrapper of Gymnasium's works on many one-seat games, or says why their spaces are not for it."""
+"""Tests that Gymnasium's vector wrappers work on the vector environment, or raise an error about its spaces."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WORK = {
     "RecordEpisodeStatistics": {},
     "DictInfoToList": {},
 }
-"""The wrappers for spaces like ours, with arguments."""
+"""The wrappers that support the spaces of the environment, with arguments."""
 REFUSE = {
     "FilterObservation": {"filter_keys": ["planes"]},
     "GrayscaleObservation": {},
@@ -58,9 +58,9 @@ REFUSE = {
     "ClipAction": {},
     "RescaleAction": {"min_action": 0, "max_action": 1},
 }
-"""The wrappers for other spaces, with arguments."""
+"""The wrappers that require other spaces, with arguments."""
 ELSEWHERE = ["HumanRendering", "RecordVideo", "NumpyToTorch", "ArrayConversion", "JaxToNumpy", "JaxToTorch"]
-"""The wrappers that need packages besides Gymnasium; the first three are tried below where those are installed."""
+"""The wrappers that need other packages than Gymnasium; tests below use the first three if these are installed."""
 
 
 def make(autoreset_mode="NEXT_STEP", **options):
@@ -68,7 +68,7 @@ def make(autoreset_mode="NEXT_STEP", **options):
 
 
 def play(envs, steps=90):
-    """Play legal actions, drawn from the masks below all wrappers; return what the last step saw and told."""
+    """Play random legal actions by the masks of the unwrapped environment; return the last observations and infos."""
     rng, ended = np.random.default_rng(0), 0
     envs.reset(seed=0)
     for _ in range(steps):
@@ -91,7 +91,7 @@ def test_a_wrapper_works(name):
     envs = getattr(vector, name)(make(), **WORK[name])
     seen, _ = play(envs)
     assert np.shape(seen) == envs.observation_space.shape
-    if IS_NEW or name != "NormalizeObservation":  # whose space was that of what it makes floats of
+    if IS_NEW or name != "NormalizeObservation":  # older versions keep the space before normalization
         assert envs.observation_space.contains(seen)
 
 

@@ -1,1 +1,1 @@
-"""Games that only tests play."""
+"""Games for tests."""

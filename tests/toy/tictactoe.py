@@ -1,4 +1,4 @@
-"""Tic-tac-toe as a complete game of the house: the least that a game must bring, and its symmetries."""
+"""Tic-tac-toe as a complete game: only the required functions of `ninetka_env.core.verbs`, and symmetries."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ninetka_env.core.registry import Definition, Limits, Sizes, register
 from ninetka_env.core.verbs import Codes, Mask, Record
 
 FIELDS = [("board", np.int8, (9,)), ("num_players", np.int8), ("to_move", np.int8), ("plies", np.int8)]
-"""A square holds 0 if it is empty, else its seat + 1. Bytes leave no gaps: equal games are equal byte for byte."""
+"""A square is 0 if empty, else seat + 1. Fields of single bytes need no padding, so equal games have equal bytes."""
 TICTACTOE = np.dtype((np.record, np.dtype(FIELDS)))
 
 SQUARES = np.arange(9).reshape(3, 3)
 LINES = frozen([*SQUARES, *SQUARES.T, SQUARES.diagonal(), SQUARES[::-1].diagonal()], np.int64)
 SYMMETRIES = frozen([np.rot90(board, k).ravel() for board in (SQUARES, SQUARES.T) for k in range(4)], np.int64)
-"""(8, 9): where each symmetry of the board takes each square, the first one none."""
+"""(8, 9): the image of each square under each symmetry of the board; the first is the identity."""
 MARKS = ".XO"
 
 
@@ -29,7 +29,7 @@ MARKS = ".XO"
 
 @jit
 def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
-    """Clear the board; there are no options and no chance."""
+    """Clear the board; there are no options and no random draws."""
     for square in range(9):
         game.board[square] = 0
     game.num_players, game.to_move, game.plies = 2, 0, 0
@@ -43,7 +43,7 @@ def num_actions(game: Record) -> int:
 
 @jit
 def winner_of(game: Record) -> int:
-    """Return the seat that has a whole line."""
+    """Return the seat that has three in a row, or `DRAWN`."""
     for line in range(len(LINES)):
         first = game.board[LINES[line, 0]]
         if first != 0 and first == game.board[LINES[line, 1]] and first == game.board[LINES[line, 2]]:
@@ -53,13 +53,13 @@ def winner_of(game: Record) -> int:
 
 @jit
 def is_over(game: Record) -> bool:
-    """Tell whether the board is full or somebody has a line."""
+    """Return whether the board is full or a seat has three in a row."""
     return game.plies == 9 or winner_of(game) != DRAWN
 
 
 @jit
 def is_legal(game: Record, action: int) -> bool:
-    """Tell whether the square is empty and the game goes on."""
+    """Return whether the square is empty and the game is not over."""
     return 0 <= action < 9 and game.board[action] == 0 and not is_over(game)
 
 
@@ -81,14 +81,14 @@ def play(game: Record, action: int) -> int:
 
 @jit
 def write_observation(game: Record, viewer: int, planes: Mask) -> None:
-    """Draw the viewer's marks, the other's, and a plane of ones."""
+    """Write three planes: the viewer's marks, the opponent's marks, ones."""
     for square in range(9):
         planes[square] = game.board[square] == viewer + 1
         planes[9 + square] = game.board[square] == 2 - viewer
         planes[18 + square] = 1
 
 
-# What people read
+# The class Game
 
 
 class Game(game.Game):
@@ -108,23 +108,23 @@ class Game(game.Game):
         return "abc"[action % 3] + "123"[action // 3]
 
     def action_index(self, name: str) -> int:
-        """Return the square of a name."""
+        """Return the square with this name."""
         if len(name) != 2 or name[0] not in "abc" or name[1] not in "123":
             raise ValueError(f"no square {name!r}: expected a1 to c3")
         return "abc".index(name[0]) + 3 * "123".index(name[1])
 
     def __str__(self) -> str:
-        """Return the three rows; how many marks there are tells whose turn it is."""
+        """Return the three rows; the number of marks determines the seat to move."""
         return "\n".join("".join(MARKS[code] for code in row) for row in self.records["board"][0].reshape(3, 3))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read three rows."""
+        """Return the position of a text of three rows."""
         if len(text.split()) != 3 or any(len(row) != 3 or set(row) - set(MARKS) for row in text.split()):
             raise ValueError("expected three rows of three characters, each one of . X O")
         codes = [MARKS.index(mark) for mark in "".join(text.split())]
         if not 0 <= codes.count(1) - codes.count(2) <= 1:
-            raise ValueError(f"{codes.count(1)} X and {codes.count(2)} O: expected as many, or one X more")
+            raise ValueError(f"{codes.count(1)} X and {codes.count(2)} O: expected equal numbers, or one X more")
         found = cls.new()
         found.records["board"][0] = codes
         found.records["plies"] = 9 - codes.count(0)

@@ -1,4 +1,4 @@
-"""A person before the page, in a headless browser."""
+"""A user of the page in a headless browser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHROMIUM = os.environ.get("NINETKA_CHROMIUM") or next(filter(None, map(shutil.wh
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: `make browser` installs one")
 
 PATIENCE = 60_000
-"""Milliseconds after which something does not come any more; for a compiler nothing waits, see `COMPILE`."""
+"""Milliseconds before a wait fails. No browser test waits for the compiler; see `COMPILE`."""
 
 expect.set_options(timeout=PATIENCE)
 
@@ -26,11 +26,11 @@ MIDDLE_OF_HIT = """number => {
     const hits = document.querySelectorAll(".hit"), box = hits[number % hits.length].getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
 }"""
-"""Found in one step, since the board may be drawn anew between two."""
+"""Return the centre of a hit area, in one call because the board may be redrawn between two calls."""
 
 
 class Person:
-    """Someone before a browser of their own."""
+    """A user with a separate browser context."""
 
     def __init__(
         self, browser: Browser, server: Server, before: Callable[[Page], None] = lambda page: None, **options: object
@@ -50,21 +50,21 @@ class Person:
         assert self.errors == []
 
     def join(self, url: str, name: str) -> None:
-        """Open the link of a table and sit down there."""
+        """Open the address of a table and take an open seat."""
         self.page.goto(url)
         self.page.click(".sit")
         self.page.fill("input[name=name]", name)
         self.page.click("dialog[open] button[value=sit]")
 
     def start(self, *seats: str, neutrals: str = "random", fast: bool = True) -> None:
-        """Fill the form of 9tka in and start."""
+        """Fill in the form of 9tka and start."""
         self.page.locator("#game-ninetka").check(force=True)
         self.page.locator(f"#players-{len(seats)}").check(force=True)
         self.choose("placed in turn" if neutrals == "players" else "at random")
         self.begin(*seats, fast=fast)
 
     def start_game(self, game: str, board: str, *seats: str) -> None:
-        """Fill the form of another game in and start."""
+        """Fill in the form of another game and start."""
         self.page.locator(f"#game-{game}").check(force=True)
         self.page.wait_for_selector(f".home[data-game={game}]")
         self.choose(board)
@@ -84,7 +84,7 @@ class Person:
             page.select_option("#speed", "0")
 
     def tab_to_board(self) -> None:
-        """Go back by the Tab key from the controls to the board."""
+        """Press Shift+Tab until the board has the focus."""
         for _ in range(40):
             if self.page.evaluate("document.activeElement.matches('.hit')"):
                 return
@@ -92,7 +92,7 @@ class Person:
         raise AssertionError("the board cannot be reached by Tab")
 
     def watch_focus(self) -> None:
-        """Count from now on how often a frame is shown in which the page's body has the focus."""
+        """Start to count the frames in which the body of the page has the focus."""
         self.page.evaluate("""() => {
             window.lostFocus = 0;
             const look = () => {
@@ -103,7 +103,7 @@ class Person:
         }""")
 
     def wait_for_band(self) -> None:
-        """Wait for the chances over the game; of who has none the area is flat, which counts as invisible."""
+        """Wait for the win probabilities in the timeline; flat areas count as invisible, so attached is enough."""
         self.page.wait_for_selector(".band.known polygon", state="attached")
 
     @property
@@ -111,12 +111,12 @@ class Person:
         return int(self.page.inner_text(".count").split("/")[1])
 
     def wait_for_turn(self) -> bool:
-        """Wait until there is something to play; false if the game is over."""
+        """Wait until it is the user's turn; return False if the game is over."""
         self.page.wait_for_selector(".hit, #rematch")
         return self.page.locator(".hit").count() > 0
 
     def click(self, number: int = 0) -> None:
-        """Click on a legal square and wait until the board shows it."""
+        """Click on a legal cell and wait until the move is shown."""
         with self.moving():
             self.page.mouse.click(*self.page.evaluate(MIDDLE_OF_HIT, number))
 
@@ -127,7 +127,7 @@ class Person:
 
     @contextmanager
     def moving(self, moves: int = 1) -> Iterator[None]:
-        """Wait at the end until this many more moves are shown."""
+        """Wait on exit until `moves` more moves are shown than on entry."""
         shown = self.plies + moves
         yield
         self.page.wait_for_function(
@@ -136,7 +136,7 @@ class Person:
 
 
 def saved(person: Person, button: str) -> Path:
-    """Download a record or an SGF file."""
+    """Download a game record or an SGF file and return its path."""
     person.page.click("#tab-share")
     with person.page.expect_download() as download:
         person.page.click(button)
@@ -145,6 +145,6 @@ def saved(person: Person, button: str) -> Path:
 
 
 def click_on(person: Person, name: str) -> None:
-    """Click on a cell of the board, by its name."""
+    """Click on the cell with a name and wait until the move is shown."""
     with person.moving():
         person.page.locator(f".hit[aria-label^='{name}:']").click(force=True)

@@ -56,6 +56,6 @@ def bob(browser: Browser, server: Server) -> Iterator[Person]:
 
 @pytest.fixture(scope="module")
 def inspected(browser: Browser, server: Server) -> Iterator[Person]:
-    """A browser page that serves several inspections."""
+    """A user that all tests of a module share."""
     with person(browser, server) as inspected:
         yield inspected

@@ -1,4 +1,4 @@
-"""The page in a real browser, headless: whole games, reloads, several people, replay, analysis, a phone."""
+"""The page in a headless browser: reloads, several users, replay, analysis, phones, accessibility."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_focus_stays_where_it_is(ann: Person) -> None:
         expect(page.locator(".count")).to_have_text(plies)
         assert page.evaluate(focused) == place
     page.locator("#ply-2").focus()
-    page.keyboard.press("u")  # takes away what has the focus
+    page.keyboard.press("u")  # removes the focused element
     expect(page.locator(".count")).to_have_text("1 / 1")
     assert page.evaluate("document.activeElement.matches('.board, .hit')")
 
@@ -74,7 +74,7 @@ def test_people_leave_talk_play_again_and_take_their_seat_along(browser: Browser
     ann.page.click("#tab-chat")
     expect(ann.page.locator(".lines")).to_have_text("Bob hello <i>Ann</i>")
     ann.click()
-    expect(bob.page.locator("#tab-chat[aria-selected=true]")).to_have_count(1)  # what is written stays
+    expect(bob.page.locator("#tab-chat[aria-selected=true]")).to_have_count(1)  # the chat stays open
     bob.page.click("#tab-share")
     bob.page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
     bob.page.click("#copy-personal")
@@ -148,7 +148,7 @@ def test_records_are_opened(ann: Person) -> None:
     plies, moves = ann.plies, page.locator(".move").all_inner_texts()
     text = saved_record(ann)
     page.once("dialog", lambda dialog: dialog.accept("2"))
-    for pasted in (text, f"{text}\n{text}"):  # of several games the number is asked for
+    for pasted in (text, f"{text}\n{text}"):  # with several games, the page asks for the number
         page.click(".brand")
         page.fill("#record", pasted)
         page.click("#open-record")
@@ -181,7 +181,7 @@ def test_a_game_is_given_up(ann: Person) -> None:
 
 
 def saved_record(person: Person) -> str:
-    """Download the record of the game that is over."""
+    """Download the record of a finished game and return its text."""
     person.page.click("#tab-share")
     with person.page.expect_download() as download:
         person.page.click("#download")
@@ -208,7 +208,7 @@ def test_a_drawn_game_is_no_given_up_one(browser: Browser, server: Server) -> No
 
 
 def draw_all_games(page: Page) -> None:
-    """Let the page believe that finished games are drawn, as those of games yet to come can be."""
+    """Change the messages of the server so that finished games are drawn, as future games may be."""
 
     def told(text: str) -> str:
         message = json.loads(text)
@@ -221,7 +221,7 @@ def draw_all_games(page: Page) -> None:
 
 
 def between(line: WebSocketRoute, told: Callable[[str], str]) -> None:
-    """Change what the server tells a page."""
+    """Change the messages from the server to a page."""
     server = line.connect_to_server()
     line.on_message(server.send)
     server.on_message(lambda text: line.send(told(str(text))))
@@ -236,8 +236,8 @@ def test_the_focus_keeps_its_square_while_the_analysis_goes_on(ann: Person) -> N
     ann.watch_focus()
     page.evaluate("document.querySelectorAll('.hit')[7].focus()")
     held = page.evaluate_handle("document.activeElement")
-    expect(page.locator(".analysis")).to_contain_text(re.compile("(8|30|100),000 simulations"))  # as fast as it may be
-    assert held.evaluate("each => each === document.activeElement")  # the same element all the time
+    expect(page.locator(".analysis")).to_contain_text(re.compile("(8|30|100),000 simulations"))  # at any step
+    assert held.evaluate("each => each === document.activeElement")  # still the same element
     page.locator("#try").focus()
     expect(page.locator(".analysis")).to_contain_text("100,000 simulations")
     assert page.evaluate("document.activeElement.id") == "try"
@@ -273,7 +273,7 @@ def test_the_analysis_shows_what_agents_think(ann: Person) -> None:
 
 
 def choose_engine(page: Page, engine: str) -> None:
-    """Choose who analyses, by the label, as people do. Each thought draws the choice anew: such a click is repeated."""
+    """Click on the label of an engine. Each result redraws the labels, so Playwright may repeat the click."""
     page.locator(f"label.choice:has(input[value={engine}])").click()
 
 
@@ -301,18 +301,18 @@ def test_perfect_play_mistakes_and_variations(ann: Person) -> None:
     assert page.locator(".warm").count() == 0
     page.click("#show-line")
     trying = "document.getElementById('try').click(); document.querySelectorAll('.hit').length"
-    assert page.evaluate(trying) == 0  # until the server has answered nothing can be played by mistake
+    assert page.evaluate(trying) == 0  # nothing can be played by mistake before the server has answered
     expect(page.locator(".headline")).to_have_text("Trying moves")
     page.wait_for_selector(".hit")
     for tried in (1, 2):
         page.mouse.click(*page.evaluate(MIDDLE_OF_HIT, 0))
         expect(page.locator(".hint")).to_contain_text(f"{tried} tried after ply 54")
-    expect(page.locator(".count")).to_have_text("54 / 54")  # the game is as it was
+    expect(page.locator(".count")).to_have_text("54 / 54")  # the game is unchanged
     page.keyboard.press(",")
     expect(page.locator(".hint")).to_contain_text("1 tried after ply 54")
     page.keyboard.press("Escape")
     expect(page.locator(".headline")).to_contain_text("Your turn")
-    page.wait_for_selector(".mistakes li")  # moves made blindly: there are some
+    page.wait_for_selector(".mistakes li")  # moves without thought: some are mistakes
     worst = page.locator(".mistakes .move").first
     ply = int(worst.inner_text().split(".")[0])
     worst.click()
@@ -338,7 +338,7 @@ def test_an_analysis_that_fails_says_so(browser: Browser, server: Server) -> Non
 
 
 def failing(text: str) -> str:
-    """Turn what is found out about a position into a failure."""
+    """Turn an analysis message into a failure."""
     message = json.loads(text)
     if message["type"] != "analysis":
         return text
@@ -358,7 +358,7 @@ def test_a_click_that_plays_nothing_says_why(ann: Person) -> None:
 
     click(5, 5)
     expect(page.locator(".toast")).to_have_text("your stones go on free squares of the edge")
-    click(0, 11)  # under the letters there is no square, and no pass either
+    click(0, 11)  # there is no square under the letters, and no pass
     page.wait_for_timeout(100)
     expect(page.locator(".toast")).to_have_text("your stones go on free squares of the edge")
     ann.click()
@@ -366,7 +366,7 @@ def test_a_click_that_plays_nothing_says_why(ann: Person) -> None:
     expect(page.locator(".toast")).to_have_text("It is blue's turn")  # one message at a time
     page.click("#back")
     click(5, 5)
-    expect(page.locator(".toast")).to_have_text("You look at an earlier position: go to the newest to play")
+    expect(page.locator(".toast")).to_have_text("This is an earlier position; go to the newest one to play")
 
 
 def test_a_number_that_was_typed_costs_no_click(ann: Person) -> None:
@@ -376,11 +376,11 @@ def test_a_number_that_was_typed_costs_no_click(ann: Person) -> None:
     page.locator("details.more summary").click()
     page.fill("#option-width", "7")
     page.click("h2:text('New game')")
-    assert not page.is_checked("label.choice:has-text('10 x 10') input")  # what depends on it is told at once
+    assert not page.is_checked("label.choice:has-text('10 x 10') input")  # the dependent choice is updated at once
     page.fill("#option-width", "2")
     page.locator("details.more summary").click()
     page.click("#start")
-    expect(page.locator("#option-width")).to_be_visible()  # where what is wrong can be seen
+    expect(page.locator("#option-width")).to_be_visible()  # the invalid field is shown
     page.fill("#option-width", "8")
     page.click("#start")
     page.wait_for_selector(".board")
@@ -441,7 +441,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser: Browser, s
             phone.page.locator(".hit").first.tap()
     phone.page.wait_for_selector(".ring")
     before = phone.plies
-    phone.page.locator(".hit").first.tap()  # shows where the stone would stop
+    phone.page.locator(".hit").first.tap()  # shows a preview of where the stone would stop
     expect(phone.page.locator(".ghost")).to_have_count(1)
     assert phone.plies == before
     with phone.moving():
@@ -485,7 +485,7 @@ def test_a_large_paper_scrolls_and_zooms_on_a_phone(browser: Browser, server: Se
     page.click("#zoom-out")
     for _ in range(6):
         page.click("#zoom-out")
-    page.locator(".hit").nth(100).tap()  # so small that it shows first where it would play
+    page.locator(".hit").nth(100).tap()  # the squares are so small that the first tap shows a preview
     expect(page.locator(".ghost")).to_have_count(1)
     assert phone.plies == 1
     with phone.moving():
@@ -564,11 +564,11 @@ def test_a_move_chosen_before_its_turn_that_cannot_be_played_is_dropped(ann: Per
     assert ann.plies == 2
 
 
-# For everybody
+# Accessibility
 
 
 def violations(page: Page) -> list[tuple[str, str]]:
-    """Return what axe-core finds wrong with the page, by day on a screen and by night on a phone."""
+    """Return axe-core's violations on a large light page and on a small dark page."""
     axe, found = pytest.importorskip("axe_playwright_python.sync_playwright").Axe(), []
     for scheme, width, height in (("light", 1280, 900), ("dark", 360, 740)):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")

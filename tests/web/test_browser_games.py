@@ -1,4 +1,4 @@
-"""The page in a real browser: whole games of 9tka, Go and Kropki by clicks and by keys, take-backs, several people."""
+"""The page in a headless browser: whole games of 9tka, Go and Kropki by clicks and keys, take-backs, several users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_whole_game_by_clicks(ann: Person, seats: tuple[str, ...]) -> None:
     scores = [int(text) for text in ann.page.locator(".score").all_inner_texts()]
     assert len(scores) == len(seats)
     winner = ann.page.locator(".seat").nth(max(seat for seat, score in enumerate(scores) if score == max(scores)))
-    expect(winner).to_contain_text("wins")  # among equals the latest
+    expect(winner).to_contain_text("wins")  # among equal scores, the latest seat
     names = ann.page.locator(".person b").all_inner_texts()
     ann.page.click("#rematch")
     expect(ann.page.locator("#rematch")).to_have_count(0)

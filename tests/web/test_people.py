@@ -1,4 +1,4 @@
-"""People at one table and at many: who has left, clocks, consent, personal links, what is said, and fair shares."""
+"""Users at tables: absence, clocks, requests, personal links, chat, and quotas."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ninetka_web.thinking.warm import Job, WarmUp
 
 
 class Time:
-    """A clock that goes on when it is told to."""
+    """A clock that advances only when a test changes `seconds`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 1000.0
@@ -54,7 +54,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def at_a_table(path: Path, check: Callable[..., Awaitable[None]], *seats: str, **options: Any) -> None:
-    """Let Ann and Bob sit at a table, and Eve watch."""
+    """Run a check at a table where Ann and Bob have seats and Eve watches."""
 
     async def run() -> None:
         with closing(Store(path / "table.sqlite3")) as store:
@@ -82,7 +82,7 @@ def heard(guest: Guest, kind: str) -> list[dict[str, Any]]:
     return [message for message in map(json.loads, guest._waiting) if message["type"] == kind]
 
 
-# Who has left
+# Absence
 
 
 def test_who_has_left_may_come_back_and_loses_only_when_that_takes_too_long(tmp_path: Path, time: Time) -> None:
@@ -97,7 +97,7 @@ def test_who_has_left_may_come_back_and_loses_only_when_that_takes_too_long(tmp_
         assert shown(hub, ann)["away"] == {}
         hub.leave(bob)
         time.seconds += 60
-        assert "away for long enough" in await say(hub, eve, "claim", win=True)  # she does not play
+        assert "away for long enough" in await say(hub, eve, "claim", win=True)  # Eve has no seat
         assert await say(hub, ann, "claim", win=True) == ""
         view = shown(hub, eve)
         assert (view["winner"], view["event"]) == (0, {"kind": "left", "seat": 1})
@@ -146,7 +146,7 @@ def test_a_clock_runs_for_whose_turn_it_is_and_its_end_stands_in_the_record(tmp_
         assert (shown(hub, eve)["clock"]["left"], shown(hub, eve)["clock"]["running"]) == ([295.0, 200.0], 1)
         assert await say(hub, ann, "undo") == ""
         await say(hub, bob, "answer", accept=True, question=shown(hub, bob)["question"])
-        assert shown(hub, eve)["clock"]["left"] == [295.0, 200.0]  # taking back gives no time back
+        assert shown(hub, eve)["clock"]["left"] == [295.0, 200.0]  # a take-back does not restore time
         time.seconds += 295
         assert await say(hub, ann, "play", ply=0, action=24) == "your time is over"
         hub.live.end_on_time(hub.live.tables[ann.table])
@@ -209,7 +209,7 @@ def test_a_clock_waits_for_open_seats_for_agents_and_for_a_server_that_is_back(t
     table.wind()
     time.seconds += 7
     state = text_of(table)
-    time.seconds += 1000  # it was killed, and comes back later
+    time.seconds += 1000  # the server was killed and restarts later
     again = table_from(state)
     assert again.clock
     assert (again.clock.running, again.clock.left) == (None, [53.0, 60.0])
@@ -230,7 +230,7 @@ def test_clocks_are_those_of_the_form(clock: object, tmp_path: Path) -> None:
     at_a_table(tmp_path, check)
 
 
-# Consent
+# Requests
 
 
 def test_a_rematch_begins_when_both_wish_it() -> None:
@@ -245,7 +245,7 @@ def test_a_rematch_begins_when_both_wish_it() -> None:
         table.answer(BOB, False)
     with pytest.raises(RefusedError, match="in vain"):
         table.rematch(ANN)
-    table.rematch(BOB)  # who has refused may ask, too
+    table.rematch(BOB)  # a user who has refused may ask too
     table.forgotten = [ANN]
     table.rematch(ANN)
     assert (table.round, table.seats_of(BOB), table.wishes.tries, table.forgotten) == (1, [0], [], [])
@@ -258,12 +258,12 @@ def test_nobody_asks_for_ever_to_take_back() -> None:
     for number in range(MAX_TRIES + 3):
         play_on(table, 2, rng)
         table.undo(ANN)
-        if number < 3:  # granted wishes do not count
+        if number < 3:  # granted requests do not count
             table.answer(BOB, True)
         elif number % 2:
             table.answer(BOB, False)
         else:
-            play_on(table, 1, rng)  # goes over it
+            play_on(table, 1, rng)  # a move cancels the request
             play_on(table, 1, rng)
     with pytest.raises(RefusedError, match="in vain"):
         table.undo(ANN)
@@ -279,7 +279,7 @@ def test_a_wish_of_ones_own_agrees_to_no_other() -> None:
     play_on(table, 5, np.random.default_rng(0))
     asked, other = (ANN, BOB) if table.course.moves[-1]["seat"] == 0 else (BOB, ANN)
     table.undo(asked)
-    with pytest.raises(RefusedError, match="a question already"):  # it would go further back than was asked
+    with pytest.raises(RefusedError, match="a question already"):  # it would go back further than the first request
         table.undo(other)
     assert len(table.actions) == 5
     table.answer(other, True)
@@ -329,7 +329,7 @@ def test_nobody_pauses_the_agents_of_others(tmp_path: Path) -> None:
         await say(hub, eve, "create", seats=["random", "random"])
         await say(hub, ann, "join", table=eve.table)
         assert "not paused" in await say(hub, ann, "pace", wait=5000, paused=True)
-        assert await say(hub, eve, "pace", wait=5000, paused=True) == ""  # who has made it may
+        assert await say(hub, eve, "pace", wait=5000, paused=True) == ""  # the creator of the table may
         assert await say(hub, ann, "pace", wait=5000, paused=False) == ""
 
     at_a_table(tmp_path, check, "me", "open", "random")
@@ -360,12 +360,12 @@ def test_a_personal_link_brings_a_seat_to_another_browser(tmp_path: Path, time: 
     at_a_table(tmp_path, check)
 
 
-# What is said
+# Chat
 
 
 def test_what_is_said_is_short_plain_and_not_too_much(tmp_path: Path, time: Time) -> None:
     async def check(hub: Hub, ann: Guest, bob: Guest, eve: Guest) -> None:
-        assert "only who plays" in await say(hub, eve, "say", text="hello")
+        assert "only players" in await say(hub, eve, "say", text="hello")
         assert "200" in await say(hub, bob, "say", text="x" * 201)
         assert "nothing in it" in await say(hub, bob, "say", text="\u202e\n\u0000 ")
         assert await say(hub, bob, "say", text="\u202e<b>hi</b>\n") == ""
@@ -384,7 +384,7 @@ def test_what_is_said_is_short_plain_and_not_too_much(tmp_path: Path, time: Time
     at_a_table(tmp_path, check)
 
 
-# Fair shares
+# Quotas
 
 
 def test_a_newcomer_gets_in_though_others_have_taken_all_tables(
@@ -409,7 +409,7 @@ def test_a_newcomer_gets_in_though_others_have_taken_all_tables(
 def test_a_network_makes_so_many_tables_in_so_much_time(tmp_path: Path, time: Time) -> None:
     async def check(hub: Hub, ann: Guest, bob: Guest, eve: Guest) -> None:
         made = 0
-        for _ in range(4):  # whatever names they give themselves
+        for _ in range(4):  # new connections share the quota of their network
             stranger = Guest(network_of("203.0.113.7"))
             await say(hub, stranger, "hello")
             made += sum([await say(hub, stranger, "create", seats=["me", "open"]) == "" for _ in range(30)])
@@ -435,7 +435,7 @@ def test_tables_that_nobody_has_touched_for_long_go(tmp_path: Path) -> None:
         hub.live.touched[tables[0]] -= quotas.UNPLAYED + 1
         hub.live.touched[tables[1]] -= quotas.UNPLAYED + 1
         hub.live.touched[tables[2]] -= quotas.UNTOUCHED + 1
-        hub.live.touched[ann.table] = 0  # somebody looks
+        hub.live.touched[ann.table] = 0  # it is watched
         await say(hub, eve, "leave")
         await say(hub, eve, "create", seats=["me", "me"])
         assert [table in hub.live.tables for table in (*tables, ann.table)] == [False, True, False, True]
@@ -486,7 +486,7 @@ def test_who_waits_for_the_compiler_takes_turns() -> None:
 def test_what_a_text_seems_to_be_is_found_in_one_pass(game: str, text: str) -> None:
     begin = process_time()
     adapter_of(game).kind_in(text * (60_000 // len(text)))
-    assert process_time() - begin < 0.5  # seconds, or the page would stand still; a quadratic search takes 3
+    assert process_time() - begin < 0.5  # seconds of the event loop; a quadratic search takes 3
 
 
 def test_one_guest_lets_few_messages_wait(tmp_path: Path) -> None:
@@ -501,8 +501,8 @@ def test_one_guest_lets_few_messages_wait(tmp_path: Path) -> None:
         for _ in range(5):
             hub.receive(ann, json.dumps(sgf))
         assert ann.patient == 4
-        assert "too much of yours" in heard(ann, "refused")[-1]["reason"]
-        assert await say(hub, eve, "upload", text="(;GM[1]SZ[9];B[aa])") == ""  # is not held up
+        assert "too many of your requests" in heard(ann, "refused")[-1]["reason"]
+        assert await say(hub, eve, "upload", text="(;GM[1]SZ[9];B[aa])") == ""  # is not delayed
 
     at_a_table(tmp_path, check)
 
@@ -544,7 +544,7 @@ def test_a_full_disk_is_told_and_ends_nothing(tmp_path: Path) -> None:
 
 
 class Broken:
-    """A database that can neither be written nor read."""
+    """A database that fails on reads and writes."""
 
     def __enter__(self) -> None:
         raise sqlite3.OperationalError("disk I/O error")

@@ -1,4 +1,4 @@
-"""A table decides alone: what it grants, what it refuses, what it remembers."""
+"""Tables without a server: moves, requests, refusals, journals, and game records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def table_of(*seats: str, person: str = ANN, **options: object) -> Table:
 
 
 def play_on(table: Table, plies: int, rng: np.random.Generator) -> None:
-    """Play random moves by whoever is next."""
+    """Play random moves for all seats."""
     for _ in range(plies):
         if table.is_over:
             return
@@ -61,7 +61,7 @@ def test_what_is_shown_is_what_the_slow_reference_says(players: int) -> None:
         move = table.course.moves[-1]
         landing = hit if isinstance(hit, int) else hit[2]
         assert (move["action"], move["to"], move["passed"]) == (action_of(hit), landing, sorted(reference.passed))
-        for cell, code in move["cells"]:  # what browsers make of the moves
+        for cell, code in move["cells"]:  # as browsers apply the moves
             cells[cell] = code
         assert [code % 8 for code in cells[:121]] == np.ravel(reference.board).tolist()
     assert table.winner == view_of(table)["winner"] == reference.winner()
@@ -123,7 +123,7 @@ def test_others_are_asked_before_a_move_is_taken_back() -> None:
     table.answer(BOB, False)
     assert (len(table.actions), view_of(table)["undo"]) == (4, -1)
     table.undo(ANN)
-    play_on(table, 1, rng)  # a move goes over the wish
+    play_on(table, 1, rng)  # a move cancels the request
     assert view_of(table)["undo"] == -1
     table.undo(BOB)
     table.answer(ANN, True)
@@ -141,7 +141,7 @@ def test_a_wish_to_take_back_ends_with_the_game() -> None:
                 table.wishes.tries.clear()
                 table.undo(ANN)
             play_on(table, 1, rng)
-        if table.course.moves[-1]["seat"] == 2:  # the agent's move was the last one, and the wish still stood
+        if table.course.moves[-1]["seat"] == 2:  # the agent made the last move while the request was open
             break
     assert (view_of(table)["wish"], view_of(table)["undo"]) == ("", -1)
     with pytest.raises(RefusedError, match="nobody has asked"):
@@ -161,7 +161,7 @@ def test_giving_up_ends_a_game_or_leaves_it_to_maxn() -> None:
     assert (together.is_over, together.seats[0].agent, together.resigned) == (False, "maxn", [0])
     with pytest.raises(RefusedError, match="not your seat"):
         together.play(ANN, 0, 24)
-    with pytest.raises(RefusedError, match="only who plays"):
+    with pytest.raises(RefusedError, match="only players"):
         resign(together, ANN)
     resign(together, BOB)
     view = view_of(together)
@@ -185,7 +185,7 @@ def test_a_rematch_begins_with_nothing_given_up() -> None:
 
 def test_a_drawn_game_is_no_open_one(monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of("me", "maxn")
-    monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # as games yet to come can end
+    monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # future games may end in a draw
     assert (table.winner, view_of(table)["winner"]) == (UNFINISHED, None)
     play_on(table, 100, np.random.default_rng(0))
     assert (table.winner, view_of(table)["winner"]) == (DRAWN, -1)
@@ -198,7 +198,7 @@ def test_a_rematch_rotates_seats_and_draws_new_neutral_stones() -> None:
         table.rematch(ANN)
     neutrals = table.setup.drawn
     play_on(table, 100, rng)
-    with pytest.raises(RefusedError, match="only who plays"):
+    with pytest.raises(RefusedError, match="only players"):
         table.rematch(BOB)
     table.rematch(ANN)
     assert [seat.agent for seat in table.seats] == ["random", "", "maxn"]
@@ -278,7 +278,7 @@ def test_records_of_other_games_are_refused() -> None:
     play_on(table, 100, np.random.default_rng(1))
     record = record_of(table)
     other = replace(record.variant.definition, name="other", title="Other").variant()
-    with pytest.raises(RefusedError, match="no game 'other'"):
+    with pytest.raises(RefusedError, match="unknown game 'other'"):
         table_of_record(replace(record, variant=other))
 
 
@@ -309,4 +309,4 @@ def test_the_analysis_helps_nobody_against_others() -> None:
     resign(table, ANN)
     assert table.winner == 1
     table.check_analysis(ANN)
-    assert not table.course.position(0).is_over  # what is analysed is the board
+    assert not table.course.position(0).is_over  # the analysis ignores the resignation

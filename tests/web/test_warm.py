@@ -1,4 +1,4 @@
-"""Compiled code at hand: what waits for it, what does not, and what is done where it cannot be had."""
+"""Compilation for the web app: what waits for it, and what happens if the compiling process fails."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ JOBS = [Job("ninetka", RULES), Job("ninetka", "random")]
 @posix
 @pytest.mark.exhaustive
 def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> None:
-    """Costs what it costs to compile the rules of 9tka and one agent, about 15 s of the processor."""
+    """Takes about 15 s of CPU time, to compile the rules of 9tka and one agent."""
     server = Server(tmp_path / "table.sqlite3", cache=tmp_path / "cache")
     with Client(server) as ann:
         ann.say("create", seats=["me", "maxn"])
-        assert ann.until("compiling")["what"] == "9tka, first board"  # the page was there, and said why it waits
+        assert ann.until("compiling")["what"] == "9tka, first board"  # the server answers with the reason for the wait
         ann.until("state")
         ann.play()
         assert ann.state["compiling"]
-        with Client(server) as bob:  # plays meanwhile
+        with Client(server) as bob:  # Bob plays meanwhile
             bob.create("me", "me")
             for _ in range(20):
                 bob.play()
@@ -57,12 +57,12 @@ def test_the_first_start_of_all_is_alive_while_it_compiles(tmp_path: Path) -> No
     assert said == "stopped\n"
     first, *_ = lines = [line.split(" (")[0] for line in told.splitlines()]
     assert first == "compiling, once: 9tka, first board"
-    assert "compiling, once: 9tka, maxn" in lines[1:4]  # who waits comes first
+    assert "compiling, once: 9tka, maxn" in lines[1:4]  # jobs that a user waits for come first
     wait_for_end_of(child)
 
 
 def wait_for_end_of(process: int) -> None:
-    """Wait until a process is gone, also from the list of those whose end nobody has asked for yet."""
+    """Wait until a process is gone and not even a zombie is left."""
     end = time.perf_counter() + 30
     with contextlib.suppress(ProcessLookupError):
         while time.perf_counter() < end:
@@ -150,12 +150,12 @@ def test_the_event_loop_calls_nothing_that_was_not_rehearsed(game: str, options:
     subprocess.run([sys.executable, "-c", LOOP, game, repr(options)], check=True)
 
 
-# Where another process cannot help
+# If the other process cannot compile
 
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Job]:
-    """The jobs done in this process, of two that nobody has done before."""
+    """The jobs that this process has done; none of `JOBS` is in the cache."""
     done: list[Job] = []
     monkeypatch.setattr(warm, "_mark", lambda job: tmp_path / job.what)
     monkeypatch.setattr(warm, "warm", done.append)
@@ -164,7 +164,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Job]:
 
 
 def python(folder: Path, text: str) -> str:
-    """Write a program that stands for Python, whatever it is asked."""
+    """Write a shell script that is used as the Python executable; it ignores its arguments."""
     program = folder / "python"
     program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     program.chmod(0o755)
@@ -172,7 +172,7 @@ def python(folder: Path, text: str) -> str:
 
 
 def run(check: Callable[[WarmUp], Any]) -> list[str]:
-    """Do something with a warm-up and close it; return what it told."""
+    """Run a check with a warm-up and return the lines that the warm-up reported."""
     told: list[str] = []
 
     async def body() -> None:
@@ -235,7 +235,7 @@ def test_the_other_process_ends_with_its_parent() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
-        process.stdin.write(b"ninetka\tnone\n")  # there is no such job: it says so by doing nothing
+        process.stdin.write(b"ninetka\tnone\n")  # there is no such job, so nothing is done
         process.stdin.flush()
         assert process.stdout.readline() == b"ninetka\tnone\n"
         process.stdin.close()
@@ -256,7 +256,7 @@ def test_who_waits_comes_first_also_with_what_nobody_thought_of(
             await asyncio.sleep(0.01)
         assert warm_up.is_compiling(wanted)
         waiting = asyncio.create_task(warm_up.wait(wanted))
-        await asyncio.sleep(0)  # now it has asked
+        await asyncio.sleep(0)  # let the task make its request
         (tmp_path / "go").touch()
         await waiting
         assert warm_up.is_ready(wanted)
@@ -295,7 +295,7 @@ def test_a_job_that_fails_keeps_nobody_waiting(
     assert "no such network" in caplog.text
 
 
-# A hub whose rules are not ready
+# A hub before its rules are compiled
 
 
 def heard(guest: Guest) -> list[dict[str, Any]]:
@@ -318,13 +318,13 @@ def test_what_is_said_too_early_is_answered_later(
         for guest in (ann, bob):
             hub.receive(guest, '{"type": "hello", "id": 1}')
         hub.receive(ann, '{"type": "create", "id": 2, "seats": ["me", "me"]}')
-        assert heard(ann) == 2 * [{"type": "compiling", "what": "the rules, for the tables of before"}]
+        assert heard(ann) == 2 * [{"type": "compiling", "what": "the rules, for the stored tables"}]
         hub.leave(bob)
         for _ in range(3):
             hub.receive(eve, "{}")
         *early, late = heard(eve)
         assert [told["type"] for told in early] == ["compiling"] * 2
-        assert "being opened" in late["reason"]
+        assert "the server is starting" in late["reason"]
         (tmp_path / "go").touch()
         await hub.open()
         assert len(hub.live.tables) == 2

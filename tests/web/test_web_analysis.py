@@ -1,4 +1,4 @@
-"""What the table tells of a position: perfect play against plain search to the end, candidates, variations."""
+"""The analysis: exact results compared with plain search, candidates, variations."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ GAMES = ("ninetka", "go:size=5", "kropki:width=6,height=6")
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    warm_up(Game.new(2, neutral_placement="random"), "solver")  # so that no search's time is spent by the compiler
+    warm_up(Game.new(2, neutral_placement="random"), "solver")  # so that time limits exclude compilation
 
 
 def midgame(spec: str, plies: int = 6) -> AnyGame:
-    """Return a position some random plies into a game."""
+    """Return a position after random plies."""
     variant, rng = load_variant(spec), np.random.default_rng(7)
     game = variant.game_class.start(variant)
     while game.ply < plies:
@@ -54,7 +54,7 @@ def midgame(spec: str, plies: int = 6) -> AnyGame:
 
 
 def test_a_forced_pass_is_worth_what_the_position_is() -> None:
-    """The tree knows the actions of whoever moves after it."""
+    """The tree contains the actions of the player who moves after the pass."""
     found = 0
     for seed in range(60):
         for game in random_positions(Options(2, auto_pass=False), seed):
@@ -81,7 +81,7 @@ def test_what_nobody_waits_for_any_more_stops_in_the_middle_of_a_step() -> None:
     assert solve(game, 30, lambda: True) == (UNFINISHED, dict.fromkeys(game.legal_actions().tolist(), UNFINISHED))
 
 
-# Perfect play
+# Exact results
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -98,7 +98,7 @@ def test_exact_moves_are_those_of_plain_search(seed: int) -> None:
 
 
 def lead_of(game: Kropki) -> int:
-    """Return Black's lead in points if both play for as many as they can, by plain search."""
+    """Return Black's final lead in points under perfect play, by plain search."""
     if game.is_over:
         return int(game.scores()[0] - game.scores()[1])
     leads = []
@@ -160,7 +160,7 @@ def test_moves_are_told_with_what_they_lose_and_how_sure_that_is(spec: str) -> N
     assert few["more"]
     assert not many["more"]
     assert abs(few["simulations"] - 20) <= 1
-    assert abs(many["simulations"] - 600) <= 1  # the same tree has grown
+    assert abs(many["simulations"] - 600) <= 1  # the same tree was continued
     for found in (few, many):
         candidates = found["candidates"]
         assert {one["action"] for one in candidates} == set(game.legal_actions().tolist())
@@ -175,7 +175,7 @@ def test_moves_are_told_with_what_they_lose_and_how_sure_that_is(spec: str) -> N
     assert many["expected"][0]["action"] == many["candidates"][0]["action"]
     for move in many["expected"]:
         assert move["seat"] == line.to_move
-        line.play(move["action"])  # legal all along
+        line.play(move["action"])  # raises for an illegal move
 
 
 @pytest.mark.parametrize("phase", [Phase.PLACEMENT, Phase.MOVEMENT])
@@ -190,13 +190,13 @@ def test_the_networks_first_candidate_is_what_its_agent_plays(phase: Phase) -> N
 def test_maxn_is_told_in_words() -> None:
     game = position_after(Options(3), 1, Phase.MOVEMENT, 6)
     told = adapter_of("ninetka").study.insight(game)
-    assert told["words"].startswith("By its count ")
+    assert told["words"].startswith("By its evaluation ")
     end = game.copy()
     for move in told["line"]:
         end.play(move["action"])
     for seat, colour in enumerate(("Yellow", "Blue", "Orange")):
         assert f"{colour} {(end.section_owners() == seat).sum()}" in told["words"]
-    assert "line" not in adapter_of("ninetka").study.insight(Game.new(2))["words"]
+    assert "expected play" not in adapter_of("ninetka").study.insight(Game.new(2))["words"]
 
 
 # Variations
@@ -217,7 +217,7 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
         line.append(int(expected.legal_actions()[0]))
         expected.play(line[-1])
     position, told = try_line(table, 3, line)
-    assert position.records.tobytes() == expected.records.tobytes()  # also what only superko asks for
+    assert position.records.tobytes() == expected.records.tobytes()  # including the history for superko
     assert [move["action"] for move in told["moves"]] == line
     assert told["to_move"] == expected.to_move
     cells = table.adapter.board.cells(table.course.position(3)).tolist()
@@ -233,11 +233,11 @@ def test_a_line_that_is_tried_leaves_the_table_alone(spec: str) -> None:
     assert text_of(table) == before
 
 
-# What guests hear
+# Messages to connections
 
 
 class NoWait:
-    """A warm-up that has done everything."""
+    """A warm-up for which every job is done."""
 
     def is_ready(self, job: object) -> bool:
         return True
@@ -250,7 +250,7 @@ class NoWait:
 
 
 def heard(position: AnyGame, games: list[AnyGame] | None = None, engine: str = "mcts") -> list[dict[str, Any]]:
-    """Return what a guest hears who looks at a position, or asks for a hint where there are no games."""
+    """Return the messages of an analysis of a position; without `games`, those of a hint."""
 
     async def ask() -> list[dict[str, Any]]:
         guest, players = Guest(), Players()
@@ -269,7 +269,7 @@ def test_perfect_play_is_told_before_all_else(monkeypatch: pytest.MonkeyPatch) -
     game = position_after(Options(2), 2, Phase.MOVEMENT, 20)
     told = heard(game, [game])
     assert told[0]["type"] == "exact"
-    assert [one["type"] for one in told].count("exact") == 1  # nothing was left to find out
+    assert [one["type"] for one in told].count("exact") == 1  # the first message was complete
     assert {"analysis", "insight", "winners", "shares"} < {one["type"] for one in told}
     assert next(one for one in told if one["type"] == "winners")["winners"] == [told[0]["winner"]]
     alone = heard(game, [game], "solver")
@@ -318,7 +318,7 @@ def test_the_solver_sits_at_tables_of_two_alone() -> None:
 
 
 def test_positions_after_each_move_are_searched_in_one_way():
-    """By what suits their board, and in 9tka by the Gumbel search, also where slides have a search of their own."""
+    """The search depends on the board; in 9tka it is the Gumbel search, although slides have a separate search."""
     pytest.importorskip("torch")
     from ninetka_agents.net_agent import SearchSettings, make_searches
 

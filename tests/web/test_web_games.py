@@ -1,4 +1,4 @@
-"""Each game at the table: what is drawn, what a click means, how games end and are told, whom the form offers."""
+"""The adapters of the games: cells, click targets, endings, game records, and the choices of the form."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def play_randomly(table: Table, seed: int, plies: int = 1000) -> None:
 
 
 def cells_of(table: Table) -> list[int]:
-    """Return what a browser draws after the last move."""
+    """Return the cells that a browser draws after the last move."""
     cells = list(table.course.start["cells"])
     for move in table.course.moves:
         for cell, code in move["cells"]:
@@ -154,7 +154,7 @@ def test_a_kind_serves_all_games_of_a_record_type(game: str, options: dict[str, 
         ("go", {"handicap": 2, "size": 13}, "handicap"), ("go", {"ko": "none"}, "not offered"),
         ("kropki", {"width": 40}, "not offered"), ("kropki", {"width": 6.5}, "integer"),
         ("kropki", {"width": True}, "not offered"), ("ninetka", {"auto_pass": False}, "unknown option"),
-        ("chess", {}, "no game"),
+        ("chess", {}, "unknown game"),
     ],
 )  # fmt: skip
 def test_options_are_those_of_the_form(game: str, options: dict[str, object], reason: str) -> None:
@@ -184,7 +184,7 @@ def test_search_in_other_games_is_rave_whatever_browsers_say() -> None:
     assert adapter_of("kropki").offer.spec("mcts") == "mcts:simulations=400,rave,threads=1"
     assert adapter_of("ninetka").offer.spec("mcts") == "mcts:threads=1"
     for text in ("mcts:simulations=7,rave", "mcts:exact=9", "net:path=x", "mcts:simulations=20001", "exact", "gtp:x"):
-        with pytest.raises(ValueError, match=r"no agent|expected"):
+        with pytest.raises(ValueError, match=r"unknown agent|expected"):
             adapter_of("kropki").offer.spec(text)
 
 
@@ -220,7 +220,7 @@ def test_go_shows_what_the_slow_reference_says(seed: int) -> None:
 
 
 def dead_stone_game(*seats: str) -> Table:
-    """A wall on the third file of 5 x 5; behind it, in Black's half, stands a white stone that cannot live."""
+    """Return a game of 5 x 5 after two passes, with a black wall on the C file and a dead white stone at A1."""
     table = table_of("go", *seats, komi=0.5)
     table.sit(BOB, 1, "Bob", False) if "open" in seats else None
     play(table, "C1", "D1", "C2", "D2", "C3", "D3", "C4", "D4", "C5", "D5", "B3", "A1", "pass", "pass")
@@ -232,13 +232,13 @@ def test_people_agree_on_dead_stones() -> None:
     assert (table.game.is_over, table.is_settling, table.is_over) == (True, True, False)
     assert table.agent_to_move == ""
     with pytest.raises(RefusedError, match="nothing to agree"):
-        accept(table, ANN)  # nothing is proposed yet
+        accept(table, ANN)  # there is no proposal yet
     proposal = table.adapter.settle(table.game)
     assert proposal["dead"] == [0]
     assert (proposal["scores"], proposal["result"], proposal["winner"]) == ([15.0, 10.5], "B+4.5", 0)
     propose(table, proposal)
     for refused in (lambda: table.play(ANN, 14, 3), lambda: resign(table, ANN), lambda: accept(table, "c" * 32)):
-        with pytest.raises(RefusedError, match=r"counted|only who plays"):
+        with pytest.raises(RefusedError, match=r"counted|only players"):
             refused()
     accept(table, ANN)
     assert not table.is_over
@@ -326,7 +326,7 @@ def test_agents_alone_need_not_agree() -> None:
 
 
 def test_a_game_of_another_program_is_shown_to_where_it_comes() -> None:
-    text = "(;GM[1]SZ[9]AB[cc]AW[gg]KM[6.5]PB[Ann]PW[mcts]RE[W+R];B[ee];B[dd];W[])"  # set up; a turn left out; resigned
+    text = "(;GM[1]SZ[9]AB[cc]AW[gg]KM[6.5]PB[Ann]PW[mcts]RE[W+R];B[ee];B[dd];W[])"  # setup; a missing turn; resigned
     with pytest.warns(UserWarning, match="the turn before move 2 is left out"):
         (record,) = read_sgf(text.encode())
     table = table_of_record(record)
@@ -380,7 +380,7 @@ def test_previews_are_what_a_point_would_enclose(territory: str, seed: int) -> N
 
 def test_any_node_of_a_core_draws_it() -> None:
     table = table_of("kropki")
-    play(table, "B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4", "C2")  # a ring round B3 and C3
+    play(table, "B4", "B3", "C4", "F1", "A3", "F2", "D3", "F3", "B2", "F4", "C2")  # a chain around B3 and C3
     assert view_of(table)["prompt"][0].startswith("Click on what you enclose")
     b3, c3 = 19, 20
     drawing = table.game.action_index("*B3")

@@ -1,4 +1,4 @@
-"""The hub without a line to it, all rules at hand: what is refused, what is not made, what is remembered."""
+"""The hub without WebSocket connections and with all code compiled: refusals, failures to save, and agents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ninetka_web.thinking.warm import FIRST, Job
 
 
 class Ready:
-    """Rules and agents that are ready, or compiled when they are asked."""
+    """A warm-up for which every job is done; code is compiled when it is called."""
 
     def is_ready(self, job: Job) -> bool:
         return True
@@ -49,7 +49,7 @@ class Ready:
 
 
 def with_hub(path: Path, check: Callable[[Hub, Guest], Awaitable[None]]) -> None:
-    """Let somebody who has said hello talk to a hub."""
+    """Run a check with a hub and a connection that has sent hello."""
 
     async def run() -> None:
         with closing(Store(path / "table.sqlite3")) as store:
@@ -63,9 +63,9 @@ def with_hub(path: Path, check: Callable[[Hub, Guest], Awaitable[None]]) -> None
 
 
 async def say(hub: Hub, guest: Guest, kind: str, **content: Any) -> str:
-    """Say something and return the reason why it was refused, empty if it was done."""
+    """Send a message and return the reason why it was refused, empty if it was done."""
     hub.receive(guest, json.dumps({"type": kind, **content}))
-    while guest.patient:  # a text is read on a thread
+    while guest.patient:  # a thread parses texts
         await asyncio.sleep(0.001)
     return str(json.loads(guest._waiting[-1]).get("reason", ""))
 
@@ -81,7 +81,7 @@ def test_a_number_of_thousands_of_digits_is_no_size(game: str, text: str, tmp_pa
 
 def test_a_board_is_there_before_all_that_its_rules_can_do(tmp_path: Path) -> None:
     class Begun(Ready):
-        """First boards are ready, rules not yet."""
+        """A warm-up that has compiled first boards only, until `rules` is set."""
 
         def __init__(self) -> None:
             self.rules = asyncio.Event()
@@ -162,7 +162,7 @@ def test_agents_play_on_at_the_table_that_was_saved(tmp_path: Path, monkeypatch:
         await say(hub, ann, "pace", wait=200, paused=False)
         (table,) = hub.live.tables
         assert await say(hub, ann, "play", ply=0, action=0) == ""
-        await asyncio.sleep(0)  # the agent begins to think
+        await asyncio.sleep(0)  # the agent starts to think
         with monkeypatch.context() as patch:
             patch.setattr(Store, "save", full)
             assert "not made" in await say(hub, ann, "pace", wait=100, paused=False)
@@ -176,7 +176,7 @@ def test_agents_play_on_at_the_table_that_was_saved(tmp_path: Path, monkeypatch:
 
 
 async def plies(hub: Hub, count: int) -> Table:
-    """Wait until the only table has so many."""
+    """Wait until the only table has `count` plies, and return it."""
     async with asyncio.timeout(20):
         while len(next(iter(hub.live.tables.values())).actions) < count:
             await asyncio.sleep(0.01)
@@ -270,7 +270,7 @@ def test_a_search_goes_on_whatever_the_pace(tmp_path: Path, monkeypatch: pytest.
             while hub.live.agents._thinking:
                 await asyncio.sleep(0.01)
         (table,) = hub.live.tables.values()
-        assert (len(searches), len(table.actions), table.paused) == (1, 1, True)  # paused since: not played
+        assert (len(searches), len(table.actions), table.paused) == (1, 1, True)  # paused meanwhile: not played
         await say(hub, ann, "pace", wait=0, paused=False)
         await plies(hub, 2)
         assert len(searches) == 2
@@ -281,7 +281,7 @@ def test_a_search_goes_on_whatever_the_pace(tmp_path: Path, monkeypatch: pytest.
 
 def test_who_waits_for_the_tables_of_before_is_no_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Line:
-        """A browser's end of a line: what it says, and then nothing more."""
+        """A WebSocket that delivers some texts and then stays silent."""
 
         def __init__(self, *texts: str) -> None:
             self.texts = list(texts)

@@ -1,4 +1,4 @@
-"""The server from outside: people and agents at tables, refusals, strangers, a kill, and nonsense."""
+"""The server in a separate process: users and agents at tables, refusals, restarts, security, invalid messages."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_what_is_no_record_of_one_game_is_refused_with_the_line(ann: Client) -> 
     for text, reason in [
         ("", "one game, found 0"),
         ("game record, format 3", "line 1: expected 'game record, format 2'"),
-        (head.replace("ninetka", "ninetko"), "no game 'ninetko'"),
+        (head.replace("ninetka", "ninetko"), "unknown game 'ninetko'"),
         (f"{head}players: 5", "line 3: players"),
     ]:
         assert reason in ann.ask("upload", text=text)
@@ -124,7 +124,7 @@ def test_seats_obey_only_who_holds_them(server: Server, ann: Client, bob: Client
     assert bob.ask("join", table=table) == ""
     assert bob.until("state")["you"] == []
     assert "not your seat" in bob.ask("play", ply=0, action=24)
-    assert "only who plays" in bob.ask("resign")
+    assert "only players" in bob.ask("resign")
     assert "no move" in bob.ask("undo")
     assert bob.ask("sit", seat=1, name="Bob") == ""
     ann.play(24)
@@ -132,14 +132,14 @@ def test_seats_obey_only_who_holds_them(server: Server, ann: Client, bob: Client
         bob.hear()
     bob.play()
     assert bob.state["seats"][1]["name"] == "Bob"
-    with Client(server, ann.token) as reloaded:  # the same person in another window
+    with Client(server, ann.token) as reloaded:  # the same user in another window
         reloaded.ask("join", table=table)
         assert reloaded.until("state")["you"] == [0]
     with Client(server) as stranger:
         stranger.ask("join", table=table)
         assert stranger.until("state")["you"] == []
         assert "taken" in stranger.ask("sit", seat=0)
-        assert "no table of yours" in stranger.ask("discard", table=table)
+        assert "not yours" in stranger.ask("discard", table=table)
     assert "others play" in bob.ask("discard", table=table)
 
 
@@ -222,7 +222,7 @@ def test_a_killed_server_finds_its_games_again(tmp_path: Path) -> None:
             ann.ask("join", table=table)
             state = ann.until("state")
             assert (state["moves"], state["you"]) == (moves, [0] if table == timed else [0, 1, 2])
-            if table == timed:  # time goes on, who has left may come back, and what was said is gone
+            if table == timed:  # the clock continues, absent users may return, and the chat is lost
                 assert 300 < state["clock"]["left"][0] <= 605
                 assert state["clock"]["left"][0] != 600
                 assert (state["clock"]["running"], [*state["away"]]) == (1, ["1"])
@@ -231,7 +231,7 @@ def test_a_killed_server_finds_its_games_again(tmp_path: Path) -> None:
                 ann.play()
 
 
-# Strangers
+# Security
 
 
 def request(
@@ -250,7 +250,7 @@ def request(
 def test_the_page_is_small_and_stands_alone(server: Server, game: str) -> None:
     page = request(server, "/")[1].decode()
     parts = {name for name in page.split('"') if name.startswith("/static/")}
-    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "link", "people", "premove"]
+    scripts = ["main", "home", "table", "board", "analysis", "timeline", "dom", "connection", "people", "premove"]
     parts |= {f"/static/{name}.js" for name in (*scripts, f"games/{game}")}
     weight = 0
     for part in ("/", *parts):
@@ -260,7 +260,7 @@ def test_the_page_is_small_and_stands_alone(server: Server, game: str) -> None:
         assert {name: response.headers[name] for name in HEADERS} == HEADERS
         body = gzip.decompress(sent)
         assert body == request(server, part)[1] == request(server, part, encoding="gzip;q=0")[1]
-        assert b"://" not in body.replace(b"http://www.w3.org/2000/svg", b"")  # nothing comes from elsewhere
+        assert b"://" not in body.replace(b"http://www.w3.org/2000/svg", b"")  # nothing is loaded from elsewhere
         weight += len(sent)
     assert weight < 50_000
     policy = request(server, "/t/abcdefghijklmnop")[0].headers["Content-Security-Policy"]
@@ -306,7 +306,7 @@ def test_own_names() -> None:
     )
 
 
-# Nonsense
+# Invalid messages
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
@@ -429,7 +429,7 @@ def test_nonsense_is_refused_and_changes_nothing(server: Server, ann: Client, bo
 
 
 def hostile_examples() -> list[str]:
-    """A fixed list of texts, none of which may be granted to a stranger."""
+    """Return messages that must all be refused to a user without a seat."""
     broken = [
         "",
         "{",

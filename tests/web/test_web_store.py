@@ -1,4 +1,4 @@
-"""What outlives the server: tables to the last move, and the games that people let it keep."""
+"""The database: tables are stored after each move, finished games if all users agreed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_tallies_count_draws(store: Store, tmp_path: Path, monkeypatch: pytest.M
     given_up = table_of("me", "maxn", keep=True)
     resign(given_up, ANN)
     store.save(given_up)
-    monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # as games yet to come can end
+    monkeypatch.setattr(Game, "winner", lambda game: DRAWN)  # future games may end in a draw
     store.save(finished("me", "maxn"))
     store.save(finished("me", "maxn", "maxn"))
     (two, three), _ = read_tallies(tmp_path / "deep" / "table.sqlite3")
@@ -166,7 +166,7 @@ def test_files_of_other_versions_are_refused_and_stay_as_they_are(tmp_path: Path
 def test_the_table_counts_as_the_paper_does() -> None:
     table = tallies_table([Tally("maxn", 2, 40, 18), Tally("maxn", 4, 40, 10), Tally("net", 3, 5, 1, 2)])
     cells = [list(column.cells) for column in table.columns]
-    assert cells[0] == ["maxn", "net", "even share"]
+    assert cells[0] == ["maxn", "net", "expected share"]
     assert cells[1] == ["18 / 0 / 40  (45.0 %)", "", "50.0 %"]
     assert cells[2] == ["", "1 / 2 / 5  (40.0 %)", "33.3 %"]
     assert cells[3] == ["10 / 0 / 40  (25.0 %)", "", "25.0 %"]

@@ -1,4 +1,4 @@
-"""What the tests of the table share: a server in a process of its own, and someone who talks to it."""
+"""Helpers of the web app's tests: a server in a separate process and a WebSocket client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interrupt import started_anew
 from websockets.sync.client import ClientConnection, connect
 
 WAIT = 60
-"""Seconds before a silent server counts as broken; what it needs is compiled before: see `COMPILE`."""
+"""Seconds before a silent server counts as broken. What it needs is compiled before; see `COMPILE`."""
 SEEDED = """
 import runpy, sys
 import numpy as np
@@ -27,14 +27,14 @@ np.random.SeedSequence = lambda entropy=0, **more: sequences(entropy, **more)
 sys.argv[0] = "ninetka"
 runpy.run_module("ninetka_train.cli", run_name="__main__")
 """
-"""`ninetka`, where chance falls the same each time: what was not given a seed has one."""
+"""A program that runs `ninetka` with fixed random numbers: generators without a seed get one."""
 
 
 class Server:
-    """`ninetka play` in a process."""
+    """`ninetka play` in a separate process."""
 
     def __init__(self, data: Path, port: int = 0, cache: Path | None = None) -> None:
-        """Start it; with a `cache` of its own it compiles, and what it says on stderr is kept."""
+        """Start the server. With a separate Numba cache it has to compile, and its stderr is captured."""
         play = [sys.executable, "-c", SEEDED, "play", "--no-browser"]
         command = [*play, "--data", str(data), "--port", str(port)]
         options: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True} | started_anew()
@@ -48,7 +48,7 @@ class Server:
         self.url, self.port = match[0], int(match[1])
 
     def kill(self) -> None:
-        """Give the server no chance to say good-bye."""
+        """Kill the server without a clean shutdown."""
         self.process.kill()
         self.process.wait()
         self._close()
@@ -71,14 +71,14 @@ from ninetka_env.core.cache import cache_folder
 from ninetka_web.thinking.warm import COUNTING, FIRST, RULES, Job, is_kept, usual_jobs, warm
 
 folder = cache_folder(Path(ninetka_web.__file__).absolute().parent)
-if folder:  # others who test wait here, and find it done
+if folder:  # other test processes wait here until the code is compiled
     sqlite3.connect(folder / "tests.lock", timeout=900, isolation_level=None).execute("BEGIN EXCLUSIVE")
 small = "go:size=5"
 for job in [*usual_jobs(), *(Job(small, what) for what in (FIRST, RULES, "random", COUNTING))]:
     if folder and not is_kept(job):
         warm(job)
 """
-"""What tables need, once for all processes that test: no test of a browser waits for a compiler."""
+"""A program that compiles what tables need, once for all test processes, so that no browser test waits."""
 
 
 @contextmanager
@@ -92,12 +92,12 @@ def running(data: Path) -> Iterator[Server]:
 
 
 def action_of(hit: Any) -> int:
-    """Return the action of what can be clicked."""
+    """Return the action of a click target."""
     return int(hit if isinstance(hit, int) else hit[1])
 
 
 class Client:
-    """Someone with a browser: says something and hears the answer; everything else is kept in `heard`."""
+    """A WebSocket client of the server; all received messages are in `heard`."""
 
     def __init__(self, server: Server, token: str | None = None) -> None:
         origin = f"http://127.0.0.1:{server.port}"
@@ -119,21 +119,21 @@ class Client:
     def hear(self, timeout: float = WAIT) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(self.socket.recv(timeout=timeout))
         self.heard.append(message)
-        if message["type"] == "state":  # it holds the moves from number `from` on
+        if message["type"] == "state":  # it contains the moves from number `from` on
             known = [] if "start" in message else self.state["moves"]
             message["moves"] = known[: message["from"]] + message["moves"]
             self.state = message
         return message
 
     def until(self, kind: str, **having: object) -> dict[str, Any]:
-        """Return the next message of a kind, with these values."""
+        """Return the next message of a type that has these values."""
         while True:
             message = self.hear()
             if message["type"] == kind and all(message[key] == value for key, value in having.items()):
                 return message
 
     def hear_all(self, silence: float) -> list[dict[str, Any]]:
-        """Return what comes until it has been silent for so many seconds."""
+        """Return the messages that arrive until there is none for `silence` seconds."""
         heard = []
         with suppress(TimeoutError):
             while True:
@@ -141,7 +141,7 @@ class Client:
         return heard
 
     def until_closed(self) -> None:
-        """Listen until the server hangs up, which raises `ConnectionClosed`."""
+        """Receive until the server closes the connection, which raises `ConnectionClosed`."""
         while True:
             self.hear()
 
@@ -151,7 +151,7 @@ class Client:
         return self.number
 
     def ask(self, kind: str, **content: object) -> str:
-        """Say something and return the reason why it was refused, empty if it was done."""
+        """Send a message and return the reason why it was refused, empty if it was done."""
         number = self.say(kind, **content)
         while True:
             message = self.hear()
@@ -164,12 +164,12 @@ class Client:
 
     @property
     def legal(self) -> list[int]:
-        """What may be played: on the board, then beside it."""
+        """The legal actions: those of the board, then those of the buttons."""
         state = self.state
         return [action_of(hit) for hit in state["hits"]] + [button["action"] for button in state["buttons"]]
 
     def play(self, action: int | None = None) -> None:
-        """Play an action, or the first legal one, and wait until it is shown."""
+        """Play an action, by default the first legal one, and wait for the state that contains it."""
         ply = len(self.state["moves"])
         assert self.ask("play", ply=ply, action=self.legal[0] if action is None else action) == ""
         while len(self.state["moves"]) <= ply:

@@ -1,8 +1,8 @@
 // The types of the page's JavaScript (ninetka_web/static), for the type check of `make lint`. Browsers never load this
-// file. The messages are described in ninetka_web/server/protocol.py; what a game says of itself, in
-// ninetka_web/games/adapter.py.
+// file. See ninetka_web/server/protocol.py for the messages to the server, ninetka_web/tables/views.py for the state of
+// a table, and ninetka_web/games/adapter.py for the description of a game.
 
-import type { Link } from "../../ninetka_web/static/link.js";
+import type { Connection } from "../../ninetka_web/static/connection.js";
 
 // Elements
 
@@ -10,23 +10,23 @@ type Handlers<E extends Element> = {
   [Name in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[Name] & { readonly currentTarget: E }) => unknown;
 };
 
-/** Attributes of an element that is made: functions listen to events, `true` and `false` mean presence. */
+/** Attributes of a new element: functions listen to events, `true` and `false` mean presence. */
 export interface Attributes<E extends Element> extends Handlers<E> {
   [name: string]: string | number | boolean | null | undefined | ((event: never) => unknown);
 }
 
-type OneChild = Node | string | false | null | undefined;
-/** What an element that is made may contain; what is missing is left out. */
-export type Child = OneChild | readonly OneChild[];
+type SingleChild = Node | string | false | null | undefined;
+/** Content of a new element; null, undefined and false are left out. */
+export type Child = SingleChild | readonly SingleChild[];
 
 // Games
 
-/** A seat that won, -1 for a draw, null while the game is open or where the result is not known. */
+/** The seat that won, -1 for a draw, null if the game is not over or the result is not known. */
 export type Winner = number | null;
 
 export type Options = Record<string, boolean | number | string>;
 
-/** A row of the form of a new game in which one of a few values is chosen; each sets one option or several. */
+/** A row of the form for a new game with a few values to choose from; each value sets one or several options. */
 export interface ChoicesRow {
   title: string;
   hidden: boolean;
@@ -46,18 +46,18 @@ export interface NumberRow {
 
 export type Row = ChoicesRow | NumberRow;
 
-/** An agent that may sit at a table. */
+/** An agent that the form offers. */
 export interface Agent {
   name: string;
   title: string;
   strengths: [number, string][];
   option: string;
   usual: number;
-  /** At how many seats it plays; empty for any number. */
+  /** The numbers of seats at which the agent plays; empty for any number. */
   seats: number[];
 }
 
-/** What the server says of a game. */
+/** The server's description of a game. */
 export interface Game {
   name: string;
   title: string;
@@ -84,7 +84,7 @@ export interface Seat {
   keep: boolean;
 }
 
-/** A move that may be played: the cell that is touched and the one where it ends, null for a move without a place. */
+/** A legal action: the cell that is clicked and the cell where the move ends, null if the action has no cell. */
 export interface Action {
   action: number;
   name: string;
@@ -103,7 +103,7 @@ export interface Start {
   notes: string[];
 }
 
-/** A move that was played, with the cells that it changed. */
+/** A move of the game, with the cells that it changed. */
 export interface Move {
   seat: number;
   action: number;
@@ -118,22 +118,22 @@ export interface Move {
   notes: string[];
 }
 
-/** What can be clicked: a cell, the action, and the cell where what is moved ends, if that is another one. */
-export type Hit = [cell: number, action: number, landing?: number];
+/** A cell that can be clicked, its action, and the cell where the moved stone ends, if that is another cell. */
+export type ClickTarget = [cell: number, action: number, landing?: number];
 
-/** What can be done in a position. */
+/** What the user can do in a position. */
 export interface Choices {
   /** A plain number is a cell and an action at once. */
-  hits: (number | Hit)[];
+  hits: (number | ClickTarget)[];
   buttons: { action: number; label: string; key: string }[];
-  /** The cells that an action would change beyond its own, by cell. */
+  /** The other cells that an action would change, by clicked cell. */
   previews: Record<number, number[]>;
-  /** The cell code of what is put down. */
+  /** The cell code of the stone that a click places. */
   ghost: number;
   verb: string;
 }
 
-/** How a finished game may be counted; what the board shows of it is Go's. */
+/** A proposed score of a finished game; the board shows `dead` and `owners` in Go. */
 export interface Proposal {
   scores: number[];
   winner: number;
@@ -150,7 +150,7 @@ export interface Clock {
   increment: number;
 }
 
-/** A table, as it is told after each change; `TableView.update` puts all moves in the place of the new ones. */
+/** The state of a table, sent after each change; `TableView.update` replaces the new moves by all moves. */
 export interface State extends Choices {
   type: "state";
   table: string;
@@ -182,7 +182,7 @@ export interface State extends Choices {
   from_position: boolean;
   you: number[];
   asked: boolean;
-  /** Seconds that people who have left have to come back, by seat. */
+  /** Seconds that users who have left have to come back, by seat. */
   away: Record<number, number>;
   clock: Clock | null;
   accepted: boolean;
@@ -190,12 +190,12 @@ export interface State extends Choices {
   /** The number of the first move in `moves`. */
   from: number;
   moves: Move[];
-  /** Only where the moves before `from` count no more. */
+  /** Only in a complete state, which replaces all earlier moves. */
   start?: Start;
 }
 
-/** A line about a table, for a list. */
-export interface TableLine {
+/** Summary of a table for the list of the user's tables. */
+export interface TableSummary {
   table: string;
   game: string;
   who: string[];
@@ -210,7 +210,7 @@ export interface Welcome {
   type: "welcome";
   token: string;
   games: Game[];
-  tables: TableLine[];
+  tables: TableSummary[];
 }
 
 export interface ChatLine {
@@ -224,38 +224,38 @@ export interface Chat {
   new?: boolean;
 }
 
-/** Which position a message of an analysis is about. */
-interface Place {
+/** The position that a message of the analysis is about. */
+interface AnalysedPosition {
   ply: number;
   line: number[] | null;
 }
 
-/** A move with the mover's chance to win, what it loses against the best one, and how sure that is, 0 to 1. */
+/** A move with the mover's win probability, the loss compared with the best move, and the certainty, each 0 to 1. */
 export interface Candidate extends Action {
   chance: number;
   lost: number;
   sure: number;
 }
 
-export interface AnalysisMessage extends Place {
+export interface AnalysisMessage extends AnalysedPosition {
   type: "analysis";
   engine: string;
   simulations: number;
-  /** Whether the search goes on. */
+  /** Whether the search continues. */
   more: boolean;
   candidates: Candidate[];
   expected: SeatAction[];
   shares: number[];
 }
 
-/** Perfect play: who wins, and who wins after each move. */
-export interface Exact extends Place {
+/** Result of perfect play: the winner, and the winner after each move. */
+export interface ExactMessage extends AnalysedPosition {
   type: "exact";
   winner: Winner;
   moves: (Action & { winner: Winner })[];
 }
 
-/** What only this game knows of a position; `ownership` is Go's. */
+/** Game-specific insight into a position; only Go has `ownership`. */
 export interface Insight {
   title?: string;
   words?: string;
@@ -264,19 +264,19 @@ export interface Insight {
   ownership?: number[];
 }
 
-export interface InsightMessage extends Place {
+export interface InsightMessage extends AnalysedPosition {
   type: "insight";
   insight: Insight;
 }
 
-export interface Failed extends Place {
+export interface FailedMessage extends AnalysedPosition {
   type: "failed";
   engine: string;
   reason: string;
 }
 
-/** What can be done after moves that are tried. */
-export interface Variation extends Place, Choices {
+/** The tried moves and the choices after them. */
+export interface Variation extends AnalysedPosition, Choices {
   type: "variation";
   line: number[];
   moves: Move[];
@@ -284,19 +284,19 @@ export interface Variation extends Place, Choices {
   to_move: number;
 }
 
-export interface Hint extends Place, Candidate {
+export interface Hint extends AnalysedPosition, Candidate {
   type: "hint";
   wins: boolean;
 }
 
-/** The chances to win in each position of the game; null where they are not known yet. */
+/** The win probabilities of all seats in each position of the game; null where they are not known yet. */
 export type Shares = (number[] | null)[];
 
 export type AnalysisAnswer =
   | AnalysisMessage
-  | Exact
+  | ExactMessage
   | InsightMessage
-  | Failed
+  | FailedMessage
   | Variation
   | Hint
   | { type: "shares"; engine: string; shares: Shares }
@@ -308,12 +308,12 @@ export interface Compiling {
   engine?: string;
 }
 
-/** The connection is lost: said by `Link`, not by the server. */
+/** The connection was lost: created by `Connection`, not sent by the server. */
 export interface Lost {
   type: "lost";
 }
 
-/** What a table hears. */
+/** Messages that `TableView.receive` handles. */
 export type TableMessage = Chat | Compiling | Lost | AnalysisAnswer;
 
 /** Answers to one message. */
@@ -322,13 +322,13 @@ export type Answer =
   | { type: "refused"; id: number; reason: string }
   | { type: "text"; id: number; text: string };
 
-/** Every message but plain answers. */
-export type Message = Welcome | State | { type: "notice"; text: string } | TableMessage;
+/** Messages of the server except answers. */
+export type ServerMessage = Welcome | State | { type: "notice"; text: string } | TableMessage;
 
-// What the page says
+// Messages to the server
 
-/** What a message to the server may be; `Link.say` adds the id. */
-export type Wish =
+/** A message to the server; `Connection.send` adds the id. */
+export type ClientMessage =
   | { type: "hello"; token?: string }
   | {
       type: "create";
@@ -357,43 +357,43 @@ export type Wish =
 
 // The page
 
-/** What pages need from main.js. */
+/** What the pages need from main.js. */
 export interface App {
-  link: Link;
-  /** Send a message and show why it was refused, if so. */
-  ask(message: Wish): Promise<unknown>;
+  connection: Connection;
+  /** Send a message; if it is refused, show the reason. */
+  send(message: ClientMessage): Promise<unknown>;
   readonly welcome: Welcome;
   game(name: string): Game;
-  about(game: Game): void;
-  go(path: string): void;
+  setGame(game: Game): void;
+  navigate(path: string): void;
 }
 
-/** What was chosen for one game in the form of a new game. */
-export interface Part {
+/** The settings for one game in the form for a new game. */
+export interface GameSettings {
   options: Options;
   seats: string[];
   players: number;
 }
 
-/** What was chosen in the form of a new game, kept in the browser. */
+/** The settings in the form for a new game, stored in the browser. */
 export interface Form {
   game: string;
   name: string;
   clock: string;
   keep: boolean;
   more: boolean;
-  games: Record<string, Partial<Part>>;
+  games: Record<string, Partial<GameSettings>>;
 }
 
 // The board
 
-/** The position that is looked at. */
+/** The shown position. */
 export interface Position {
   cells: number[];
-  /** The move that led to it. */
+  /** The move that led to the position. */
   last: Move | null;
-  /** Whether it is the newest one of the game. */
-  live: boolean;
+  /** Whether the position is the newest one of the game. */
+  isLatest: boolean;
   ply: number;
   over: boolean;
   toMove: number;
@@ -403,23 +403,23 @@ export interface Position {
   insight: Insight | null;
 }
 
-/** A move with what is known of it. */
-export interface Weighed extends Action {
+/** A move with its search result and its exact result. */
+export interface RatedMove extends Action {
   chance?: number | undefined;
   lost: number;
   sure: number;
-  /** Under perfect play, for the mover: 0 loses, 1 draws, 2 wins; null where that is not known. */
+  /** Result of perfect play for the mover: 0 loses, 1 draws, 2 wins; null if not known. */
   result: number | null;
-  /** Whether it throws a better result away. */
-  thrown?: boolean;
+  /** Whether another move has a better exact result. */
+  worsensResult?: boolean;
 }
 
-/** A move as the board colours it. */
-export interface Heat extends Weighed {
+/** A move with the grade that determines its colour. */
+export interface Heat extends RatedMove {
   grade: number;
 }
 
-/** A ring around a cell, or a number of a seat's colour on it. */
+/** A ring around a cell, or a number in a seat's colour on it. */
 export interface Mark {
   cell: number;
   seat?: number;
@@ -427,17 +427,17 @@ export interface Mark {
   classes?: string;
 }
 
-/** What is drawn on the board in addition to the position. */
+/** Marks on the board in addition to the position. */
 export interface Marks {
   heat?: Heat[];
-  /** Cells that throw a win away. */
+  /** Cells of moves that throw a better result away. */
   lost?: number[];
   marks: Mark[];
 }
 
 export type Point = [x: number, y: number];
 
-/** What a drawing file must know of a table: `Adapter.config` of its game. */
+/** What a renderer must know about a table: `Board.config` of its game in ninetka_web/games. */
 export interface GoConfig {
   size: number;
   stars: number[];
@@ -446,17 +446,17 @@ export interface KropkiConfig {
   width: number;
   height: number;
 }
-/** All of them: only the game's own drawing file knows which it gets. */
+/** The configurations of all games; each renderer uses only its own fields. */
 export type Config = GoConfig & KropkiConfig;
 
-/** How the board of a game looks; `svg` elements are drawn in the order of the methods. */
-export interface Face {
+/** Draws the board of a game; the layers are stacked in the order of the methods. */
+export interface Renderer {
   /** The view box of the board. */
   box: [x: number, y: number, width: number, height: number];
-  /** The side of a square in the units of the view box. */
+  /** The side of a square, in units of the view box. */
   unit: number;
-  /** How many cells have a place on the board. */
-  places: number;
+  /** The number of cells that have a place on the board. */
+  numCells: number;
   centre(cell: number): Point;
   name(cell: number): string;
   defs(): SVGElement[];
@@ -465,16 +465,16 @@ export interface Face {
   trace(position: Position): SVGElement[];
   stones(position: Position): SVGElement[];
   over?(position: Position): SVGElement[];
-  /** Show that a cell can be clicked, where that is not plain to see. */
-  hint(hit: Hit, choices: Choices): SVGElement | null;
-  /** Show what a click would do. */
-  ghost(hit: Hit, choices: Choices): SVGElement;
-  /** Say what is on the board, in lines. */
+  /** Return a mark that the cell can be clicked, null if none is needed. */
+  clickMark(target: ClickTarget, choices: Choices): SVGElement | null;
+  /** Return a preview of what a click would do. */
+  preview(target: ClickTarget, choices: Choices): SVGElement;
+  /** Return lines that describe the position for screen readers. */
   describe(position: Position): string[];
 }
 
-/** A drawing file, static/games/NAME.js. */
-export interface FaceModule {
+/** A module static/games/NAME.js. */
+export interface RendererModule {
   icon(seat: number): SVGElement;
-  make(config: Config, turned: boolean): Face;
+  make(config: Config, turned: boolean): Renderer;
 }

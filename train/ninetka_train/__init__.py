@@ -1,1 +1,1 @@
-"""How agents learn games, and how they are judged."""
+"""Training and evaluation of agents, and the command `ninetka`."""

@@ -1,4 +1,4 @@
-"""The command `ninetka` from its first moment on: Ctrl-C ends it by one line, also while it still imports."""
+"""Entry point of the command `ninetka`: Ctrl-C ends it with one line, even during imports. See `cli.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from typing import NoReturn
 
 STOPPED = (130, 143, 75)
-"""Exit statuses of what Ctrl-C, SIGTERM or SIGUSR1 has ended."""
+"""Exit statuses after Ctrl-C, SIGTERM and SIGUSR1."""
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _leave(status: int) -> NoReturn:
-    """End at once: Python would wait for tasks under way, and report further signals in place of the status."""
+    """Exit at once. A normal exit would wait for running tasks, and another signal could change the exit status."""
     sys.stderr.flush()
     os._exit(status)
 

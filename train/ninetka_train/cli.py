@@ -1,4 +1,4 @@
-"""The command `ninetka`: evaluate agents, look at saved games, measure speed."""
+"""Command line of `ninetka`; `matches.py` has `evaluate`, `rate` and `curve`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ app = typer.Typer(
 def main() -> None:
     """Run the command."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names of files may hold what the terminal cannot show
+        if isinstance(stream, io.TextIOWrapper):  # file names may have characters that the terminal cannot show
             stream.reconfigure(encoding=_encoding_of(stream), errors="backslashreplace")
     warnings.formatwarning = _format_warning
     app(prog_name="ninetka")
 
 
 def _encoding_of(stream: io.TextIOWrapper) -> str:
-    """Return the encoding to write with: the stream's, but UTF-8 into files and pipes on Windows."""
+    """Return the output encoding: the stream's own, but UTF-8 for files and pipes on Windows."""
     is_kept = "PYTHONIOENCODING" in os.environ or sys.platform != "win32" or stream.isatty()
     return stream.encoding if is_kept else "utf-8"
 
@@ -78,10 +78,10 @@ def ninetka(
 
 
 class _Display:
-    """Shows how training goes: a bar in a terminal, lines elsewhere; nothing unless it is the first process."""
+    """Training progress: a bar in a terminal, lines elsewhere. Only the first process prints anything."""
 
     def __init__(self, first: bool, by_round: bool) -> None:
-        """With `by_round` each round on a cluster is a line of its own."""
+        """Create the display; with `by_round`, print one line per round on a cluster."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -92,14 +92,18 @@ class _Display:
         self._first, self._by_round, self._percent = first, by_round, -1
 
     def shown(self) -> AbstractContextManager[object]:
-        """Return a context in which the bar, if there is one, is shown."""
-        return nullcontext() if self.bar.disable else self.bar  # rich before 14.3 ends a disabled one by an empty line
+        """Return a context manager that shows the bar, if there is one."""
+        return (
+            nullcontext() if self.bar.disable else self.bar
+        )  # before 14.3, rich prints an empty line after a disabled bar
 
     def show(self, share: float, numbers: dict[str, float]) -> None:
-        """Show which share of the training is done, and some of its figures."""
+        """Show the finished share of the training, 0..1, and its first four numbers."""
         text = "  ".join(f"{key} {value:.3g}" for key, value in list(numbers.items())[:4])
         self.bar.update(self._task, completed=share, description=text)
-        if self._by_round and "workers" in numbers:  # a resumed run may report a round that had no cluster
+        if (
+            self._by_round and "workers" in numbers
+        ):  # a resumed run may report a round that was played without a cluster
             self.print(round_line(share, numbers))
         elif not self.bar.console.is_terminal and int(100 * share) > self._percent:
             self._percent = int(100 * share)
@@ -114,18 +118,22 @@ class _Display:
 @app.command(cls=OnCluster)
 @stopped_by_signals()
 def train(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="Such as configs/quick.yaml.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="Configuration file, such as configs/quick.yaml.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ppo.epochs=2.")
     ] = None,
-    runs: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")] = Path("runs"),
     games: Annotated[
-        int, integer_option("--games", "-g", help="Games per opponent at the end; 0: no measurement at all.")
+        int, integer_option("--games", "-g", help="Games per opponent in the final benchmark; 0: no measurements.")
     ] = 200,
-    resume: Annotated[bool, typer.Option("--resume", help="Begin, or go on from the newest checkpoint.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the newest checkpoint, or start a new run.")
+    ] = False,
     cluster: Cluster = None,
 ) -> None:
-    """Train a network by self-play, and measure it."""
+    """Train a network by self-play and measure its strength."""
     check_address_space()
     try:
         from ninetka_train.learning import processes
@@ -142,18 +150,18 @@ def train(
         with display.shown(), processes.joined(device), on_cluster(cluster if first else None) as player:
             display.print(f"{runs / chosen.name}: learning {chosen.definition.title} by {chosen.algorithm}")
             run(chosen, runs / chosen.name, games, resume, display.show, player)
-            display.print(f"{runs / chosen.name}: finished, to be played as net:{runs / chosen.name}")
+            display.print(f"{runs / chosen.name}: finished; its agent spec is net:{runs / chosen.name}")
     except ValueError as error:
         fail(error)
     except OSError as error:
         begun = (runs / chosen.name / "config.yaml").exists()
-        advice = "; what was written before is whole: go on with --resume" if begun else ""
+        advice = "; earlier checkpoints are intact: continue with --resume" if begun else ""
         fail(f"{explain(error)}{advice}", code=1)
     except Stopped as stopped:
-        fail(f"stopped by {stopped.name}: go on with --resume", code=stopped.status)
+        fail(f"stopped by {stopped.name}: continue with --resume", code=stopped.status)
     except KeyboardInterrupt:
-        fail("stopped: go on with --resume", code=130)
-    except BaseException as error:  # libraries in Rust raise those
+        fail("stopped: continue with --resume", code=130)
+    except BaseException as error:  # a panic in a Rust library derives from BaseException
         if not is_out_of_memory(error):
             raise
         fail("training does not fit into memory: choose smaller settings", code=1)
@@ -161,9 +169,11 @@ def train(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, such as runs/quick; may be going on.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of a run, such as runs/quick; it may still be training.")
+    ],
 ) -> None:
-    """Show how a run went: tables here, report.png and report.html in its folder."""
+    """Print tables of a training run, and write report.png and report.html into its folder."""
     with failing("reports"):
         from ninetka_train.showing.run_report import print_run, write_report
 
@@ -173,16 +183,18 @@ def report(
 
 @app.command()
 def study(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write, such as docs/perfect-play.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="Output path without suffix, such as docs/perfect-play.")
+    ],
     games: Annotated[int, integer_option("--games", "-g", help="Games per agent.")] = 100,
-    seed: Annotated[int, integer_option("--seed", help="Decides every game.")] = 0,
+    seed: Annotated[int, integer_option("--seed", help="Determines every game.")] = 0,
 ) -> None:
-    """Find out what perfect play says about two-player 9tka: PATH.md, PATH.png and PATH.json, in some minutes."""
+    """Study perfect play in two-player 9tka; write PATH.md, PATH.png and PATH.json. This takes some minutes."""
     with failing("studies"):
         import ninetka_train.ninetka.study as module
         from ninetka_env.core.files import check_writable, with_ending
 
-        importlib.import_module("matplotlib")  # what is missing is told before minutes of games
+        importlib.import_module("matplotlib")  # report a missing package before playing for minutes
         path.parent.mkdir(parents=True, exist_ok=True)
         for ending in (".md", ".png", ".json"):
             check_writable(with_ending(path, ending))
@@ -195,9 +207,9 @@ def study(
 def average(
     checkpoints: Annotated[
         list[str],
-        typer.Argument(metavar="CHECKPOINT...", help="Such as gen-6 runs/a; if named twice, it counts twice."),
+        typer.Argument(metavar="CHECKPOINT...", help="Such as gen-6 runs/a; a network named twice counts twice."),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="CHECKPOINT", help="Where to write, such as runs/mean.")],
+    out: Annotated[Path, typer.Option("--out", metavar="CHECKPOINT", help="Output checkpoint, such as runs/mean.")],
     policy_temperature: Annotated[
         float,
         typer.Option(
@@ -207,7 +219,7 @@ def average(
         ),
     ] = 1.0,
 ) -> None:
-    """Write the mean of the weights of networks; it plays well if they began from the same ones."""
+    """Average the weights of networks; the mean plays well if all were trained from the same weights."""
     with failing("averages"):
         from ninetka_agents.averaging import mean_network, soften_policy
         from ninetka_agents.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -221,8 +233,8 @@ def average(
 
 @app.command()
 def export(
-    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Such as runs/quick.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Such as net.onnx.")],
+    checkpoint: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Trained network, such as runs/quick.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file, such as net.onnx.")],
 ) -> None:
     """Write a trained network into an ONNX file."""
     with failing("exports", "train,onnx"):
@@ -238,17 +250,23 @@ def export(
 @app.command()
 def gtp(
     agent: Annotated[
-        str, typer.Option("--agent", metavar="SPEC", help="Who plays, such as mcts:simulations=10000.")
+        str, typer.Option("--agent", metavar="SPEC", help="The agent that plays, such as mcts:simulations=10000.")
     ] = "mcts:simulations=10000,rave,playouts=heavy,reuse",
-    game: Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as go:komi=6.5,ko=positional.")] = "go",
-    seed: Annotated[int | None, integer_option("--seed", help="Of the agent's random numbers.")] = None,
-    log: Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Add what is said to this file.")] = None,
+    game: Annotated[
+        str, typer.Option("--game", metavar="SPEC", help="The game, such as go:komi=6.5,ko=positional.")
+    ] = "go",
+    seed: Annotated[int | None, integer_option("--seed", help="Seed of the agent's random numbers.")] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="Append all commands and responses to this file.")
+    ] = None,
     resign: Annotated[
-        float, typer.Option("--resign", metavar="SHARE", help="Resign below this share of wins; 0: never.")
+        float, typer.Option("--resign", metavar="SHARE", help="Resign below this expected share of wins; 0: never.")
     ] = 0.05,
-    ponder: Annotated[bool, typer.Option("--ponder", help="Think while the opponent does; needs reuse.")] = False,
+    ponder: Annotated[
+        bool, typer.Option("--ponder", help="Think during the opponent's turn; needs an agent with reuse.")
+    ] = False,
 ) -> None:
-    """Play Go for a program that speaks the Go Text Protocol, such as Sabaki: an engine on stdin and stdout."""
+    """Run a Go engine on stdin and stdout for programs that speak the Go Text Protocol, such as Sabaki."""
     with failing("engines"):
         from ninetka_agents.go.gtp.engine import serve
         from ninetka_train.machine import package_version
@@ -262,10 +280,11 @@ def replay(
     game: Annotated[int, integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
     ply: Annotated[int | None, integer_option("--ply", help="Only the position after this many plies.")] = None,
     png: Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", help="Draw the position into a picture (last unless --ply).")
+        Path | None,
+        typer.Option("--png", metavar="FILE", help="Write a picture of the position (the last one without --ply)."),
     ] = None,
 ) -> None:
-    """Show a saved game, position by position."""
+    """Print the positions of a saved game."""
     from ninetka_env.api.record_files import find_record, position_at, replay_text
     from ninetka_env.api.screen import save_png
     from ninetka_train.showing.boards import show_boards
@@ -285,11 +304,15 @@ def replay(
 def analyze(
     file: Annotated[Path, typer.Argument(metavar="RECORD", help="Games as `evaluate --save-games` writes them.")],
     game: Annotated[int, integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
-    nodes: Annotated[int, integer_option("--nodes", help="The solver's budget per position.")] = 2_000_000,
+    nodes: Annotated[
+        int, integer_option("--nodes", help="Maximum number of nodes that the solver visits per position.")
+    ] = 2_000_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
-    png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Draw the game's course there.")] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="Write a picture of the course of the game.")
+    ] = None,
 ) -> None:
-    """Tell which slides of a two-player game kept the win under perfect play, and which gave it away."""
+    """Show which slides of a two-player game of 9tka kept the win under perfect play, and which gave it away."""
     import json
 
     from ninetka_env.api.record_files import find_record
@@ -309,11 +332,13 @@ def solve(
     file: Annotated[Path, typer.Argument(metavar="RECORD", help="Games as `evaluate --save-games` writes them.")],
     game: Annotated[int, integer_option("--game", help="Which game of the file, counted from 1.")] = 1,
     ply: Annotated[
-        int | None, integer_option("--ply", help="The position after this many plies; else the last.")
+        int | None, integer_option("--ply", help="The position after this many plies; by default the last one.")
     ] = None,
-    nodes: Annotated[int, integer_option("--nodes", help="Positions that a search may visit.")] = 10_000_000,
+    nodes: Annotated[
+        int, integer_option("--nodes", help="Maximum number of positions that the search visits.")
+    ] = 10_000_000,
 ) -> None:
-    """Tell who wins a position of 9tka's movement phase under perfect play, and by which moves."""
+    """Show who wins a position of 9tka's movement phase under perfect play, and with which moves."""
     from ninetka_env.api.record_files import find_record, position_at
 
     try:
@@ -334,14 +359,14 @@ def solve(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 def bench(context: typer.Context) -> None:
-    """Run the repository's benchmarks, those named or all but the slow ones; needs a clone of the repository."""
+    """Run benchmarks by name; without names, all except the slow ones. Needs a clone of the repository."""
     root = Path(__file__).resolve().parents[2]
     arguments = ["--help" if argument == "-h" else argument for argument in context.args]
     if not (root / "benchmarks" / "run.py").is_file():
         if "--help" in arguments:
             typer.echo(context.get_help())
             raise typer.Exit
-        fail("the benchmarks live in the repository, beside the packages: run the command from a clone of it")
+        fail("the benchmarks are in the repository, not in the packages: run the command from a clone of it")
     sys.path.insert(0, str(root))
     run = importlib.import_module("benchmarks.run").main
     raise typer.Exit(run(arguments) or 0)

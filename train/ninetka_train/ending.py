@@ -1,7 +1,4 @@
-"""How commands end: in success, or in one line that says what was wrong, and a status.
-
-Among that is what is wrong with an argument; `integer_option` makes options whose errors are such lines.
-"""
+"""Exit handling for the command line: print one-line errors and set exit codes; stop on signals."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ import typer
 from typer.core import TyperGroup
 
 UsageError: Any = typer.BadParameter.__base__
-"""What is wrong on a command line; typer brings a click of its own or takes the one installed."""
+"""Click's class of usage errors, from the click that typer uses: its own copy or the installed one."""
 
 
 @contextmanager
 def _ending_in_a_line() -> Iterator[None]:
-    """End the command in a line where it was stopped, cannot print, or was given overlong arguments."""
+    """End the command with one line if it is stopped, cannot print or runs out of memory; shorten usage errors."""
     try:
         try:
             yield
@@ -41,7 +38,7 @@ def _ending_in_a_line() -> Iterator[None]:
         from ninetka_env.core.files import is_closed_pipe
 
         _end_output()
-        if is_closed_pipe(error):  # the reader has seen enough
+        if is_closed_pipe(error):  # the reader of the pipe has exited
             raise typer.Exit(1) from None
         fail(error if error.filename is not None else f"standard output: {error.strerror}", code=1)
     except BaseException as error:
@@ -55,17 +52,17 @@ def _shortened(line: str) -> str:
 
 
 def _end_output() -> None:
-    """Let what still waits to be printed go nowhere, since Python would fail to print it at its end."""
+    """Discard buffered output, because flushing it at exit would raise another error."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 MOVED = {"evaluate": {"--neutral-placement": "neutral_placement", "--turn-order": "turn_order"}}
-"""By command, options that are options of 9tka now, with their names there."""
+"""By command: former options that are now options of 9tka, with their names in a game's spec."""
 
 
 def _check_moved(arguments: list[str]) -> None:
-    """End the command if it is given an option that has moved into `--game`, and say what to write instead."""
+    """End the command with advice if the arguments have an option that has moved into `--game`."""
     following = zip(arguments, [*arguments[1:], "VALUE"], strict=True)
     parts = [(*one.partition("="), value) for one, value in following]
     given = {name: own if equals else value for name, equals, own, value in parts}
@@ -75,31 +72,31 @@ def _check_moved(arguments: list[str]) -> None:
         return
     what, game = f"{' and '.join(moved)} {'are' if len(moved) > 1 else 'is'}", given.get("--game", "ninetka")
     if game.partition(":")[0] != "ninetka":
-        fail(f"{what} of 9tka alone: leave out what --game {game} does not have")
+        fail(f"{what} only for 9tka: leave out what --game {game} does not have")
     fail(f"{what} now part of --game: write --game {game}{',' if ':' in game else ':'}{','.join(moved.values())}")
 
 
 class Commands(TyperGroup):
-    """All commands, whatever they do."""
+    """Group of all commands, with one-line errors."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments before the command's name, and look for options that have moved after it."""
+        """Parse the arguments before the command's name, and reject moved options after it."""
         _check_moved(args)
         return super().parse_args(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read the arguments before the command's name."""
+        """Parse the arguments before the command's name."""
         with _ending_in_a_line():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Read the command's own arguments and run it."""
+        """Parse the command's arguments and run it."""
         with _ending_in_a_line():
             return super().invoke(ctx)
 
 
 def fail(message: object, code: int = 2) -> NoReturn:
-    """End the command with an error message; what printing raised is told by `_ending_in_a_line`."""
+    """Print an error message and exit; an `OSError` of printing is raised again for `_ending_in_a_line`."""
     if isinstance(message, OSError) and message.errno is not None and message.filename is None:
         raise message
     typer.echo(f"error: {explain(message)}", err=True)
@@ -107,14 +104,14 @@ def fail(message: object, code: int = 2) -> NoReturn:
 
 
 def fail_import(needing: str, error: ImportError, extras: str = "train") -> NoReturn:
-    """End the command because a package cannot be imported: it is not installed, or does not fit into memory."""
+    """Print that a package is not installed or does not fit into memory, and exit."""
     if is_out_of_memory(error):
         fail(f"{needing} more memory: {error}", code=1)
     fail(f"{needing} {error.name}: pip install 'ninetka-env[{extras}]'")
 
 
 def explain(message: object) -> str:
-    """Say what is wrong, first the file if it is one."""
+    """Return the text of an error; the text of an `OSError` starts with its file."""
     if isinstance(message, OSError) and message.filename is not None:
         from ninetka_env.core.files import shown
 
@@ -123,52 +120,52 @@ def explain(message: object) -> str:
 
 
 NO_MEMORY = (
-    "allocate memory",  # torch, and the system where it loads a library
+    "allocate memory",  # torch, and the system while it loads a library
     "not enough memory",  # torch
     "std::bad_alloc",
-    "failed to map segment",  # the system's loader
-    "could not create a primitive",  # oneDNN, by which torch multiplies, as the next two
+    "failed to map segment",  # the dynamic loader
+    "could not create a primitive",  # oneDNN, which torch uses for matrix products; also the next two
     "could not create a memory",
     "could not execute a primitive",
-    "can't start new thread",  # a thread needs room for its stack
+    "can't start new thread",  # no memory for the stack of a thread
     "out of memory",
     "pyobject pointer is null",  # safetensors
 )
-"""What libraries report when memory runs out, in lower case."""
+"""Parts of the messages with which libraries report that memory ran out, in lower case."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out; libraries report that by errors of several types."""
+    """Return whether an error means that memory ran out; libraries raise several types."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
-    text, is_panic = str(error).lower(), type(error).__name__ == "PanicException"  # of a Rust library: a BaseException
+    text, is_panic = str(error).lower(), type(error).__name__ == "PanicException"  # a BaseException of Rust libraries
     return (isinstance(error, (RuntimeError, ImportError)) or is_panic) and any(reason in text for reason in NO_MEMORY)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asks the command to end, with an exit status of its own; what handles Ctrl-C handles this as well."""
+    """Raised when SIGTERM or SIGUSR1 arrives; code that handles Ctrl-C handles this as well."""
 
     def __init__(self, number: int) -> None:
-        """Say which signal it was."""
+        """Store the name and the exit status of a signal."""
         super().__init__()
         self.name = signal.Signals(number).name
         self.status = _STATUS[number]
 
 
 _STATUS = {signal.SIGTERM.value: 143} | ({signal.SIGUSR1.value: 75} if hasattr(signal, "SIGUSR1") else {})
-"""Exit statuses by signal: shells report SIGTERM as 143; 75 is EX_TEMPFAIL, for schedulers that start jobs again."""
+"""Exit statuses by signal: shells report SIGTERM as 143; 75 is EX_TEMPFAIL, for schedulers that restart jobs."""
 
 
 REPEATED = 1.0
-"""Seconds after a signal in which others say the same."""
+"""Seconds after a signal during which further signals are ignored."""
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Raise `Stopped` when SIGTERM or SIGUSR1 arrives, and `KeyboardInterrupt` for Ctrl-C as usual.
+    """Raise `Stopped` when SIGTERM or SIGUSR1 arrives, and `KeyboardInterrupt` for Ctrl-C.
 
-    Schedulers and impatient users repeat signals; one that follows another within `REPEATED` seconds is ignored, so
-    that the first can be handled. Only the main thread can handle signals.
+    Schedulers and users may send a signal several times. A signal within `REPEATED` seconds after another is ignored,
+    so that the first can be handled. Only the main thread can handle signals; in other threads nothing is changed.
     """
     last = -REPEATED
 
@@ -184,7 +181,9 @@ def stopped_by_signals() -> Iterator[None]:
         yield
         return
     numbers = list(_STATUS)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a process in the background may ignore it
+    if (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):  # background processes may be started with SIGINT ignored
         numbers.append(signal.SIGINT)
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
@@ -195,14 +194,14 @@ def stopped_by_signals() -> Iterator[None]:
 
 
 LEAST_ADDRESS_SPACE = 2 << 30
-"""Bytes of address space that training is not started without: the smallest network takes 1.6 GiB.
+"""Bytes of address space required to start training: the smallest network takes 1.6 GiB.
 
-With less, LLVM, which compiles the rules, ends the process without an exception, and OpenBLAS tries to get memory
-forever."""
+With less, LLVM, which compiles the rules, kills the process without an exception, and OpenBLAS tries to allocate
+memory forever."""
 
 
 def check_address_space() -> None:
-    """End the command if `ulimit -v` leaves training too little."""
+    """Exit with an error if `ulimit -v` is too low for training."""
     if sys.platform == "win32":
         return
     import resource
@@ -215,7 +214,7 @@ def check_address_space() -> None:
 
 @contextmanager
 def failing(what: str, extras: str = "train") -> Iterator[None]:
-    """End the command with an error message if `what` lacks a package, is given something wrong or cannot write."""
+    """Exit with an error message on `ImportError` (a package that `what` needs), `ValueError` or `OSError`."""
     try:
         yield
     except ImportError as error:
@@ -234,5 +233,5 @@ def _integer(text: str) -> int:
 
 
 def integer_option(*names: str, help: str) -> Any:  # typer's name
-    """Return an option that is an integer."""
+    """Return a typer option that parses an integer."""
     return typer.Option(*names, help=help, parser=_integer, metavar="INTEGER")

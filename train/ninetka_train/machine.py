@@ -1,4 +1,4 @@
-"""What a measurement was made with: the version of the package, and the machine."""
+"""Package version and description of the machine, to store with measurements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ninetka_env.core.threads import cores
 
 def package_version() -> str:
     """Return the version of the installed package."""
-    from importlib import metadata  # what this loads would keep the command's start waiting
+    from importlib import metadata  # slow to import
 
     try:
         return metadata.version("ninetka-env")
@@ -23,14 +23,14 @@ def package_version() -> str:
 
 
 def machine() -> str:
-    """Name the processor, the cores that this process may use, and the versions that matter."""
+    """Return a text with the processor, the number of cores that this process may use, and the Python version."""
     count = cores()
     return f"{processor()}, {count} core{'s' * (count > 1)}, Python {platform.python_version()}"
 
 
 @functools.cache
 def processor() -> str:
-    """Name the processor."""
+    """Return the name of the processor."""
     name = ""
     with suppress(OSError, subprocess.SubprocessError):
         if sys.platform == "linux":
@@ -42,7 +42,7 @@ def processor() -> str:
 
 
 def _named_in(cpuinfo: str) -> str:
-    """Return the processor that Linux describes: its name or, on most of ARM, the maker's and the cores' numbers."""
+    """Return the processor from /proc/cpuinfo: its model name or, on most ARM systems, implementer and part numbers."""
     lines = [(name.strip(), value.strip()) for name, _, value in (line.partition(":") for line in cpuinfo.splitlines())]
     for name, value in lines:
         if name == "model name":

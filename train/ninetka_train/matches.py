@@ -1,4 +1,4 @@
-"""The commands that let agents play each other: `evaluate`, `rate`, `curve`."""
+"""The commands `evaluate`, `rate` and `curve`, which let agents play each other. `playing.py` has their common code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ninetka_train import playing
 from ninetka_train.cluster.command import Cluster, check_repeatable, on_cluster
 from ninetka_train.ending import fail, failing, integer_option, stopped_by_signals
 
-if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that help comes at once
+if TYPE_CHECKING:  # slow modules are imported inside the commands, so that --help is fast
     from ninetka_agents.agent import Agent
     from ninetka_train.judging.arena import Match, PlayBatches
     from ninetka_train.judging.curve import Budgeted
@@ -21,27 +21,27 @@ if TYPE_CHECKING:  # heavy modules are imported inside the commands, so that hel
     from ninetka_train.judging.results import Settings
 
 
-Spec = Annotated[str, typer.Option("--game", metavar="SPEC", help="Such as ninetka:num_players=3.")]
-Players = Annotated[int | None, integer_option("--players", "-n", help="Seats at the table.")]
+Spec = Annotated[str, typer.Option("--game", metavar="SPEC", help="The game, such as ninetka:num_players=3.")]
+Players = Annotated[int | None, integer_option("--players", "-n", help="Number of players.")]
 Games = Annotated[int, integer_option("--games", "-g", help="Games per lineup, rounded up to whole rotations.")]
-Seed = Annotated[int, integer_option("--seed", help="Decides every game; the same seed gives the same result.")]
+Seed = Annotated[int, integer_option("--seed", help="Determines every game; the same seed gives the same result.")]
 OpeningPlies = Annotated[
     int | None,
     integer_option(
         "--opening-plies",
-        help="Random plies that each rotation begins with; by default 4 where networks alone play, else 0.",
+        help="Random plies at the start of each rotation; by default 4 if only networks play, else 0.",
     ),
 ]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures there.")]
-CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the games there, a row each.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures to this file.")]
+CsvFile = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write one row per game to this file.")]
 GamesFile = Annotated[
-    Path | None, typer.Option("--save-games", metavar="FILE", help="Write all games there, as text, as they end.")
+    Path | None, typer.Option("--save-games", metavar="FILE", help="Write each game to this file when it ends.")
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with a match: games that --save-games FILE holds are not played again.")
+    bool, typer.Option("--resume", help="Continue a match: games in the file of --save-games are not played again.")
 ]
 Forfeit = Annotated[
-    bool, typer.Option("--forfeit", help="An agent that fails loses that game; otherwise the match stops there.")
+    bool, typer.Option("--forfeit", help="An agent that fails loses the game; by default the match stops.")
 ]
 
 
@@ -50,7 +50,7 @@ def evaluate(
     context: typer.Context,
     agents: Annotated[
         list[str] | None,
-        typer.Argument(metavar="AGENT...", help="What plays, such as: random  maxn:depth=3  mcts:simulations=2000"),
+        typer.Argument(metavar="AGENT...", help="Agents, such as: random  maxn:depth=3  mcts:simulations=2000"),
     ] = None,
     game: Spec = "ninetka",
     players: Players = None,
@@ -60,27 +60,29 @@ def evaluate(
     gate: Annotated[
         str | None,
         typer.Option(
-            "--gate", metavar="LOW,HIGH", help="Stop once it is known which share of games the first agent wins."
+            "--gate",
+            metavar="LOW,HIGH",
+            help="Stop once it is decided whether the first agent wins a share HIGH of its games or only LOW.",
         ),
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option("--alpha", help="Chance that the gate lets LOW pass; by default 0.05.")
+        float | None, typer.Option("--alpha", help="Probability that an agent at LOW passes; by default 0.05.")
     ] = None,
     beta: Annotated[
-        float | None, typer.Option("--beta", help="Chance that the gate lets HIGH fail; by default 0.05.")
+        float | None, typer.Option("--beta", help="Probability that an agent at HIGH fails; by default 0.05.")
     ] = None,
     tournament: Annotated[
-        bool, typer.Option("--tournament", help="Two players: also score matches of two games, seats swapped.")
+        bool, typer.Option("--tournament", help="Two players: also score pairs of games with seats swapped.")
     ] = False,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Two players: also count the wins given away, by perfect play.")
+        bool, typer.Option("--exact", help="Two players: also count moves that give a win away under perfect play.")
     ] = False,
     batch: Annotated[
         int | None,
         integer_option(
             "--batch",
-            help="Games played at once, which changes none but by how networks round: 256, with --gate or --cluster 32,"
-            " where an agent keeps a tree or a process for each game 16.",
+            help="Games played at once; changes results only through rounding in networks. By default 256; 32 with"
+            " --gate or --cluster; 16 if an agent has a search tree or a process for each game.",
         ),
     ] = None,
     json_file: JsonFile = None,
@@ -88,20 +90,20 @@ def evaluate(
     games_file: GamesFile = None,
     resume: Resume = False,
     from_files: Annotated[
-        bool, typer.Option("--from", help="Play nothing: the arguments are files of saved games.")
+        bool, typer.Option("--from", help="Play no games: the arguments are files of saved games.")
     ] = False,
     forfeit: Forfeit = False,
     cluster: Cluster = None,
 ) -> None:
-    """Let agents play each other, with seats rotated, and report win shares, intervals and ratings.
+    """Let agents play each other with rotated seats, and report win shares, intervals and ratings.
 
-    With fewer agents than seats the last one named fills the rest (`ninetka evaluate net maxn --players 3` is one net
-    against two MaxN); with more, every choice of as many agents as there are seats plays.
+    With fewer agents than seats, the last agent fills the remaining seats (`ninetka evaluate net maxn --players 3` is
+    one net against two MaxN). With more agents than seats, every combination of agents plays.
 
-    With a gate, the exit status is 0 if the first agent passes, 3 if it fails, 4 if all games leave that open.
+    With a gate, the exit status is 0 if the first agent passes, 3 if it fails, 4 if the result is undecided.
 
-    Ctrl-C and SIGTERM end the match with the figures of the games that are over; `--save-games FILE --resume` goes on
-    with it, and `--from FILE...` takes the figures from saved games.
+    After Ctrl-C or SIGTERM the figures of the finished games are reported. `--save-games FILE --resume` continues the
+    match, and `--from FILE...` computes the figures of saved games.
     """
     from ninetka_train.judging.evaluate import check_figures
     from ninetka_train.judging.gate import BATCH, parse_gate
@@ -136,17 +138,17 @@ def evaluate(
 
 @contextmanager
 def _played_on(address: str | None, agents: Sequence[Agent]) -> Iterator[PlayBatches | None]:
-    """Yield what plays batches on a cluster; None without an address."""
+    """Yield the function that plays batches on a cluster; None without an address."""
     with failing("clusters", "cluster") if address else nullcontext(), on_cluster(address) as player:
         yield player.players_of(agents) if player else None
 
 
 FOR_FIGURES = {"agents", "gate", "alpha", "beta", "tournament", "exact", "json_file", "csv_file", "from_files"}
-"""Parameters of `evaluate` that saved games leave open."""
+"""Parameters of `evaluate` that may be given with `--from`."""
 
 
 def _check_nothing_played(context: typer.Context) -> None:
-    """Raise `ValueError` if an option is given that only concerns games that are played."""
+    """Raise `ValueError` if an option is given that has no meaning with `--from`."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in FOR_FIGURES and source is not None and source.name == "COMMANDLINE":
@@ -165,7 +167,9 @@ def rate(
     seed: Seed = 0,
     anchor: Annotated[
         str | None,
-        typer.Option("--anchor", metavar="AGENT", help="The agent whose rating is 0; by default the pool's mean is."),
+        typer.Option(
+            "--anchor", metavar="AGENT", help="The agent whose rating is 0; by default the mean of the pool is 0."
+        ),
     ] = None,
     opening_plies: OpeningPlies = None,
     batch: Annotated[int, integer_option("--batch", help="Games played at once.")] = 256,
@@ -175,12 +179,12 @@ def rate(
     resume: Resume = False,
     forfeit: Forfeit = False,
     table: Annotated[
-        Path | None, typer.Option("--table", metavar="FILE", help="Write the ratings there, as a page of Markdown.")
+        Path | None, typer.Option("--table", metavar="FILE", help="Write the ratings to this file as a Markdown page.")
     ] = None,
 ) -> None:
-    """Rate the agents of a game in one pool: every choice of as many agents as there are seats plays.
+    """Rate the agents of a game in one pool, in which every combination of agents plays.
 
-    Ctrl-C and SIGTERM end it with the figures of the games that are over; `--save-games FILE --resume` goes on.
+    After Ctrl-C or SIGTERM the figures of the finished games are reported; `--save-games FILE --resume` continues.
     """
     from ninetka_env.core.options import check_choice
     from ninetka_env.core.registry import load_variant
@@ -203,7 +207,7 @@ def rate(
     )  # fmt: skip
     outcome = playing.play(prepared)
     if anchor not in (None, *outcome.results.settings.agents):
-        typer.echo(f"note: no rotation of {anchor} is over, so the pool's mean is 0", err=True)
+        typer.echo(f"note: no rotation of {anchor} is finished, so the mean of the pool is 0", err=True)
         anchor = None
     evaluation = playing.summarised(outcome, anchor=anchor)
     playing.report(outcome, evaluation, files, lambda: ratings_page(evaluation, str(table), agents or []))
@@ -213,34 +217,34 @@ def rate(
 def curve(
     agents: Annotated[
         list[str],
-        typer.Argument(metavar="AGENT...", help="Whose curves, specs without a budget, such as: net  mcts:rave"),
+        typer.Argument(metavar="AGENT...", help="Agents to measure, without a budget, such as: net  mcts:rave"),
     ],
     path: Annotated[
         Path, typer.Option("--out", metavar="PATH", help="Write PATH.png and PATH.json, such as docs/strength.")
     ],
     against: Annotated[str, typer.Option("--against", metavar="AGENT", help="The agent in all other seats.")],
     seconds: Annotated[
-        str, typer.Option("--seconds", metavar="LIST", help="Seconds a move, such as 0.01,0.03,0.1.")
+        str, typer.Option("--seconds", metavar="LIST", help="Seconds per move, such as 0.01,0.03,0.1.")
     ] = "",
     simulations: Annotated[
-        str, typer.Option("--simulations", metavar="LIST", help="Simulations a move, such as 16,64,256.")
+        str, typer.Option("--simulations", metavar="LIST", help="Simulations per move, such as 16,64,256.")
     ] = "",
     game: Spec = "ninetka",
     players: Players = None,
     games: Annotated[int, integer_option("--games", "-g", help="Games per point, rounded up to rotations.")] = 40,
-    seed: Annotated[int, integer_option("--seed", help="Decides every game played by simulations.")] = 0,
+    seed: Annotated[int, integer_option("--seed", help="Determines every game that is played with --simulations.")] = 0,
     batch: Annotated[int, integer_option("--batch", help="Games played at once.")] = 32,
 ) -> None:
-    """Measure and draw how strong agents are by the time, or the simulations, that they have for a move.
+    """Measure and plot the strength of agents by their seconds or simulations per move.
 
-    Ctrl-C and SIGTERM end it with the points, and the games of the last point, that are over.
+    After Ctrl-C or SIGTERM the finished points and the finished games of the last point are written.
     """
     from ninetka_env.core.files import check_writable, with_ending
     from ninetka_train.judging.curve import make_matches, parse_amounts, planned
     from ninetka_train.judging.lockstep import AgentError
 
     with failing("curves"), playing.failing_match(games):
-        from ninetka_train.showing.strength import draw_curve  # noqa: F401  # what is missing is reported before games
+        from ninetka_train.showing.strength import draw_curve  # noqa: F401  # report a missing package before games are played
 
         for ending in (".png", ".json"):
             check_writable(with_ending(path, ending))
@@ -261,7 +265,7 @@ def curve(
 
 
 def _play_points(matches: Sequence[Match]) -> tuple[list[Evaluation], BaseException | None]:
-    """Play the matches of a curve; return their figures, and what stopped them, if anything. There are some figures."""
+    """Play the matches of a curve; return their figures (at least one) and the exception that stopped them, if any."""
     from ninetka_train.judging.curve import play_points
     from ninetka_train.judging.lockstep import AgentError
 
@@ -269,7 +273,7 @@ def _play_points(matches: Sequence[Match]) -> tuple[list[Evaluation], BaseExcept
     with playing.progress(sum(match.num_games for match in matches)) as bar:
         try:
             for evaluation in play_points(matches, bar.say, bar.show):
-                evaluations.append(evaluation)  # noqa: PERF402  # what comes before an exception is kept
+                evaluations.append(evaluation)  # noqa: PERF402  # keep the evaluations before an exception
         except (KeyboardInterrupt, AgentError) as reason:
             if not evaluations:
                 raise
@@ -278,7 +282,7 @@ def _play_points(matches: Sequence[Match]) -> tuple[list[Evaluation], BaseExcept
 
 
 def _write_curve(path: Path, plan: Sequence[Budgeted], against: str, evaluations: Sequence[Evaluation]) -> None:
-    """Write the picture and the figures of the points that were played, both or neither."""
+    """Write the picture and the figures of the points that were played: both files or neither."""
     import json
 
     from ninetka_env.core.files import replace_files, with_ending

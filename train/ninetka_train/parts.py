@@ -1,4 +1,7 @@
-"""What single games bring to learning and judging. Found by name, imported when asked for."""
+"""Plugins of single games for training and evaluation, imported when first used.
+
+`ninetka_agents/parts.py` has the plugins for agents.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,20 @@ _SELFPLAY = {"ninetka": "ninetka_train.ninetka.slides"}
 
 
 def exact_of(variant: Variant) -> Any:
-    """Return the module that judges a game, a `ninetka_train.judging.evaluate.Exact`; `ValueError` if there is none."""
+    """Return the module that evaluates decisions by perfect play, a `ninetka_train.judging.evaluate.Exact`.
+
+    Raises:
+        ValueError: if perfect play is not known for the game.
+    """
     if variant.definition.name not in _JUDGING:
         raise ValueError(
-            f"exact: perfect play is not known in {variant.definition.title}, but in {', '.join(_JUDGING)}"
+            f"exact: perfect play is not known for {variant.definition.title}; it is known for {', '.join(_JUDGING)}"
         )
     return importlib.import_module(_JUDGING[variant.definition.name])
 
 
 def selfplay_of(game: str) -> Any:
-    """Return the module with what a game adds to self-play, or None.
+    """Return the module with a game's additions to self-play, or None.
 
     Its `Settings` are derived from `ninetka_train.learning.config.AlphaZeroSettings`, its `Hooks` from
     `ninetka_train.learning.selfplay.GameHooks`.
@@ -31,7 +38,7 @@ def selfplay_of(game: str) -> Any:
 
 
 def pairs_of(game: str, agent: Agent) -> list[tuple[Agent, Agent]]:
-    """Return the pairs (agent, opponent) that a trained agent's benchmark adds in a game to its usual opponents."""
+    """Return the pairs (agent, opponent) that a game adds to the final benchmark of a trained agent."""
     if game not in _JUDGING:
         return []
     pairs: list[tuple[Agent, Agent]] = importlib.import_module(_JUDGING[game]).pairs(agent)

@@ -1,4 +1,4 @@
-"""What `evaluate`, `rate` and `curve` share: they prepare a match, show how far it is, and end with its figures."""
+"""Common code of the commands in `matches.py`: prepare a match, play it with a progress display, report its figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 
 from ninetka_train.ending import Stopped, explain, fail, is_out_of_memory
 
-if TYPE_CHECKING:  # heavy modules are imported inside functions, so that help comes at once
+if TYPE_CHECKING:  # slow modules are imported inside functions, so that --help is fast
     from ninetka_train.judging.arena import Match, PlayBatches, SoFar
     from ninetka_train.judging.evaluate import Evaluation
     from ninetka_train.judging.gate import Gate
@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # heavy modules are imported inside functions, so that help c
     from ninetka_train.judging.saved_games import SavedGames
 
 LEAST_SECONDS, MOST_SECONDS = 1, 60
-"""Between two lines of progress, where there is no terminal: one is printed at every tenth of the games, unless that is
-too often or too rarely."""
+"""Minimum and maximum time between two lines of progress without a terminal. Within these limits, a line is printed at
+each tenth of the games."""
 
 
 class Prepared(NamedTuple):
@@ -31,18 +31,18 @@ class Prepared(NamedTuple):
 
     match: Match
     saved: SavedGames | None
-    """Where the games are saved, if they are."""
+    """Saves the games; None if they are not saved."""
 
 
 @dataclass
 class Outcome:
-    """What a match came to."""
+    """The results of a match, and what went wrong."""
 
     results: Results
     problems: list[Exception] = field(default_factory=list)
-    """What could not be written, or the agent that failed."""
+    """Errors of writing files, or of the agent that failed."""
     status: int | None = None
-    """The exit status of what stopped the match; None if nothing did."""
+    """Exit status if the match was stopped; otherwise None."""
 
 
 def prepare(
@@ -52,14 +52,14 @@ def prepare(
     resume: bool,
     **options: Any,
 ) -> Prepared:
-    """Check everything that can be wrong before a game is played, make the agents, and print notes.
+    """Check all settings and files, create the agents, and print notes about the settings.
 
     Args:
-        specs: of the agents.
-        files: that will be written, by the option that names them.
+        specs: specs of the agents.
+        files: files that will be written, by the option that names them.
         check: raises `ValueError` if the settings do not suit the command.
-        resume: go on with the games that `--save-games` names.
-        options: of `ninetka_train.judging.arena.make_match`.
+        resume: continue the match whose games are in the file of `--save-games`.
+        options: options of `ninetka_train.judging.arena.make_match`.
     """
     from ninetka_train.judging.arena import make_match
     from ninetka_train.judging.saved_games import SavedGames, earlier_games
@@ -69,7 +69,7 @@ def prepare(
     def check_all(settings: Settings) -> None:
         check(settings)
         if resume and target is None:
-            raise ValueError("--resume goes on with the games that --save-games names: give both")
+            raise ValueError("--resume continues with the games of --save-games: give both")
         check_files(files, settings)
 
     try:
@@ -84,7 +84,7 @@ def prepare(
 
 
 def check_files(files: Mapping[str, Path | None], settings: Settings, inputs: Sequence[Path] = ()) -> None:
-    """Raise `OSError` or `ValueError` if the files that options name cannot be written, or are read."""
+    """Raise `OSError` or `ValueError` if a file cannot be written, is named twice, or is an input file."""
     from ninetka_env.api.record_files import check_form
     from ninetka_env.core.files import check_writable
 
@@ -100,10 +100,10 @@ def check_files(files: Mapping[str, Path | None], settings: Settings, inputs: Se
 
 
 def _announce(settings: Settings, opening_plies: int | None) -> None:
-    """Print what the user did not ask for: openings, and games rounded up."""
+    """Print notes about default openings and about games that were rounded up."""
     if opening_plies is None and settings.opening_plies:
         typer.echo(
-            f"note: networks open alike, so each rotation begins with {settings.opening_plies} random plies "
+            f"note: networks repeat their openings, so each rotation starts with {settings.opening_plies} random plies "
             "(--opening-plies 0 for none)",
             err=True,
         )
@@ -115,7 +115,7 @@ def _announce(settings: Settings, opening_plies: int | None) -> None:
 
 
 def play(prepared: Prepared, *, gate: Gate | None = None, elsewhere: PlayBatches | None = None) -> Outcome:
-    """Play a match; if it is stopped, or an agent fails, return the games that are over."""
+    """Play a match; if it is stopped or an agent fails, return the finished games."""
     from ninetka_train.judging.arena import SoFar
     from ninetka_train.judging.gate import stops
     from ninetka_train.judging.lockstep import AgentError
@@ -135,34 +135,34 @@ def play(prepared: Prepared, *, gate: Gate | None = None, elsewhere: PlayBatches
 
 
 def _interrupted(reason: KeyboardInterrupt | RuntimeError, so_far: SoFar, games: int) -> Outcome:
-    """Return what a match has come to that ended early; raise the reason again if no rotation is over."""
+    """Return the finished rotations of a match that ended early; raise `reason` if no rotation is finished."""
     results, whole = so_far.results, so_far.whole_groups()
     if results is None or whole is None:
         raise reason
     over = int(results.is_over.sum())
     counted = "these" if len(whole.winners) == over else f"the {len(whole.winners)} in whole rotations"
-    typer.echo(f"stopped after {over} of {games} games: what follows is of {counted}", err=True)
+    typer.echo(f"stopped after {over} of {games} games: the figures are of {counted}", err=True)
     left_out = [name for name in results.settings.agents if name not in whole.settings.agents]
     if left_out:
-        typer.echo(f"note: no rotation is over of {', '.join(left_out)}", err=True)
+        typer.echo(f"note: no rotation is finished of {', '.join(left_out)}", err=True)
     if isinstance(reason, KeyboardInterrupt):
         return Outcome(whole, status=status_of(reason))
     return Outcome(whole, [RuntimeError(first_line(reason))], status=1)
 
 
 def first_line(error: BaseException) -> str:
-    """Return the sentence of an error, without the position that follows."""
+    """Return the first line of an error message, without the position in the next lines."""
     return str(error).partition("\n")[0]
 
 
 def status_of(stopped: BaseException) -> int:
-    """Return the exit status of a command that a signal stopped."""
+    """Return the exit status of a command that was stopped by a signal."""
     return stopped.status if isinstance(stopped, Stopped) else 130
 
 
 @contextmanager
 def failing_match(games: int) -> Iterator[None]:
-    """End the command in a sentence if earlier games began otherwise, an agent fails or memory runs out."""
+    """Exit with one line if earlier games had other starts, an agent fails or memory runs out."""
     from ninetka_train.judging.lockstep import AgentError, OtherStartError
 
     try:
@@ -181,10 +181,10 @@ def failing_match(games: int) -> Iterator[None]:
 
 
 class Shown(Protocol):
-    """Shows how far a match is, on stderr."""
+    """Display of a match's progress on stderr."""
 
     def show(self, done: float) -> None:
-        """Show how many games are over."""
+        """Show the number of finished games."""
         ...
 
     def say(self, line: str) -> None:
@@ -194,7 +194,7 @@ class Shown(Protocol):
 
 @contextmanager
 def progress(games: int) -> Iterator[Shown]:
-    """Show how far a number of games are: by a bar in a terminal, by lines elsewhere."""
+    """Show the progress of a number of games: with a bar in a terminal, with lines elsewhere."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -222,7 +222,7 @@ class _Bar:
 class _Moment(NamedTuple):
     seconds: float
     done: float
-    """Games that were over."""
+    """Finished games."""
 
 
 class _Lines:
@@ -233,7 +233,7 @@ class _Lines:
 
     def show(self, done: float) -> None:
         now, tenth = time.perf_counter(), 10 * int(done) // self._games
-        if self._first is None:  # of a match that goes on, some games are over at its start
+        if self._first is None:  # a resumed match starts with finished games
             self._first, self._tenth, self._last = _Moment(now, done), tenth, now
         since = now - self._last
         if since >= (LEAST_SECONDS if tenth > self._tenth else MOST_SECONDS):
@@ -255,7 +255,7 @@ def _clock(seconds: float) -> str:
 
 
 def summarised(outcome: Outcome, *, exact: bool = False, **options: Any) -> Evaluation:
-    """Return the figures of a match; if that is stopped, those without perfect play, which takes a while."""
+    """Return the figures of a match; if that is interrupted, leave out perfect play, which takes a while."""
     from ninetka_train.judging.evaluate import summarise
 
     try:
@@ -272,12 +272,12 @@ def report(
     files: Mapping[str, Path | None],
     table: Callable[[], str] = str,
 ) -> None:
-    """Write files and print the tables; end in an error, as a stopped match does, or in a gate's verdict, if any.
+    """Write the files and print the tables; then exit with the status of the errors, the match or the gate.
 
     Args:
-        outcome: of the match.
-        evaluation: its figures.
-        files: where to write, by the option that names them; None for nowhere.
+        outcome: outcome of the match.
+        evaluation: figures of the match.
+        files: path by option; None if the option is not given.
         table: returns the text for `--table`.
     """
     from ninetka_env.core.files import replace_file
@@ -288,7 +288,7 @@ def report(
     for option, text in texts.items():
         try:
             if path := files.get(option):
-                replace_file(path, [text().encode(errors="backslashreplace")])  # names of files may be no UTF-8
+                replace_file(path, [text().encode(errors="backslashreplace")])  # file names may not be UTF-8
         except OSError as error:
             problems.append(error)
     try:
@@ -313,7 +313,7 @@ def _end(outcome: Outcome, evaluation: Evaluation) -> None:
 
 
 def of_files(paths: Sequence[Path]) -> Outcome:
-    """Return what the games of files come to."""
+    """Return the outcome of the games in files, and print notes about excluded games."""
     from ninetka_train.judging.saved_games import results_of
 
     if not paths:

@@ -1,13 +1,13 @@
-"""One training run from its configuration to its report, kept in the folder `runs/NAME/`.
+"""One training run, from its configuration to its report, in the folder `runs/NAME/`.
 
-What lies there:
+The folder contains:
 
 - `config.yaml`: the resolved configuration;
-- `log.jsonl`: one line of plain numbers per rollout or round; `tensorboard/`: the same for TensorBoard;
-- `curve.jsonl`: how the network did against the game's `ninetka_agents.parts.Parts.opponents`, at ten times on the way;
+- `log.jsonl`: one line of numbers per rollout or round; `tensorboard/`: the same for TensorBoard;
+- `curve.jsonl`: ten measurements during training, against the game's `ninetka_agents.parts.Parts.opponents`;
 - `step-*`, `resume-*`: checkpoints (see `ninetka_train.learning.resume`);
 - `evaluation.json`: the benchmark at the end; `games.txt`: some of its games;
-- `report.png`, `report.html`: all of it to look at (see `ninetka_train.showing.run_data`).
+- `report.png`, `report.html`: the report (see `ninetka_train.showing.run_data`).
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ from ninetka_train.parts import pairs_of
 from ninetka_train.showing.run_data import CONFIG, EVALUATION, GAMES
 from ninetka_train.showing.run_report import print_run, write_report
 
-if TYPE_CHECKING:  # which needs Ray
+if TYPE_CHECKING:  # needs Ray
     from ninetka_train.cluster.tasks import ClusterPlayer
 
 CURVE_POINTS = 10
-"""Measurements on the way, evenly over the run; the benchmark at the end is one more."""
+"""Measurements during training, at equal intervals; the final benchmark is not included."""
 CURVE_GAMES = 100
-"""Games of each such measurement against each opponent, so that they stay a small part of a run of minutes."""
+"""Games per measurement and opponent; few, so that they take a small part of a run of some minutes."""
 
 CHANGEABLE = ("threads", "checkpoint_every", "checkpoint_minutes")
-"""Settings of which a run may be resumed with other values."""
+"""Settings that may change when a run is resumed."""
 LENGTHS = {"alphazero": "alphazero.rounds", "ppo": "ppo.moves"}
-"""The setting of each algorithm that says how long a run is; it may be changed to more than is done."""
+"""The setting of each algorithm for the length of a run; it may be changed to more than is already done."""
 SCHEDULES = {"alphazero": "learning_rate falls", "ppo": "learning_rate and entropy fall"}
-"""What each algorithm changes over the whole length of a run."""
+"""What each algorithm decreases over the length of a run, for a warning."""
 
 Progress = Callable[[float, dict[str, float]], None]
-"""Told the share of the run that is done, 0..1, and the newest numbers."""
+"""Called with the finished share of the run, 0..1, and the newest numbers."""
 
 
 def run(
@@ -73,27 +73,27 @@ def run(
     progress: Progress | None = None,
     player: ClusterPlayer | None = None,
 ) -> None:
-    """Train a network, keep everything in `folder`, and report how it does against the opponents.
+    """Train a network, save everything in `folder`, and report the results against the opponents.
 
     Args:
-        config: what to do.
-        folder: of the run; must not exist yet, unless the run is resumed. One process at a time works in it.
-        games: games of the final benchmark per opponent and player count; 0 to measure nothing, on the way neither.
-        resume: begin, or go on from the newest good checkpoint; a finished run is only reported. Another length, above
-            what is done, and other values of `CHANGEABLE` are allowed.
+        config: configuration of the run.
+        folder: folder of the run; must not exist yet, unless the run is resumed. It is locked for other processes.
+        games: games of the final benchmark per opponent and player count; 0 for no measurements, also during training.
+        resume: start the run, or continue from the newest good checkpoint; a finished run is only reported. A length
+            above what is already done, and other values of `CHANGEABLE` are allowed.
         progress: called after every rollout or round.
-        player: who plays AlphaZero's rounds, and the matches that measure it; None for this process.
+        player: plays AlphaZero's rounds and the measurements on a cluster; None to play them in this process.
 
     Raises:
-        ValueError: if PPO is given a player, or several processes; if the folder exists already, is in use or not fit
-            to resume from.
-        OSError: naming the file that cannot be written; checkpoints written before stay as they are.
+        ValueError: if PPO is given a player or several processes; if the folder exists already, is in use or cannot be
+            resumed.
+        OSError: if a file cannot be written; the error names it. Earlier checkpoints stay unchanged.
     """
     processes.check_shareable(config)
     if player and config.algorithm != "alphazero":
         raise ValueError(f"algorithm={config.algorithm}: only the games of alphazero can be played on a cluster")
     for variant in config.variants if games else ():
-        make_settings(("net", "its opponent"), None, games, game=variant)  # what is wrong with them is told now
+        make_settings(("net", "its opponent"), None, games, game=variant)  # raises errors before the training
     first = processes.rank() == 0
     with processes.kept_torch_threads(), _prepared(config, folder, resume) if first else contextlib.nullcontext():
         if processes.by_first(lambda: not (folder / EVALUATION).exists()):
@@ -108,7 +108,7 @@ def run(
 
 @contextlib.contextmanager
 def _prepared(config: TrainConfig, folder: Path, resume: bool) -> Iterator[None]:
-    """Hold a folder in which a run can begin, or go on if it is resumed and has begun there."""
+    """Lock the folder of a run, prepared for a new run or for the run that is resumed."""
     begins = not (resume and (folder / CONFIG).exists())
     if begins:
         _check_parts(config)
@@ -116,7 +116,7 @@ def _prepared(config: TrainConfig, folder: Path, resume: bool) -> Iterator[None]
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         if begins:
-            _check_empty(folder)  # another process may have begun there meanwhile
+            _check_empty(folder)  # another process may have started a run meanwhile
             _write_config(config, folder)
         else:
             _take_up(config, folder)
@@ -125,30 +125,30 @@ def _prepared(config: TrainConfig, folder: Path, resume: bool) -> Iterator[None]
 
 
 def _check_parts(config: TrainConfig) -> None:
-    """Make what the run begins with: what is wrong with it is told before there is a folder."""
+    """Create the first network and the league, so that errors are raised before the folder is created."""
     first_network(config)
     if config.algorithm == "ppo":
         league_agents(config)
 
 
 def _check_empty(folder: Path) -> None:
-    """Raise `ValueError` unless a run can begin in the folder."""
+    """Raise `ValueError` unless the folder is missing or has only leftover temporary files."""
     if folder.exists() and (not folder.is_dir() or any(not _is_left(path) for path in folder.iterdir())):
-        raise ValueError(f"{folder} exists: resume that run, name this one otherwise (--set name=...), or remove it")
+        raise ValueError(f"{folder} exists: resume that run, rename this one (--set name=...), or remove the folder")
 
 
 def _write_config(config: TrainConfig, folder: Path) -> None:
     values = config.model_dump(mode="json")
-    if config.start_from:  # whose shape it is, and not the defaults'
+    if config.start_from:  # the shape is that of the network it starts from, not the default
         values["network"] = config.network.model_dump(mode="json", exclude_unset=True)
     replace_file(folder / CONFIG, [yaml.safe_dump(values, sort_keys=False).encode()])
 
 
 def _take_up(config: TrainConfig, folder: Path) -> None:
-    """Get the folder of a run ready to resume it with a configuration.
+    """Prepare the folder of a run for resuming it with a configuration.
 
     Raises:
-        ValueError: if settings differ that a run must keep.
+        ValueError: if a setting differs that must not change.
     """
     was = load_config(folder / CONFIG)
     length = LENGTHS[config.algorithm]
@@ -159,11 +159,11 @@ def _take_up(config: TrainConfig, folder: Path) -> None:
     if wrong:
         what = ", ".join(f"{key}={before.get(key)} (now {now[key]})" for key in wrong)
         raise ValueError(
-            f"{folder}: cannot be resumed with other settings than it was begun with: {what}; "
-            f"allowed are other values of {', '.join(CHANGEABLE)} and {length} above {done}, which are done"
+            f"{folder}: cannot be resumed with other settings than it was started with: {what}; "
+            f"allowed are other values of {', '.join(CHANGEABLE)} and {length} above {done}, which is already done"
         )
     if length in changed:
-        for name in (EVALUATION, GAMES):  # of the shorter run; first, since they mean that a run is finished
+        for name in (EVALUATION, GAMES):  # removed first, because they mark the shorter run as finished
             (folder / name).unlink(missing_ok=True)
         schedule = SCHEDULES[config.algorithm]
         warnings.warn(
@@ -179,7 +179,7 @@ def _remove_left(folder: Path) -> None:
 
 
 def _is_left(path: Path) -> bool:
-    """Return whether a file may have been left by a process that was killed."""
+    """Return whether the file may be a leftover of a process that was killed."""
     return path.name == LOCK or (path.name.startswith(".") and path.suffix == ".part")
 
 
@@ -217,7 +217,7 @@ def _train(
 
 
 def _is_due(journal: Journal, progress: float) -> bool:
-    """Tell whether another measurement is due: one at once, the others a tenth of the run later each."""
+    """Return whether a measurement is due: one at the start, then one after each tenth of the run."""
     last = journal.curve[-1]["progress"] if journal.curve else -1.0
     return progress < 1 and int(progress * CURVE_POINTS) > int(last * CURVE_POINTS)
 
@@ -225,21 +225,21 @@ def _is_due(journal: Journal, progress: float) -> bool:
 def _measure(
     network: Any, config: TrainConfig, journal: Journal, progress: float, player: ClusterPlayer | None
 ) -> None:
-    """Add a point to the learning curves."""
+    """Measure the network, and add a point to the learning curve of each opponent."""
     begin, points = time.perf_counter(), []
     for results in _matches(network, config, CURVE_GAMES, int(progress * CURVE_POINTS), player):
         settings, now = results.settings, time.perf_counter()
         about = {"game": settings.game, "players": settings.num_players, "opponent": settings.agents[1]}
-        wins = float(results.shares[:, 0].sum())  # draws shared
+        wins = float(results.shares[:, 0].sum())  # a draw counts for all seats in equal shares
         figures = {"games": len(results.winners), "wins": int(wins) if wins.is_integer() else wins}
         points.append(about | figures | {"evaluation_seconds": round(now - begin, 2)})
         begin = now
-    for point in points:  # all together, so that a run that is killed while it plays measures anew
+    for point in points:  # all at the end: a run that is killed during the games repeats the measurement
         journal.point(point)
 
 
 def _benchmark(network: Any, config: TrainConfig, folder: Path, games: int, player: ClusterPlayer | None) -> None:
-    """Measure a finished network on seeds that nothing else was played on; save some games."""
+    """Measure the finished network with seeds that no other games used, and save some games."""
     evaluations: list[dict[str, Any]] = []
     records: list[GameRecord] = []
     for results in _matches(network, config, games, CURVE_POINTS, player, final=True):
@@ -252,9 +252,9 @@ def _benchmark(network: Any, config: TrainConfig, folder: Path, games: int, play
 def _matches(
     network: Any, config: TrainConfig, games: int, number: int, player: ClusterPlayer | None, final: bool = False
 ) -> Iterator[Results]:
-    """Play the network against each opponent in each variant that it learns; `number` tells measurements apart.
+    """Play the network against each opponent in each variant that it learns, with the measurement's `number` as a seed.
 
-    The `final` ones include what the game has of its own: see `ninetka_train.parts.pairs_of`.
+    The `final` measurement includes the game's own pairs of agents; see `ninetka_train.parts.pairs_of`.
     """
     game = config.definition.name
     net = NetAgent(network)

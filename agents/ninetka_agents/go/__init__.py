@@ -1,1 +1,1 @@
-"""What only Go's players need."""
+"""Agents of Go: heuristics for tree search, status of stones, network inputs, and the Go Text Protocol (`gtp`)."""

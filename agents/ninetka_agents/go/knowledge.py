@@ -1,4 +1,4 @@
-"""What searches ask of Go's own knowledge; see `ninetka_agents.search.knowledge`."""
+"""Heuristics of Go for tree search: heavy playouts and priors; `ninetka_agents.search.knowledge` calls them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ninetka_env.core.verbs import Record, Trace
 
 @jit
 def make_memory(game: Record) -> Memory:
-    """Make a board for playouts."""
+    """Return the workspace of a search: a (1,) array with a board for playouts."""
     return np.zeros(1, BOARD)
 
 
 @jit(counted=False)
 def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memory: Memory) -> int:
-    """Play on by `playout.finish`."""
+    """Play to the end by `playout.finish`; return the winner."""
     load(memory[0], game, int(np.sqrt(len(game.empty))))
     return finish(memory[0], game, streams, index, trace)
 
 
 @jit(counted=False)
 def add_priors(game: Record, priors: Priors, memory: Memory) -> None:
-    """Add what `priors.add_all` says."""
+    """Add the priors of `priors.add_all`."""
     load(memory[0], game, int(np.sqrt(len(game.empty))))
     add_all(memory[0], game, priors)

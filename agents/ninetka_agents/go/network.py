@@ -1,4 +1,4 @@
-"""The network that plays Go: what it reads of a position; see `ninetka_agents.board_network`."""
+"""The inputs of the network for Go; the network itself is in `ninetka_agents.board_network`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _STANDARD = PLANE_SETS.index("standard")
 
 
 class Network(BoardNetwork):
-    """Reads the planes `"standard"`, the lead, the komi and the way of counting. It never resigns."""
+    """A network that reads the planes `"standard"`, the lead, the komi and the scoring. It never resigns."""
 
     game = "go"
     num_planes = PLANE_COUNTS[_STANDARD]
     num_globals = 2 + len(SCORINGS)
     action_layers = 1
-    other_actions = 2  # pass and resigning
+    other_actions = 2  # pass and resign
 
     def encode(self, games: Records) -> Inputs:
-        """Return what the network reads of (B,) games; the komi is the mover's own, so it is negative for Black."""
+        """Return the network inputs of (B,) states; the komi is that of the player to move, so negative for Black."""
         games = games.copy()
-        games["planes"] = _STANDARD  # also where observations show others
+        games["planes"] = _STANDARD  # also for games whose observations have other planes
         points = games.dtype["empty"].shape[0]
         side = math.isqrt(points)
         komi = np.where(games["to_move"] == 0, -0.5, 0.5) * games["komi"] / side

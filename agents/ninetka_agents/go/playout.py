@@ -1,11 +1,13 @@
-"""Heavy playouts of Go: what a quick player would answer to the last move, else at random.
+"""Heavy playouts of Go: local answers to the last move, otherwise random moves.
 
-In order: take the last move's chain if it is in atari, or save own chains that it put in atari; a 3 x 3 pattern beside
-the last move, or the one before; anywhere. Own eyes are never filled, and few moves put themselves in atari. The order
-is that of MoGo (Gelly, Wang, Munos and Teytaud, INRIA report 6062, 2006) as later programs have it, such as Fuego
-(Enzenberger and others, IEEE TCIAIG 2010) and P. Baudis's Michi and Pachi (Baudis and Gailly, ACG 2011).
+The first rule with a move applies: capture the chain of the last move if it is in atari, or save own chains that the
+last move put in atari; play a 3 x 3 pattern next to the last move, or to the one before; play anywhere. Own eyes are
+never filled, and most self-atari moves are rejected. The order is that of MoGo (Gelly, Wang, Munos and Teytaud, INRIA
+report 6062, 2006), as in later programs: Fuego (Enzenberger and others, IEEE TCIAIG 2010) and P. Baudis's Michi and
+Pachi (Baudis and Gailly, ACG 2011).
 
-What a turn needs is merged into the loop of turns, here and in `board`: playouts are a tenth quicker without the calls.
+The functions of a turn are merged into the loop over turns (`inline=True`), here and in `board`, because playouts are
+10 % faster without the calls.
 """
 
 from __future__ import annotations
@@ -28,15 +30,17 @@ from ninetka_env.games.go.geometry import wide
 from ninetka_env.games.go.scoring import AREA, TERRITORY
 
 MERCY = 25
-"""A lead of more stones than this, and than three tenths of the points, is won."""
+"""The mercy rule: a lead of more stones than this, and than three tenths of the points, wins at once."""
 TACTICS, PATTERNS, SHY = 922, 972, 922
-"""Chances, of 1024: to answer tactically where one can, to play a pattern, to reject a move that puts itself in atari.
-"""
+"""Probabilities, in 1024ths: to answer an atari, to play a pattern, to reject a self-atari move."""
 
 
 @jit(counted=False)
 def finish(b: Record, game: Record, streams: Streams, index: int, trace: Trace) -> int:
-    """Play on to the end, note the turns, and return who wins; `game` tells how points count, and how long it lasts."""
+    """Play the position on board `b` to its end, record the plies in `trace`, and return the winning seat or `DRAWN`.
+
+    The komi, the scoring and the limit of plies are those of `game`.
+    """
     points, turns = wide(b.size) * wide(b.size), wide(game.max_plies) - wide(game.plies)
     mercy = max(MERCY, points * 3 // 10)
     for _ in range(min(turns, 3 * points)):
@@ -55,7 +59,7 @@ def finish(b: Record, game: Record, streams: Streams, index: int, trace: Trace) 
 
 @jit(counted=False)
 def winner(b: Record, game: Record) -> int:
-    """Return who wins as the board stands, counting an empty point by the stones beside it."""
+    """Return the winning seat on the current board, or `DRAWN`; the stones next to an empty point decide its owner."""
     lead = b.lead if game.scoring != TERRITORY else 0
     for k in range(b.num_empty):
         owner = TERRITORY_OF[b.code[b.empty[k]] & 255]
@@ -73,7 +77,7 @@ def choose(b: Record, streams: Streams, index: int) -> int:
     colour = wide(b.to_move)
     if b.last:
         b.num_found = 0
-        chances = draw_below(streams, index, 1 << 20)  # of two chances at once
+        chances = draw_below(streams, index, 1 << 20)  # 10 bits for each of the two decisions
         if chances & 1023 < TACTICS:
             answer_atari(b, wide(b.last), colour)
             if b.num_found:
@@ -91,7 +95,7 @@ def choose(b: Record, streams: Streams, index: int) -> int:
 
 @jit(counted=False)
 def gather(b: Record, cell: int) -> None:
-    """Add a candidate."""
+    """Add a cell to the candidates."""
     b.found[b.num_found] = cell
     b.num_found += 1
 
@@ -103,7 +107,7 @@ def _draw_found(b: Record, streams: Streams, index: int) -> int:
 
 @jit(inline=True, counted=False)
 def _draw_shy(b: Record, colour: int, streams: Streams, index: int) -> int:
-    """Draw candidates until one does not put itself in atari; 0 if there is none."""
+    """Draw candidates until one is not self-atari; return 0 if there is none."""
     while b.num_found:
         chosen = draw_below(streams, index, b.num_found)
         cell = wide(b.found[chosen])
@@ -116,7 +120,10 @@ def _draw_shy(b: Record, colour: int, streams: Streams, index: int) -> int:
 
 @jit(counted=False)
 def _gather_patterns(b: Record, around: int) -> None:
-    """Gather afresh the neighbours of a point where there is a pattern; no branches, chance would mislead them."""
+    """Set the candidates to the neighbours of a cell that match a pattern.
+
+    The loop is branch-free, because random data would defeat branch prediction.
+    """
     ko, count = wide(b.ko), 0
     for k in range(8):
         cell = beside(around, k)
@@ -127,7 +134,7 @@ def _gather_patterns(b: Record, around: int) -> None:
 
 @jit(inline=True, counted=False)
 def answer_atari(b: Record, last: int, colour: int) -> None:
-    """Gather moves that save own chains that the last move put in atari, and those that take its own chain."""
+    """Add the moves that capture the chain of the last move or save own chains that it put in atari."""
     head = wide(b.chain[last])
     if head and in_atari(b, head):
         cell = last_liberty(b, head)
@@ -141,7 +148,7 @@ def answer_atari(b: Record, last: int, colour: int) -> None:
 
 @jit(inline=True, counted=False)
 def save(b: Record, head: int, colour: int) -> None:
-    """Gather moves that save a chain in atari: taking a chain beside it, or running where that gains liberties."""
+    """Add the moves that save a chain in atari: capturing an adjacent chain, or extending to two or more liberties."""
     run = last_liberty(b, head)
     if run != b.ko and liberties_after(b, run, colour) > 1:
         gather(b, run)
@@ -158,12 +165,12 @@ def save(b: Record, head: int, colour: int) -> None:
 
 @jit(inline=True, counted=False)
 def anywhere(b: Record, colour: int, streams: Streams, index: int) -> int:
-    """Choose any cell but own eyes, seldom one that puts itself in atari; 0 to pass."""
+    """Choose a random cell that is not an own eye, rarely one that is self-atari; return 0 to pass."""
     left = wide(b.num_empty)
     while left:
         chosen = draw_below(streams, index, left)
         cell = wide(b.empty[chosen])
-        if EMPTY_SIDES[b.code[cell] & 255] > 1:  # most points: neither an eye, nor a ko, nor self-atari
+        if EMPTY_SIDES[b.code[cell] & 255] > 1:  # the common case: neither an eye, nor a ko, nor self-atari
             return cell
         if not is_eye(wide(b.code[cell]), colour) and cell != b.ko:
             liberties = liberties_after(b, cell, colour)

@@ -1,4 +1,4 @@
-"""What is known of Go's moves before they are tried, as virtual visits and wins."""
+"""Priors of moves of Go for tree search: virtual visits and wins that a move has before its first simulation."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from ninetka_env.core.verbs import Record
 from ninetka_env.games.go.geometry import wide
 
 ONE, MANY, SELF_ATARI, PATTERN, EYE, PASS, LINE = 15.0, 30.0, 10.0, 10.0, 40.0, 20.0, 10.0
-"""Virtual visits: to take or save one stone, or several; self-atari; 3 x 3 patterns; to fill an own eye;
-to pass; and to play far from all stones, on the third line or below it. Most are those of P. Baudis's Michi."""
+"""Virtual visits for each kind of move: capturing or saving one stone, or several stones; self-atari; 3 x 3 patterns;
+filling an own eye; the pass; and moves on the first three lines far from all stones. Most values are those of
+P. Baudis's Michi."""
 NEAR = (24.0, 22.0, 8.0)
-"""Virtual wins one, two and three steps from the last move."""
+"""Virtual visits, all won, for moves one, two and three steps from the last move."""
 
 
 @jit(counted=False)
 def add_all(b: Record, game: Record, priors: Priors) -> None:
-    """Add what is known about a position of `game`, which is on the board, to the priors of its points and the pass."""
+    """Add the priors of all points and the pass; the position of `game` must be on board `b`."""
     size, colour = wide(b.size), wide(b.to_move)
     for k in range(b.num_empty):
         cell = wide(b.empty[k])
@@ -47,7 +48,7 @@ def _add(priors: Priors, action: int, visits: float, wins: float) -> None:
 
 @jit(counted=False)
 def _add_line(b: Record, priors: Priors, cell: int, point: int) -> None:
-    """Where no stone is within three steps, the first two lines are bad and the third is good."""
+    """Add the prior of a point without stones within three steps: bad on the first two lines, good on the third."""
     size = wide(b.size)
     rank, file = point // size, point % size
     height = min(rank, file, size - 1 - rank, size - 1 - file)
@@ -63,7 +64,7 @@ def _add_line(b: Record, priors: Priors, cell: int, point: int) -> None:
 
 @jit(counted=False)
 def _add_captures(b: Record, priors: Priors, colour: int) -> None:
-    """Taking is good, the more stones the better, and so is saving a chain in atari."""
+    """Add the priors of moves that capture a chain in atari or save an own one."""
     size = wide(b.size)
     for row in range(1, size + 1):
         for cell in range(row * STEPS[0] + 1, row * STEPS[0] + 1 + size):
@@ -81,7 +82,7 @@ def _add_captures(b: Record, priors: Priors, colour: int) -> None:
 
 @jit(counted=False)
 def _add_near(b: Record, priors: Priors) -> None:
-    """Points close to the last move are good, where chains are one step wide ("common fate graph", T. Graepel)."""
+    """Add the priors of points near the last move; a chain counts as one step ("common fate graph", T. Graepel)."""
     if b.last == 0:
         return
     size, mark, queue = wide(b.size), b.mark, b.found
@@ -104,7 +105,7 @@ def _add_near(b: Record, priors: Priors) -> None:
 
 @jit(counted=False)
 def _flood(b: Record, cell: int, count: int) -> int:
-    """Mark a cell, with all its chain, and add it to the queue; return how long that is then."""
+    """Mark a cell, or all stones of its chain, and append it to the queue; return the new length of the queue."""
     stones = wide(b.stones[b.chain[cell]]) if b.colour[cell] else 1
     for _ in range(stones):
         b.mark[cell] = 1

@@ -1,10 +1,10 @@
-"""Which stones are dead at the end of a game, estimated by playouts. A proposal to people: the rules remove no stones.
+"""Estimate by playouts which stones are dead at the end of a game. The rules themselves remove no dead stones.
 
-A chain is dead if its points belong to the opponent in at least `DEAD` of `PLAYOUTS` playouts, unless it is in seki.
-Dead chains are taken from the board, and the remaining ones are judged again there, until none is dead: stones that
-seemed to live next to a dead chain often do not.
+A chain is dead if its points belong to the opponent in at least a share of `DEAD` of `PLAYOUTS` playouts, unless it is
+in seki. Dead chains are removed and the remaining chains are evaluated again, until none is dead, because chains that
+seem alive next to a dead chain often are not.
 
-`python -m benchmarks.dead_stones` measures this on finished games whose results players or servers determined.
+`python -m benchmarks.dead_stones` measures this on finished games whose results were determined by players or servers.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ninetka_env.games.go.repetition import MAX_PLIES
 PLAYOUTS = 500
 DEAD = 0.6
 """Chosen on 2,240 finished games on 9 x 9, of GoQuest, CGOS and programs: the stated winner is found in 98.6 %. With
-0.55 it is found in 99.0 %, but stones in sekis that `_is_seki` does not detect, such as those of seki_nakade1.sgf of
+0.55 it is found in 99.0 %, but stones in sekis that `_is_seki` does not detect, such as those of seki_nakade1.sgf in
 GNU Go's regression tests, belong to the opponent in up to 58 % of the playouts."""
 
 
 class Statuses(NamedTuple):
-    """The chains of a position, each a list of points, ascending."""
+    """The chains of a position by status; a chain is an ascending list of points."""
 
     alive: list[list[int]]
     dead: list[list[int]]
@@ -37,9 +37,9 @@ class Statuses(NamedTuple):
 
 
 def owner_shares(game: Game, seed: int, playouts: int = PLAYOUTS) -> npt.NDArray[np.float64]:
-    """Return in which share of playouts from a position each seat owned each point, (2, points) float64."""
+    """Return the share of random playouts in which each seat owns each point at the end, (2, points) float64."""
     counts, plies = np.zeros((2, game.size**2), np.int64), min(game.ply + 2 * game.size**2, MAX_PLIES)
-    start = game.with_options(max_plies=plies)  # the game's own limit would end them half-way
+    start = game.with_options(max_plies=plies)  # the limit of the game could end the playouts early
     start.hand_turn(game.to_move)
     _count_owners(start.records, playouts, make_streams(seed), counts)
     return counts / playouts
@@ -58,7 +58,7 @@ def _count_owners(games: Records, playouts: int, streams: Streams, counts: npt.N
 
 
 def find_statuses(game: Game, seed: int = 0) -> Statuses:
-    """Return the chains of a position by their status; the same seed gives the same answer."""
+    """Return the chains of a position by status; the same seed gives the same result."""
     cleared, found = _without_dead(game, seed), Statuses([], [], [])
     for chain in _chains(game):
         if not cleared.board.flat[chain[0]]:
@@ -69,7 +69,7 @@ def find_statuses(game: Game, seed: int = 0) -> Statuses:
 
 
 def _without_dead(game: Game, seed: int) -> Game:
-    """Return the position without its dead chains, which are found in rounds."""
+    """Return the position without its dead chains, removed in rounds."""
     cleared = without(game, [])
     while True:
         shares = owner_shares(cleared, seed)
@@ -86,7 +86,7 @@ def _is_dead(game: Game, chain: list[int], shares: npt.NDArray[np.float64]) -> b
 
 
 def without(game: Game, dead: list[list[int]]) -> Game:
-    """Return the position with chains taken from the board, as captured."""
+    """Return the position after removing chains from the board, counted as captured."""
     board, captured = game.board.copy(), game.captured()
     for chain in dead:
         captured[1 - _seat_at(game, chain[0])] += len(chain)
@@ -98,12 +98,12 @@ def without(game: Game, dead: list[list[int]]) -> Game:
 
 
 def agreed_result(game: Game, seed: int = 0) -> str:
-    """Return the result of a position, such as `B+2`, as if both had passed and its dead stones were taken off."""
+    """Return the result, such as `B+2`, as if both seats had passed and the dead stones were removed."""
     return settled(game, find_statuses(game, seed).dead).result()
 
 
 def settled(game: Game, dead: list[list[int]]) -> Game:
-    """Return the position with chains taken from the board, and over: its scores and winner are those agreed on."""
+    """Return the finished position after removing dead chains: its scores and winner are the agreed result."""
     cleared = without(game, dead)
     cleared.records["plies"][0], cleared.records["passes"][0] = 2, 2
     return cleared
@@ -126,11 +126,11 @@ def _liberties(game: Game, chain: list[int]) -> set[int]:
 
 
 def _is_seki(game: Game, chain: list[int]) -> bool:
-    """Return whether a chain is in seki.
+    """Return whether a chain is in seki, by a rule that does not detect all sekis.
 
-    It is if there are two of its liberties that the opponent cannot play without self-atari, and one of these is
-    nobody's point and cannot be played by the chain's own side without self-atari either. One such liberty is not
-    enough: then the opponent fills the others and takes the chain.
+    The opponent cannot play two of the chain's liberties without self-atari. One of these two is a neutral point that
+    the chain's side cannot play without self-atari either. A single such liberty is not enough, because the opponent
+    could fill the others and capture the chain.
     """
     seat, owners = _seat_at(game, chain[0]), game.owners().ravel()
     safe = [point for point in _liberties(game, chain) if _is_self_atari(game, 1 - seat, point)]
@@ -138,7 +138,7 @@ def _is_seki(game: Game, chain: list[int]) -> bool:
 
 
 def _is_self_atari(game: Game, seat: int, point: int) -> bool:
-    """Return whether a seat cannot place a stone on a point, or the stone would have at most one liberty."""
+    """Return whether a stone of a seat on a point would be illegal or have at most one liberty."""
     after = game.copy()
     after.hand_turn(seat)
     if not after.legal_mask()[point]:

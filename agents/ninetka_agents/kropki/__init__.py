@@ -1,1 +1,1 @@
-"""What only Kropki's players need."""
+"""Agents for Kropki: exact and greedy play, heuristics for searches, and the network."""

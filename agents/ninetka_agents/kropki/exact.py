@@ -1,10 +1,10 @@
-"""Exact play of small boards of Kropki: alpha-beta to the ends of all games, with a table of positions.
+"""Solve small boards of Kropki: alpha-beta search to the end of the game, with a transposition table.
 
-A position is worth the lead of Black at the end, in points, if both seats play for as many as they can. Who wins at
-best play follows: a lead of points wins. The table knows positions by 64 bits that are the same for the images of a
+The value of a position is Black's lead at the end, in points, if both seats maximise their own lead. The sign of the
+value gives the winner. The table identifies positions by 64-bit Zobrist keys that are the same for all images of a
 position under the symmetries of its board.
 
-`python -m ninetka_agents.kropki.exact 3x3 5x4` writes the values of boards, by both rules and starts, as JSON.
+`python -m ninetka_agents.kropki.exact 3x3 5x4` prints the values of boards, for both rules and starts, as JSON.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from ninetka_env.games.kropki.regions import count_drawable, drawable_node
 from ninetka_env.games.kropki.rules import STARTS, TERRITORIES, num_nodes
 
 MOST = 2000
-"""More than any lead."""
+"""More than any lead. `-MOST` also means that a value is not known."""
 ENTRY = np.dtype(
     [("key", np.uint64), ("lower", np.int16), ("upper", np.int16), ("first", np.int16), ("used", np.int16)]
 )
-"""What is known of a position: bounds of its value, and which choice to try first, as its node's image, or -1."""
+"""An entry of the table: bounds of a position's value, and the node to try first, in the canonical image, or -1."""
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 class Solution(NamedTuple):
-    """The outcome of a position at best play."""
+    """The exact value of a position."""
 
     value: int
-    """By how many points Black is ahead at the end; negative if White is."""
+    """Black's lead at the end, in points; negative if White leads."""
     positions: int
-    """How many positions were looked into."""
+    """Number of positions searched."""
 
 
 class Solver:
-    """Solves positions of one size of board; what it has found out about some helps with others."""
+    """Solves positions of one board size. The table of positions is kept between calls."""
 
     def __init__(self, width: int, height: int, table_bits: int = 20) -> None:
-        """Keep a table of `2 ** table_bits` positions, 16 bytes each."""
+        """Allocate a table of `2 ** table_bits` positions, 16 bytes each."""
         check_count("width", width, LEAST_SIDE, MOST_WIDTH)
         check_count("height", height, LEAST_SIDE, MOST_HEIGHT)
         self.sides = width, height
@@ -77,7 +77,7 @@ class Solver:
         check_game(game, Game)
         if (game.width, game.height) != self.sides:
             raise ValueError(f"board of {game.width} x {game.height}: expected {self.sides[0]} x {self.sides[1]}")
-        depth = 3 * game.width * game.height + 2  # places, drawings, ends: as long as a game can be
+        depth = 3 * game.width * game.height + 2  # the longest game: placements, drawings and ends of turns
         games = np.zeros(depth, game.records.dtype)
         games[0] = game.records[0]
         stack = np.zeros((depth, 9), np.int64)
@@ -95,22 +95,22 @@ class Solver:
 
 
 def open_choices(games: Records) -> Ints:
-    """Return (N,) int64 how much is left to choose: free nodes, and points in regions that may be drawn."""
+    """Return the number of free nodes and of opposing points in undrawn enclosed cores, (N,) int64."""
     return games["free"].astype(np.int64) + games["held"].sum(axis=1)
 
 
 class ExactAgent(Agent):
-    """Plays exactly once little is left to choose, until then greedily."""
+    """Plays perfectly once few choices remain, and greedily until then."""
 
     name = "exact"
 
     def __init__(self, free: int = 12) -> None:
-        """Solve positions with at most so many free nodes, points in regions that may be drawn counted like these."""
+        """Solve positions with at most `free` choices, as `open_choices` counts them."""
         self.free = check_count("free", free, 0, 20)
         self._greedy = GreedyAgent()
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
-        """Choose actions, among the best that of greedy if it is one; see `ninetka_agents.agent.Agent.act`."""
+        """Choose actions; the greedy agent's action if it is among the best. See `ninetka_agents.agent.Agent.act`."""
         actions = self._greedy.act(games, rng)
         for index in np.flatnonzero(open_choices(games) <= self.free).tolist():
             game = Game(games[index : index + 1].copy())
@@ -121,24 +121,24 @@ class ExactAgent(Agent):
         return actions
 
 
-# The search: a stack of games, and for each what is known so far
+# The search: a stack of states, and a row of search data for each
 
 _FROM, _TO, _ALPHA, _BETA, _BEST, _CHOSEN, _NEXT, _FIRST, _TRIED = range(9)
-"""Columns of the stack: the window, at first and now; the best value so far and the action that it is of; the number of
-the next action, the action that is tried before all others, and the one that is tried now."""
+"""Columns of the stack: the alpha-beta window, initial and current; the best value so far and its action; the index of
+the next action, the action to try before all others, and the action that is being tried."""
 
 
 @jit
 def _solve(
     games: Records, stack: Ints, table: npt.NDArray[np.void], order: Ints, images: Ints, codes: Keys
 ) -> tuple[int, int]:
-    """Return the value of `games[0]` and how many positions were looked into."""
+    """Return the value of `games[0]` and the number of positions searched."""
     depth, positions, value = 0, 1, _enter(games[0], stack[0], table, images, codes, -MOST, MOST)
     while True:
         row = stack[depth]
         if value > -MOST and depth == 0:
             return value, positions
-        if value > -MOST:  # of games[depth], for the game above
+        if value > -MOST:  # the value of games[depth] is known: return it to the position above
             depth -= 1
             row = stack[depth]
             _learn(games[depth], row, value)
@@ -158,7 +158,7 @@ def _solve(
 def _enter(
     game: Record, row: Ints, table: npt.NDArray[np.void], images: Ints, codes: Keys, alpha: int, beta: int
 ) -> int:
-    """Begin with a position; return its value, or a bound outside the window, if it is known, else -MOST."""
+    """Initialise the row of a position; return its value, or a bound outside the window, if known, else -MOST."""
     if is_over(game):
         return int(game.score[0]) - int(game.score[1])
     row[_FROM], row[_TO], row[_ALPHA], row[_BETA] = alpha, beta, alpha, beta
@@ -181,7 +181,7 @@ def _enter(
 
 @jit
 def _learn(game: Record, row: Ints, value: int) -> None:
-    """Take note of the value after the choice just tried."""
+    """Update the best value and the window with the value of the action that was tried."""
     if game.to_move == 0:
         if value > row[_BEST]:
             row[_BEST], row[_CHOSEN] = value, row[_TRIED]
@@ -194,7 +194,7 @@ def _learn(game: Record, row: Ints, value: int) -> None:
 
 @jit
 def _next_action(game: Record, row: Ints, order: Ints) -> int:
-    """Return the next action to try, -1 if there is none or none can matter."""
+    """Return the next action to try, or -1 if there is none or the window is closed."""
     if row[_ALPHA] >= row[_BETA]:
         return -1
     nodes = num_nodes(game)
@@ -218,7 +218,7 @@ def _next_action(game: Record, row: Ints, order: Ints) -> int:
 
 @jit
 def _store(game: Record, row: Ints, table: npt.NDArray[np.void], images: Ints, codes: Keys) -> None:
-    """Keep what was found out about a position: its value, or on which side of the window that lies."""
+    """Store the value of a position in the table, or a bound of it if the value is outside the window."""
     key, image = _key(game, images, codes)
     entry, value = table[np.int64(key & np.uint64(len(table) - 1))], row[_BEST]
     if entry.used == 0 or entry.key != key:
@@ -232,7 +232,7 @@ def _store(game: Record, row: Ints, table: npt.NDArray[np.void], images: Ints, c
 
 @jit
 def _key(game: Record, images: Ints, codes: Keys) -> tuple[np.uint64, int]:
-    """Return the least key among the images of a position, and the number of that symmetry."""
+    """Return the smallest key among the symmetric images of a position, and the number of that symmetry."""
     best, image = np.uint64(0), -1
     first = int(game.width) + 1
     for k in range(len(images)):
@@ -249,10 +249,10 @@ def _key(game: Record, images: Ints, codes: Keys) -> tuple[np.uint64, int]:
 
 
 def board_values(boards: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return the value of the start by board, such as `"5x4"`, and rule and start, such as `"declared cross"`.
+    """Return the value of the start position by board, such as `"5x4"`, and rule and start, as in `"declared cross"`.
 
     Raises:
-        ValueError: if a board is none.
+        ValueError: if a text is not a board.
     """
     found = {}
     for board in boards:

@@ -1,4 +1,4 @@
-"""The greedy player of Kropki: it takes what it can at once, and minds what the other can take then."""
+"""A greedy agent for Kropki: it maximises its immediate gain, less the opponent's best gain in reply."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ninetka_env.games.kropki.rules import draw_all, mover, num_nodes, play
 
 
 class GreedyAgent(Agent):
-    """Places where its gain, less a part of the best gain that the reply has, is most; draws all that it may."""
+    """Places where its gain minus `caution` times the best gain of the reply is largest; draws all that it may."""
 
     name = "greedy"
 
     def __init__(self, caution: float = 0.9) -> None:
-        """Weigh the reply's best gain by `caution`; 0 looks at the own gain alone."""
+        """Weight the reply's best gain by `caution`; 0 ignores the reply."""
         self.caution = check_scale("caution", caution)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
-        """Choose actions, equal ones at random; see `ninetka_agents.agent.Agent.act`."""
+        """Choose actions, at random among equally good ones; see `ninetka_agents.agent.Agent.act`."""
         games = as_positions(games, Game.name)
         actions, room = np.empty(len(games), np.int64), np.empty(2, games.dtype)
         _act(games, room, self.caution, game_streams(games, rng), actions)
@@ -37,14 +37,14 @@ def _act(games: Records, room: Records, caution: float, streams: Streams, action
     for index in range(len(games)):
         game = games[index]
         if game.placed:
-            actions[index] = num_nodes(game) + drawable_node(game, 0)  # drawing can only hurt the other
+            actions[index] = num_nodes(game) + drawable_node(game, 0)  # drawing never harms the seat that draws
         else:
             actions[index] = _best_place(games, index, room, caution, streams)
 
 
 @jit
 def _best_place(games: Records, index: int, room: Records, caution: float, streams: Streams) -> int:
-    """Return the node of the most worth; `room` is for two games."""
+    """Return the node with the highest value, at random among equal ones; `room` is scratch for two states."""
     game, best, most, equals = games[index], -1, -np.inf, 0
     first = int(game.width) + 1
     for node in range(num_nodes(game)):
@@ -56,14 +56,14 @@ def _best_place(games: Records, index: int, room: Records, caution: float, strea
             best, most, equals = node, worth, 1
         elif worth == most:
             equals += 1
-            if draw_below(streams, index, equals) == 0:  # so each of the equals stays with the same chance
+            if draw_below(streams, index, equals) == 0:  # reservoir sampling: equal nodes are equally likely
                 best = node
     return best
 
 
 @jit
 def gain(game: Record, node: int) -> int:
-    """Place on a node and draw all that may be drawn; return by how much the mover's lead has grown."""
+    """Place on a node and draw all that may be drawn; return the increase of the mover's lead."""
     seat = mover(game)
     before = lead(game, seat)
     play(game, node)
@@ -74,15 +74,16 @@ def gain(game: Record, node: int) -> int:
 
 @jit
 def lead(game: Record, seat: int) -> int:
-    """Return by how many points a seat is ahead."""
+    """Return a seat's lead in points."""
     return int(game.score[seat]) - int(game.score[1 - seat])
 
 
 @jit
 def best_gain(room: Records) -> int:
-    """Return the most that the seat to move in `room[0]` can gain in one turn; `room[1]` is overwritten.
+    """Return the largest gain in one turn of the seat to move in `room[0]`; `room[1]` is overwritten.
 
-    Only a point between two ways that own points part can enclose anything new; any other takes what is held already.
+    Only a point whose ring has at least two sectors can enclose anything new. With any other point the seat gains what
+    it has enclosed already.
     """
     game = room[0]
     seat, before = mover(game), lead(room[0], mover(game))

@@ -1,7 +1,7 @@
-"""What searches ask of Kropki's own knowledge; see `ninetka_agents.search.knowledge`.
+"""Heuristics of Kropki for searches; see `ninetka_agents.search.knowledge`.
 
-On large boards most nodes are far from everything that matters: the program oppai-rs (E. Kurnevsky) searches only near
-to existing points, in the tree and in the playouts.
+On large boards most nodes are far from all points. As in the program oppai-rs (E. Kurnevsky), the tree and the playouts
+consider only nodes near existing points.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ninetka_env.games.kropki.geometry import LIVE, POINT
 from ninetka_env.games.kropki.rules import draw_all, num_nodes
 
 RADIUS = 1
-"""Nodes so many rows and columns away from a point are near to it: its neighbours, orthogonal and diagonal."""
+"""A node is near a point if it is at most this many rows and columns away."""
 PLAYOUT_RADIUS = 2
-"""The same for playouts."""
+"""The radius in playouts."""
 
 Rows = npt.NDArray[np.int64]
-"""(height,) int64: a set of nodes, each row's as bits, the first column's the lowest."""
+"""(height,) int64: a set of nodes as one bit set per row; the lowest bit is the first column."""
 
 
 @jit
 def keep_local(game: Record, choices: Words) -> None:
-    """Keep the free nodes that are near to a point; all of them if there is none, and all choices of drawing."""
+    """Remove the free nodes that are not near a point, unless the board is empty; keep all choices of drawing."""
     if game.placed:
         return
     rows, width = np.zeros(int(game.height), np.int64), int(game.width)
@@ -43,9 +43,9 @@ def keep_local(game: Record, choices: Words) -> None:
 
 @jit
 def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memory: Memory) -> int:
-    """Play on at random near to the points that stand now; return the seat that leads then, all drawn, or `DRAWN`.
+    """Play at random on all nodes near the present points, draw all regions, and return the winner or `DRAWN`.
 
-    A game on a large board is decided near to its points long before the board is full.
+    On a large board this is enough: the game is decided near its points long before the board is full.
     """
     rows, places = np.zeros(int(game.height), np.int64), np.empty(num_nodes(game), np.int16)
     _write_near(game, PLAYOUT_RADIUS, rows)
@@ -63,7 +63,7 @@ def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memo
 
 @jit(counted=False)
 def _write_near(game: Record, radius: int, rows: Rows) -> None:
-    """Write the nodes near to points, or all if there is no point, to `rows`, which is empty."""
+    """Write the nodes near points, or all nodes if there is no point, to `rows`, which must be 0."""
     width, height = int(game.width), int(game.height)
     if game.free == width * height:
         rows[:] = -1

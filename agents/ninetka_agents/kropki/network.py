@@ -1,4 +1,4 @@
-"""The network that plays Kropki: what it reads of a position; see `ninetka_agents.board_network`."""
+"""The network for Kropki: how positions are encoded. See `ninetka_agents.board_network` for the network itself."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _OPPOSING, _OPPOSING_INERT, _OWN_REGION, _DRAWABLE = (
 
 
 class Network(BoardNetwork):
-    """Reads the planes, the lead, and whether regions are declared."""
+    """A board network whose inputs are the planes, the lead, and whether regions are declared."""
 
     game = "kropki"
     num_planes = NUM_PLANES
     num_globals = 2
-    action_layers = 2  # placing on a node, drawing the core that it tells
+    action_layers = 2  # placing on a node, drawing the core that the node names
     other_actions = 1  # ending the turn
 
     def encode(self, games: Records) -> Inputs:
-        """Return what the network reads of (B,) games on boards of one size, as the seats to move see them.
+        """Return the network's inputs for (B,) states on boards of one size, from the view of the seats to move.
 
         Raises:
-            ValueError: if the boards are of several sizes.
+            ValueError: if the boards have different sizes.
         """
         sizes = np.unique(np.stack([games["width"], games["height"]], 1), axis=0)
         if len(sizes) > 1:
@@ -42,7 +42,7 @@ class Network(BoardNetwork):
         return make_inputs(games, (self.num_planes, height, width), declared)
 
     def _turned_actions(self, inputs: Inputs, places: Ints, rows: Ints, actions: Ints) -> Ints:
-        """Return what actions become; a core that may be drawn is told by its first point, on the turned board too."""
+        """Return the actions on the turned board. A drawing is named by the lowest point of its core there, too."""
         turned, nodes = super()._turned_actions(inputs, places, rows, actions), places.shape[1]
         drawings = np.flatnonzero((actions >= nodes) & (actions < 2 * nodes))
         planes, width = inputs.planes.reshape(len(places), self.num_planes, nodes), inputs.planes.shape[3]
@@ -54,7 +54,10 @@ class Network(BoardNetwork):
 
 @jit
 def _first_point(planes: Int8, width: int, node: int, places: Ints) -> int:
-    """Return the lowest place of a core's opposing points that are not yet in own regions, given one of its nodes."""
+    """Return the lowest turned node of a core's opposing points outside own regions; `node` is a node of the core.
+
+    `places` maps nodes to turned nodes.
+    """
     waiting, core = [node], planes[_DRAWABLE].copy()
     core[node] = 0
     lowest = len(places)
@@ -63,7 +66,7 @@ def _first_point(planes: Int8, width: int, node: int, places: Ints) -> int:
         told = planes[_OPPOSING, here] or (planes[_OPPOSING_INERT, here] and not planes[_OWN_REGION, here])
         if told and places[here] < lowest:
             lowest = places[here]
-        for step in (-width, -1, 1, width):  # what is enclosed is never on the edge
+        for step in (-width, -1, 1, width):  # enclosed nodes are never on the edge
             if core[here + step]:
                 core[here + step] = 0
                 waiting.append(here + step)

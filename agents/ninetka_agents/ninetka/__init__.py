@@ -1,1 +1,1 @@
-"""What plays 9tka and no other game: the paper's MaxN, the exact solver, the network and what it reads."""
+"""Agents and the network for 9tka alone: the paper's MaxN, the exact solver, the network and its features."""

@@ -1,4 +1,4 @@
-"""One agent for placing stones, another for sliding them: what each phase is worth."""
+"""Combine two agents: the first places stones, the second slides them. This measures how well each plays its phase."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from ninetka_agents.switch import Switch, by_stage
 
 
 class ByPhase(Switch[Agent]):
-    """Plays the neutral and the placement phase as one agent does, the movement phase as another."""
+    """Plays the neutral and placement phases with one agent and the movement phase with another."""
 
     def __init__(self, placement: AgentLike | str = "maxn", movement: AgentLike | str = "maxn") -> None:
-        """Join two agents.
+        """Combine two agents.
 
         Args:
-            placement: who places stones, the neutral ones included; an agent or its spec.
-            movement: who slides them.
+            placement: the agent, or its spec, that places stones, including the neutral ones.
+            movement: the agent, or its spec, that slides stones.
 
         Raises:
-            ValueError: if a spec is wrong; see `make_agent`.
+            ValueError: if a spec is invalid; see `make_agent`.
         """
         self.placement = as_agent(placement)
         self.movement = as_agent(movement)

@@ -1,10 +1,10 @@
-"""Exact max^n: how the last slides go if every seat plays for its own victory. For any number of players.
+"""Exact max^n search to the end of the game, for any number of players: every seat plays for its own win.
 
-Luckhardt and Irani, "An algorithmic solution of n-person games", AAAI 1986, to the end of the game and for who wins
-rather than for scores. **The rule**: the seat to move plays the first of its actions, in ascending order, after which
-it wins; if there is none, its first action. So the answer is one of several that max^n allows: who cannot win may well
-decide who does, and another rule for what it plays then is as good. What does not depend on it: a seat that can force
-its win against all others (`ninetka_agents.ninetka.force`) wins.
+The search follows Luckhardt and Irani, "An algorithmic solution of n-person games", AAAI 1986. A position's value is
+the seat that wins, not the scores. **The rule**: the seat to move plays the first of its actions, in ascending order,
+after which it wins, or its first action if there is none. The result is one of several that max^n allows, because a
+seat that cannot win may decide which other seat wins, and any rule for that choice is valid. Under every rule, a seat
+that can force a win against all others (`ninetka_agents.ninetka.force`) wins.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, legal_bits, play_bit
 
 
 class MaxN(NamedTuple):
-    """What exact max^n says about a position."""
+    """The result of exact max^n for a position."""
 
     winner: int
-    """The seat that wins, `UNFINISHED`, -2, if the budget ran out before that was known."""
+    """The seat that wins; `UNFINISHED` (-2) if the budget ran out before the winner was known."""
     winners: npt.NDArray[np.int8]
-    """(122,) int8: the seat that wins after each legal action, -2 where that is unknown and for illegal ones."""
+    """(122,) int8: the seat that wins after each legal action; -2 if it is unknown, and for illegal actions."""
     nodes: int
     """Positions visited."""
 
 
 def solve_max_n(game: Game, nodes: int = 10_000_000) -> MaxN:
-    """Find who wins, and who wins after each action, as the module's text says; a game that is over has its winner.
+    """Find the winner of a position, and the winner after each action, by the rule in the module docstring.
 
     Args:
-        game: a position of the movement phase.
-        nodes: most positions to visit, for all actions together. They are searched in ascending order.
+        game: a position of the movement phase. If the game has ended, the result is its winner.
+        nodes: maximum number of positions to visit, for all actions together. Actions are searched in ascending order.
 
     Raises:
-        ValueError: if the movement phase has not begun or nodes is below 1.
+        ValueError: if the movement phase has not started or nodes is below 1.
     """
     check_game(game, Game)
     if game.phase != MOVEMENT:
@@ -66,7 +66,7 @@ def solve_max_n(game: Game, nodes: int = 10_000_000) -> MaxN:
 
 @jit
 def _max_n(games: Records, limit: int, table: Table) -> tuple[int, int]:
-    """Search game 0, a loop instead of a recursion; return who wins, `UNFINISHED` after `limit` nodes, and these."""
+    """Search game 0 without recursion; return the winner, `UNFINISHED` after `limit` nodes, and the nodes visited."""
     path, untried = np.zeros(NUM_SLOTS + 2, GAME), np.zeros(NUM_SLOTS + 2, np.int64)
     keys, answers = np.zeros((NUM_SLOTS + 2, 2), np.uint64), np.full(NUM_SLOTS + 2, -1, np.int64)
     path[0] = games[0]
@@ -83,7 +83,7 @@ def _max_n(games: Records, limit: int, table: Table) -> tuple[int, int]:
                 write_key(game, keys, level)
                 answers[level] = look_up(table, keys, level)
             untried[level] = legal_bits(game) if answers[level] < 0 else 0
-        elif answers[level] < 0 or winner == game.to_move:  # the first action's winner stands until the mover wins
+        elif answers[level] < 0 or winner == game.to_move:  # the first winner counts until the mover wins
             answers[level] = winner
         if untried[level] and answers[level] != game.to_move:
             bit = lowest(untried[level])
@@ -102,7 +102,7 @@ def _max_n(games: Records, limit: int, table: Table) -> tuple[int, int]:
 
 @jit
 def _sure_winner(game: Record) -> int:
-    """Return the seat that wins whatever is played, as far as bounds of the final scores tell; else `UNFINISHED`."""
+    """Return the seat that wins whatever is played, according to bounds of the final scores, or `UNFINISHED`."""
     for seat in range(game.num_players):
         if static_answer(game, seat) == YES:
             return seat

@@ -1,8 +1,9 @@
-"""What the network reads: compiled features of a batch of records, seen from a viewer's seat.
+"""Input features of 9tka's network, computed by compiled code for a batch of states and a viewer's seat.
 
-A position becomes 36 *slot tokens*, 9 *section tokens* and one global row, all int8. Seats are relative to the viewer:
-relative seat r is seat `(viewer + r) % n`. No feature tells left from right or rows from columns, so a symmetry of the
-board only permutes tokens: a network that shares its weights over tokens needs no augmentation. (`permute` does it.)
+A position becomes 36 *slot tokens*, 9 *section tokens* and one row of global features, all int8. Seats are relative to
+the viewer: relative seat r is seat `(viewer + r) % n`. No feature distinguishes left from right or rows from columns.
+So a symmetry of the board only permutes tokens (see `permute`), and a network that shares its weights over tokens needs
+no augmentation. The planes that environments return are different; see `ninetka_env/games/ninetka/observation.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Int8 = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Feature:
-    """One row of a table of features: `count` numbers from `first` on, each divided by `scale` by the network."""
+    """One entry of a feature table: `count` numbers from index `first` on, each divided by `scale` in the network."""
 
     name: str
     first: int
@@ -63,24 +64,25 @@ def _table(*rows: tuple[str, int, int, str]) -> dict[str, Feature]:
 
 SLOT_FEATURES = _table(
     ("place", 5, 1, "distance of the slot from the middle of its side, one-hot"),
-    ("free", 1, 1, "nothing stands here, and a stone may come in the placement phase"),
-    ("stone", 4, 1, "the relative seat whose stone stands here, one-hot"),
+    ("free", 1, 1, "the slot is empty, and a stone may still be placed on it"),
+    ("stone", 4, 1, "the relative seat whose stone is on the slot, one-hot"),
     ("movable", 1, 1, "the inner square next to the slot is empty, and the slot is free or holds a stone"),
-    ("blocked", 1, 1, "the slot is free or holds a stone, and that square is occupied"),
-    # All that follows is 0 unless the slot is movable. The *slider* is the stone's seat, on a free slot the viewer.
+    ("blocked", 1, 1, "the slot is free or holds a stone, and the inner square next to it is occupied"),
+    # The features from here on are 0 unless the slot is movable. The *slider* is the stone's seat, or the viewer if the
+    # slot is free.
     ("distance", 3, 3, "squares slid within the first, second and third section of the line"),
     ("landing_kind", 3, 1, "the landing section is a corner, side or centre section, one-hot"),
     ("landing_counts", 4, 3, "stones of each relative seat in the landing section"),
-    ("landing_owner", 5, 1, "who owns the landing section: relative seat, nobody, one-hot"),
-    ("lead", 5, 1, "the slider's lead there after the slide, -2 or less .. 2 or more, one-hot"),
+    ("landing_owner", 5, 1, "the owner of the landing section: relative seat or none, one-hot"),
+    ("lead", 5, 1, "the slider's lead in that section after the slide, -2 or less .. 2 or more, one-hot"),
     ("conquers", 1, 1, "the slide makes the slider owner of the section"),
-    ("takes", 1, 1, "the slide takes the section from another owner"),
+    ("takes", 1, 1, "the slide ties the section, and its owner loses it"),
     ("blocks", 4, 1, "movable stones of each relative seat that the landed stone would block"),
     ("blocks_free", 1, 1, "free slots whose next square the landed stone would occupy"),
     ("shortens", 4, 2, "movable stones of each relative seat whose slide the landed stone would shorten"),
-    # What follows is always filled in.
+    # The features from here on do not depend on whether the slot is movable.
     ("threats", 2, 2, "movable stones, the viewer's and others', whose slide would block this movable slot"),
-    ("cutters", 2, 3, "movable stones, the viewer's and others', that would come to rest in this slot's way"),
+    ("cutters", 2, 3, "movable stones, the viewer's and others', that would shorten the slide from this slot"),
     ("opposite", 6, 1, "the slot at the other end of the line: free, relative seat one-hot, movable"),
     ("line", 1, 9, "occupied places in the line"),
     ("neighbours", 6, 2, "the neighbouring slots of the same side: free, relative seats, movable"),
@@ -91,12 +93,12 @@ SLOT_FEATURES = _table(
 SECTION_FEATURES = _table(
     ("kind", 3, 1, "corner, side or centre section, one-hot"),
     ("counts", 4, 3, "stones of each relative seat"),
-    ("owner", 5, 1, "relative seat that owns it, or nobody, one-hot"),
-    ("lead", 1, 3, "the viewer's stones less the most of any other seat"),
-    ("neutral", 1, 1, "a neutral stone stands in it"),
+    ("owner", 5, 1, "the owner: relative seat or none, one-hot"),
+    ("lead", 1, 3, "the viewer's stones minus the largest count of any other seat"),
+    ("neutral", 1, 1, "neutral stones in the section"),
     ("empty", 1, 9, "empty squares"),
-    ("aimed", 4, 2, "movable stones of each relative seat that would come to rest here now"),
-    ("aimed_free", 1, 2, "free slots from which a stone would come to rest here now"),
+    ("aimed", 4, 2, "movable stones of each relative seat that would come to rest in the section now"),
+    ("aimed_free", 1, 2, "free slots from which a stone would come to rest in the section now"),
 )
 """The features of a section."""
 
@@ -119,7 +121,7 @@ def _width(table: dict[str, Feature]) -> int:
 
 
 def scales(table: dict[str, Feature]) -> npt.NDArray[np.float32]:
-    """Return (F,) float32: what each feature of a table is to be divided by."""
+    """Return (F,) float32: the divisors of the features of a table."""
     return np.concatenate([np.full(feature.count, feature.scale, np.float32) for feature in table.values()])
 
 
@@ -134,8 +136,8 @@ _S_KIND, _S_COUNTS, _S_OWNER, _S_LEAD, _S_NEUTRAL, _S_EMPTY, _S_AIMED, _S_AIMED_
     f.first for f in SECTION_FEATURES.values()
 )
 RELATIONS = ("blocks", "shortens", "blocked by", "shortened by", "lands beside")
-"""How two movable slots bear on each other: the one's stone would come to rest on the square next to the other, or
-further along its way, or the reverse; both would come to rest in one section."""
+"""Relations between two movable slots. The stone of the first would come to rest on the square next to the second slot
+(blocks) or further along its slide (shortens), or the reverse, or both stones would come to rest in one section."""
 NUM_RELATIONS = len(RELATIONS)
 _BLOCKING, _SHORTENING, _BLOCKED_BY, _SHORTENED_BY, _BESIDE = range(NUM_RELATIONS)
 
@@ -161,7 +163,7 @@ SIDE_NEIGHBOURS = frozen(
     ],
     np.int64,
 )
-"""(36, 2) int64: the slots beside each slot on its side of the board, -1 where there is none."""
+"""(36, 2) int64: the slots next to each slot on its side of the board, -1 if there is none."""
 CROSSED_SECTIONS = frozen(
     [
         [SECTION[LINE_SQUARES[SLOT_LINE[s], 3 * (2 - i if SLOT_END[s] else i)]] for i in range(3)]
@@ -169,16 +171,16 @@ CROSSED_SECTIONS = frozen(
     ],
     np.int64,
 )
-"""(36, 3) int64: the sections along each slot's line, nearest first."""
+"""(36, 3) int64: the sections along each slot's line, from the slot on."""
 SECTION_KIND = frozen([0, 1, 0, 1, 2, 1, 0, 1, 0], np.int64)
 """(9,) int64: 0 corner, 1 side, 2 centre section."""
 _PLACE_OF_SLOT = frozen([abs(along - 4) for along in _ALONG], np.int64)
 
 SLOT_SYMMETRIES = frozen(SQUARE_SLOT[SYMMETRIES[:, SLOT_SQUARE]], np.int64)
-"""(8, 36) int64: where each symmetry takes each slot."""
+"""(8, 36) int64: the image of each slot under each symmetry."""
 _CENTRES = [11 * (3 * (k // 3) + 2) + 3 * (k % 3) + 2 for k in range(NUM_SECTIONS)]
 SECTION_SYMMETRIES = frozen(SECTION[SYMMETRIES[:, _CENTRES]], np.int64)
-"""(8, 9) int64: where each symmetry takes each section."""
+"""(8, 9) int64: the image of each section under each symmetry."""
 
 
 class Features(NamedTuple):
@@ -191,24 +193,24 @@ class Features(NamedTuple):
     globals: Int8
     """(N, NUM_GLOBAL_FEATURES) int8."""
     relations: Int8
-    """(N, 36, 5, 36) int8: per slot and relation (see `RELATIONS`), 1 at the slots that it holds to."""
+    """(N, 36, 5, 36) int8: 1 if a relation (see `RELATIONS`) holds; axes: position, slot, relation, other slot."""
     mask: Int8
     """(N, 122) int8: the legal actions of the seat to move."""
 
 
 def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -> Features:
-    """Return the features of (N,) records, each as seen by its viewer; by default the seat to move.
+    """Return the features of (N,) states.
 
     Args:
-        games: records of dtype `ninetka_env.games.ninetka.rules.GAME`.
-        viewers: (N,) seats.
+        games: states of dtype `ninetka_env.games.ninetka.rules.GAME`.
+        viewers: (N,) the seat from which each state is seen; by default the seat to move.
 
     Raises:
-        ValueError: if games or viewers are something else.
+        ValueError: if games or viewers have another type, shape or range.
     """
     games = as_records(games)
     if games.dtype != GAME:
-        raise ValueError("games: expected records of 9tka")
+        raise ValueError("games: expected states of 9tka")
     count, seats = len(games), games["to_move"].astype(np.int8)
     if viewers is not None:
         seats = _checked_viewers(games, viewers)
@@ -224,7 +226,7 @@ def make_features(games: Records, viewers: npt.NDArray[np.int8] | None = None) -
 
 
 def _checked_viewers(games: Records, viewers: npt.NDArray[np.int8]) -> Int8:
-    """Return viewers for compiled code; `ValueError` unless there is a seat for each game."""
+    """Return viewers as contiguous int8; raise `ValueError` unless there is a valid seat for each game."""
     seats = np.asarray(viewers)
     if (
         seats.shape != games.shape
@@ -236,7 +238,7 @@ def _checked_viewers(games: Records, viewers: npt.NDArray[np.int8]) -> Int8:
 
 
 def permute(features: Features, symmetry: int) -> Features:
-    """Return the features of the positions turned by a symmetry (see `ninetka_env.games.ninetka.geometry`)."""
+    """Return the features after a symmetry of the board (see `ninetka_env.games.ninetka.geometry`)."""
     slots, sections = np.empty_like(features.slots), np.empty_like(features.sections)
     order = SLOT_SYMMETRIES[symmetry].argsort()
     relations = features.relations[:, order][..., order]
@@ -271,13 +273,13 @@ def _write(
 
 @jit
 def _is_free(game: Record, slot: int) -> bool:
-    """Tell whether a stone may still come to the slot."""
+    """Return whether a stone may still be placed on the slot."""
     return game.phase == NEUTRAL or (game.phase == PLACEMENT and (game.open >> slot) & 1 == 1)
 
 
 @jit
 def _find_landings(game: Record, landing: npt.NDArray[np.int64]) -> None:
-    """Write, per slot, the square where its stone, or one placed there, would come to rest; -1 if none can slide."""
+    """Write, per slot, the square where its stone, or a stone placed there, would land; -1 if it cannot slide."""
     could = movable_slots(game)
     if game.phase == NEUTRAL:
         could = ALL_SLOTS
@@ -291,7 +293,7 @@ def _find_landings(game: Record, landing: npt.NDArray[np.int64]) -> None:
 
 @jit
 def _rival_count(game: Record, seat: int, section: int) -> int:
-    """Return the most stones that any seat but `seat` has in a section."""
+    """Return the largest number of stones that any seat other than `seat` has in a section."""
     most = 0
     for other in range(game.num_players):
         if other != seat:
@@ -301,7 +303,7 @@ def _rival_count(game: Record, seat: int, section: int) -> int:
 
 @jit
 def _owner(game: Record, viewer: int, section: int) -> int:
-    """Return the relative seat that owns a section, 4 for nobody."""
+    """Return the relative seat that owns a section, or 4 if no seat does."""
     for seat in range(game.num_players):
         if (game.owned[seat] >> section) & 1:
             return relative_seat(seat, viewer, game.num_players)
@@ -326,7 +328,7 @@ def _write_section(game: Record, viewer: int, section: int, row: Int8) -> None:
 
 @jit
 def _write_state(game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], row: Int8) -> None:
-    """Write what stands on the slot and whether it can slide."""
+    """Write the features of what is on the slot and whether it can slide."""
     row[_PLACE + _PLACE_OF_SLOT[slot]] = 1
     cell = game.board[SLOT_SQUARE[slot]]
     free = _is_free(game, slot)
@@ -339,7 +341,7 @@ def _write_state(game: Record, viewer: int, slot: int, landing: npt.NDArray[np.i
 
 @jit
 def _add_state(game: Record, viewer: int, other: int, landing: npt.NDArray[np.int64], row: Int8, first: int) -> None:
-    """Add what stands on another slot to `row`: free, relative seat, movable."""
+    """Add the features of another slot to `row`: free, relative seat, movable."""
     cell = game.board[SLOT_SQUARE[other]]
     row[first] += _is_free(game, other)
     if cell:
@@ -351,7 +353,7 @@ def _add_state(game: Record, viewer: int, other: int, landing: npt.NDArray[np.in
 def _write_surroundings(
     game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], sections: Int8, row: Int8
 ) -> None:
-    """Write the other end of the line, the neighbours on the side and the sections along the line."""
+    """Write the features of the opposite slot, the neighbouring slots and the sections along the line."""
     _add_state(game, viewer, OPPOSITE_SLOT[slot], landing, row, _OPPOSITE)
     row[_LINE] = popcount(game.lines[SLOT_LINE[slot]])
     for side in range(2):
@@ -368,7 +370,7 @@ def _write_surroundings(
 def _write_slide(
     game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, sections: Int8, relations: Int8
 ) -> None:
-    """Write where the slot's stone, or one of the viewer's placed there, would land and what it would do."""
+    """Write the landing and the effects of a slide of the slot's stone, or of the viewer's if the slot is free."""
     row, square, cell = rows[slot], landing[slot], game.board[SLOT_SQUARE[slot]]
     section, slider = SECTION[square], cell - 1 if cell else viewer
     place = COLUMN_LINE[square] - 9 if SLOT_LINE[slot] < 9 else ROW_LINE[square]
@@ -396,7 +398,7 @@ def _write_slide(
 def _write_effects(
     game: Record, viewer: int, slot: int, landing: npt.NDArray[np.int64], rows: Int8, relations: Int8
 ) -> None:
-    """Write what the slide would do to other slots: block them or cut their way short."""
+    """Write the effects of the slide on other slots: it blocks them or shortens their slides."""
     square = landing[slot]
     own = game.board[SLOT_SQUARE[slot]] == viewer + 1
     is_stone = game.board[SLOT_SQUARE[slot]] != 0
@@ -433,7 +435,7 @@ def _relate_landings(landing: npt.NDArray[np.int64], relations: Int8) -> None:
 
 @jit
 def _in_way(square: int, entry: int, landing: int) -> bool:
-    """Tell whether a square of a line lies between two others of it, ends included."""
+    """Return whether a square lies between two squares of the same line, ends included."""
     return min(entry, landing) <= square <= max(entry, landing)
 
 

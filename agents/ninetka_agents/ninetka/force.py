@@ -1,9 +1,10 @@
-"""Can a seat force a win against all others together? For three and four players, near the end of the movement phase.
+"""Decide whether a seat can force a win against all others together, near the end of the movement phase.
 
-A plain search over positions: the seat needs one slide that wins, all others together need one that does not (the
-"paranoid" reading of Sturtevant and Korf, "On pruning techniques for multi-player games", AAAI 2000). Positions seen
-before are kept in a table under 128 bits of hash, and scores are bounded: a slide wins its own seat at most one section
-and takes at most one from somebody else.
+This is meant for three and four players; see `ninetka_agents.ninetka.solver` for two. The search is an AND/OR search:
+the seat needs one slide that wins, the others together need one after which the seat does not win (the "paranoid"
+assumption of Sturtevant and Korf, "On pruning techniques for multi-player games", AAAI 2000). A table with 128-bit
+hashes stores the answers for visited positions. Scores are bounded, because a slide wins the moving seat at most one
+section and takes at most one from another seat.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ninetka_env.games.ninetka.rules import (
 )
 
 Table = npt.NDArray[np.uint64]
-"""(`ENTRIES`, 2) uint64: 128 bits of hash, of which two hold the answer instead; 0, 0 is an empty entry."""
+"""(`ENTRIES`, 2) uint64: a 128-bit hash, with the answer in 2 of the bits; (0, 0) is an empty entry."""
 ENTRIES = 1 << 20
 NO, YES, UNDECIDED = 0, 1, -1
 
@@ -39,10 +40,10 @@ _ANSWER = np.uint64(3)
 
 
 def can_force_win(game: Game, seat: int, nodes: int = 10_000_000) -> bool | None:
-    """Tell whether `seat` wins whatever the others do, even together; None if `nodes` visits do not settle it.
+    """Return whether `seat` wins whatever the others do, even together; None if `nodes` visits are not enough.
 
     Raises:
-        ValueError: if the movement phase has not begun, or there is no such seat.
+        ValueError: if the movement phase has not started or there is no such seat.
     """
     check_game(game, Game)
     if game.phase != MOVEMENT:
@@ -54,7 +55,7 @@ def can_force_win(game: Game, seat: int, nodes: int = 10_000_000) -> bool | None
 
 @jit
 def _force(games: Records, seat: int, limit: int, table: Table) -> int:
-    """Search game 0, a loop instead of a recursion; see `can_force_win`."""
+    """Search game 0 without recursion; see `can_force_win`."""
     path, untried = np.zeros(NUM_SLOTS + 2, GAME), np.zeros(NUM_SLOTS + 2, np.int64)
     keys = np.zeros((NUM_SLOTS + 2, 2), np.uint64)
     path[0] = games[0]
@@ -79,7 +80,7 @@ def _force(games: Records, seat: int, limit: int, table: Table) -> int:
             play_bit(path[level + 1], bit)
             level, entering = level + 1, True
             continue
-        if not entering:  # all slides are tried, or one was decisive: the last answer is the position's
+        if not entering:  # all slides were tried or one was decisive, so the last answer holds for this position
             store(table, keys, level, answer)
         if level == 0:
             return answer
@@ -88,7 +89,7 @@ def _force(games: Records, seat: int, limit: int, table: Table) -> int:
 
 @jit
 def static_answer(game: Record, seat: int) -> int:
-    """Answer where the game is over, or bounds of the final scores leave no doubt."""
+    """Return the answer if the game has ended or bounds of the final scores decide it, else `UNDECIDED`."""
     if is_over(game):
         return YES if winner_of(game) == seat else NO
     stones = popcount(movable_slots(game))
@@ -97,7 +98,7 @@ def static_answer(game: Record, seat: int) -> int:
     for other in range(game.num_players):
         if other != seat:
             score, slides = popcount(game.owned[other]), popcount(game.movable[other])
-            later = other > seat  # who wins ties
+            later = other > seat  # the later seat wins ties
             if own + own_stones < score - (stones - slides) + later:
                 return NO
             surely &= own - (stones - own_stones) >= score + slides + later
@@ -106,7 +107,7 @@ def static_answer(game: Record, seat: int) -> int:
 
 @jit
 def write_key(game: Record, keys: Table, row: int) -> None:
-    """Hash all that the rest of the game depends on."""
+    """Write the hash of everything that the rest of the game depends on."""
     one, two = np.uint64(game.to_move + 1), np.uint64(77)
     for place in range(NUM_LINES + 4 + 4 * NUM_SECTIONS):
         if place < NUM_LINES:
@@ -126,7 +127,7 @@ def write_key(game: Record, keys: Table, row: int) -> None:
 
 @jit
 def look_up(table: Table, keys: Table, row: int) -> int:
-    """Return the answer stored for a position, or -1."""
+    """Return the stored answer for a position, or `UNDECIDED`."""
     place = np.int64((keys[row, 0] >> _S2) & np.uint64(ENTRIES - 1))
     if table[place, 1] == keys[row, 1] and table[place, 0] & ~_ANSWER == keys[row, 0]:
         return np.int64(table[place, 0] & _ANSWER)  # type: ignore[return-value]
@@ -135,7 +136,7 @@ def look_up(table: Table, keys: Table, row: int) -> int:
 
 @jit
 def store(table: Table, keys: Table, row: int, answer: int) -> None:
-    """Store the answer for a position, 0 to 3, in place of whatever was there."""
+    """Store the answer, 0 to 3, for a position; overwrite the entry that was there."""
     place = np.int64((keys[row, 0] >> _S2) & np.uint64(ENTRIES - 1))
     table[place, 0] = keys[row, 0] | np.uint64(answer)
     table[place, 1] = keys[row, 1]

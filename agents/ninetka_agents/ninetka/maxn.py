@@ -1,12 +1,14 @@
-"""The baseline of the paper: max^n search in the movement phase, its placement rules before.
+"""The computer player of Stefani et al. (2019): max^n search in the movement phase, placement rules before it.
 
-Stefani et al., "Modelling and implementation of 9tka game with MaxN algorithm", TELKOMNIKA 2019, for the evaluation and
-the placement rules; Luckhardt and Irani, "An algorithmic solution of N-person games", AAAI 1986, for the search.
+Evaluation and placement rules: Stefani et al., "Modelling and implementation of 9tka game with MaxN algorithm",
+TELKOMNIKA 2019. Search: Luckhardt and Irani, "An algorithmic solution of N-person games", AAAI 1986. For max^n to the
+end of the game, see `ninetka_agents.ninetka.endings`.
 
-The search gives the move and the values of the plain one, equal children included, but visits few of its nodes. A
-seat's evaluation can only rise by moves of its own: others can take sections from it, nothing else. So what a child is
-worth to the mover is bounded by the evaluation right after the mover's slide, plus what the slides that it may still
-make within the depth can gain at most. Children are visited from the highest bound down, until none left can win.
+The search returns the same move and values as a plain max^n search, also when children are equal, but visits few of its
+nodes. Only a seat's own moves can raise its evaluation; the other seats can only take sections from it. So a child's
+value for the mover is at most the evaluation right after the mover's slide, plus the maximum gain of the slides that
+the mover may still make within the depth. Children are visited in descending order of this bound, until no remaining
+child can be better.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ Values = npt.NDArray[np.int64]
 
 CONQUEST, BLOCK = 100, 90
 CROWDING = frozen([30 - 15 * v if v <= 4 else -15 for v in range(10)], np.int64)
-"""(10,) int64: the paper's y(v), its formula (5), for v stones of a seat in a section."""
+"""(10,) int64: y(v) of the paper, formula (5), for v stones of a seat in a section."""
 INNER_CORNERS = frozen([12, 20, 100, 108], np.int64)
 EXTRA_DEPTH = 3
 """The paper searches n + 3 plies."""
@@ -66,12 +68,12 @@ class MaxNAgent(Agent):
     """The paper's computer player, batched over games and threads."""
 
     def __init__(self, depth: int = 0, random_ties: bool = False, threads: int = 0) -> None:
-        """Set the search up.
+        """Set up the search.
 
         Args:
-            depth: plies to search; 0 for the paper's n + 3.
-            random_ties: among equal children prefer a random one instead of the lowest square.
-            threads: at most this many threads; 0 for one per core.
+            depth: plies to search; 0 for the paper's n + 3, with n players.
+            random_ties: choose at random among equal children, instead of the lowest square.
+            threads: maximum number of threads; 0 for one per core.
 
         Raises:
             ValueError: if depth or threads is negative.
@@ -93,8 +95,9 @@ class MaxNAgent(Agent):
 def evaluate(game: Game) -> Values:
     """Return the paper's evaluation `eva` of a position for each seat, (n,) int64.
 
-    eva(m) = sum over sections k of 100 c(m, k) + y(v(m, k)), plus 90 (r(m) - q(m)): c tells whether m owns k, v counts
-    its stones there, r and q count opponents' and own edge stones blocked by a stone of m.
+    eva(m) = sum over sections k of 100 c(m, k) + y(v(m, k)), plus 90 (r(m) - q(m)). c(m, k) is 1 if seat m owns section
+    k, else 0. v(m, k) is the number of its stones in k. r(m) and q(m) are the numbers of opponents' and own edge stones
+    that stones of m block.
     """
     check_game(game, Game)
     values = np.zeros((1, MAX_PLAYERS), np.int64)
@@ -103,13 +106,15 @@ def evaluate(game: Game) -> Values:
 
 
 def search(game: Game, depth: int | None = None) -> tuple[int, Values]:
-    """Search a position of the movement phase to `depth` plies, by default n + 3; among equals the lowest square wins.
+    """Search a position of the movement phase to `depth` plies, by default n + 3.
+
+    Among actions with equal values, the one with the lowest square is chosen.
 
     Returns:
         The action for the seat to move (pass if it must), and the (n,) int64 values of the position.
 
     Raises:
-        ValueError: if the game is over or not in its movement phase, or the depth is below 1.
+        ValueError: if the game has ended or is not in its movement phase, or if the depth is below 1.
     """
     check_game(game, Game)
     if game.phase != MOVEMENT or game.is_over:
@@ -122,7 +127,7 @@ def search(game: Game, depth: int | None = None) -> tuple[int, Values]:
 
 
 _LOWEST_FIRST = frozen(np.arange(63, 63 - NUM_SLOTS, -1), np.int64)
-"""(36,) int64: among equal children the slot with the highest priority is chosen; here the lowest square."""
+"""(36,) int64: priorities of slots. The highest is chosen among equal children; here this is the lowest square."""
 
 
 NODE = np.dtype(
@@ -131,9 +136,9 @@ NODE = np.dtype(
         np.dtype(
             [
                 ("game", GAME),
-                ("eva", np.int64, (MAX_PLAYERS,)),  # the evaluation of the game as it stands
+                ("eva", np.int64, (MAX_PLAYERS,)),  # the evaluation of the current position
                 ("value", np.int64, (MAX_PLAYERS,)),  # the values of the best child so far
-                ("keys", np.int64, (NUM_SLOTS,)),  # per slot, bound of the child's value to the mover, then priority
+                ("keys", np.int64, (NUM_SLOTS,)),  # per slot: 64 * bound of the child's value for the mover + priority
                 ("slots", np.int64),  # bits of the children not visited yet
                 ("tried", np.int64),  # the slot of the child being visited
                 ("best_slot", np.int64),
@@ -143,7 +148,7 @@ NODE = np.dtype(
         ),
     )
 )
-"""A position on the path from the root to where the search is; the search keeps one per level."""
+"""A position on the current path of the search, one per level."""
 
 
 @jit
@@ -153,9 +158,9 @@ def _search_first(games: Records, depth: int, priority: Values, nodes: Records) 
 
 @jit
 def _search(game: Record, depth: int, priority: Values, nodes: Records) -> int:
-    """Search a game of the movement phase; leave its values in `nodes[0].value` and return the action.
+    """Search a game of the movement phase; write its values to `nodes[0].value` and return the action.
 
-    A loop instead of a recursion: numba cannot load recursive functions from its cache safely.
+    This is a loop, because numba cannot safely load recursive functions from its cache.
     """
     root = nodes[0]
     root.game = game
@@ -179,7 +184,7 @@ def _search(game: Record, depth: int, priority: Values, nodes: Records) -> int:
 
 @jit
 def _enter(node: Record, depth: int, priority: Values) -> None:
-    """Begin a node: at depth 0 or the end of the game its value is the evaluation, else bound its children."""
+    """Start a node: set its value to the evaluation at depth 0 or the end of the game, else bound its children."""
     node.slots, node.best_slot, node.best_key = 0, -1, -(1 << 60)
     if depth == 0 or is_over(node.game):
         node.value = node.eva
@@ -207,7 +212,7 @@ def _next_child(node: Record) -> int:
 
 @jit
 def _descend(node: Record, child: Record, slot: int) -> None:
-    """Make `child` the node after sliding the stone of `slot`."""
+    """Write the node after sliding the stone of `slot` into `child`."""
     seat = node.game.to_move
     node.slots &= ~(1 << slot)
     node.tried = slot
@@ -223,7 +228,7 @@ def _descend(node: Record, child: Record, slot: int) -> None:
 
 @jit
 def _take_back(node: Record, child: Record, priority: Values) -> None:
-    """Take the child's values if they are the best for the mover."""
+    """Back up the child's values if they are the best for the mover so far."""
     key = child.value[node.game.to_move] * 64 + priority[node.tried]
     if key > node.best_key:
         node.best_key, node.best_slot = key, node.tried
@@ -232,14 +237,14 @@ def _take_back(node: Record, child: Record, priority: Values) -> None:
 
 @jit
 def slide_gain(game: Record, slot: int) -> int:
-    """Return by how much sliding the stone of `slot` raises the evaluation of the seat to move."""
+    """Return the change in the mover's evaluation if it slides the stone of `slot`."""
     seat, square = game.to_move, landing_square(game, slot)
     section = SECTION[square]
     count, rivals = game.counts[seat, section], 0
     for other in range(game.num_players):
         if other != seat:
             rivals = max(rivals, game.counts[other, section])
-    conquers = count == rivals  # with more it is owned already, with fewer one stone is not enough
+    conquers = count == rivals  # with more stones the mover owns it already, with fewer one stone is not enough
     blocked = ADJACENT_SLOTS[square] & movable_slots(game) & ~(1 << slot)
     blocked_own = popcount(blocked & game.movable[seat])
     blocks = popcount(blocked) - 2 * blocked_own
@@ -248,12 +253,12 @@ def slide_gain(game: Record, slot: int) -> int:
 
 @jit
 def _later_gain(game: Record, depth: int) -> int:
-    """Bound what the seat to move can gain by further slides, after its next one, within `depth` plies."""
+    """Return an upper bound of the mover's gain by slides after its next one within `depth` plies."""
     slides = _later_slides(game, depth)
     if slides == 0:
         return 0
     blocks, crowds = 1, 0
-    for square in INNER_CORNERS:  # only there a stone can block two
+    for square in INNER_CORNERS:  # only on these squares a stone can block two stones
         if game.board[square] == 0 and popcount(ADJACENT_SLOTS[square] & movable_slots(game)) == 2:
             blocks = 2
     for section in range(NUM_SECTIONS):
@@ -263,11 +268,11 @@ def _later_gain(game: Record, depth: int) -> int:
 
 @jit
 def _later_slides(game: Record, depth: int) -> int:
-    """Bound how often the seat to move can slide again, after its next slide, within `depth` plies.
+    """Return an upper bound of the mover's slides after its next one within `depth` plies.
 
-    Turns go round, and a seat is passed over only if it has run out of stones. A slide blocks at most two of them, and
-    costs the seat that makes it one more. While nobody is passed over, a seat has slid as often as the turn has come
-    back to the mover; so with more stones than that adds up to, it is sure to take its turn.
+    Seats move in turn, and a seat is passed over only if it has no movable stones. Each slide blocks at most two stones
+    and uses up one stone of the seat that slides. Until a seat is passed over, every seat has slid as often as the turn
+    has returned to the mover. So a seat with more than 2 * ply + own_slides stones cannot be passed over at `ply`.
     """
     seat = game.to_move
     own_slides, place = 0, seat
@@ -278,7 +283,7 @@ def _later_slides(game: Record, depth: int) -> int:
         if place == seat:
             own_slides += 1
         elif popcount(game.movable[place]) <= 2 * ply + own_slides:
-            own_slides += depth - ply  # it may have run out: anything can follow
+            own_slides += depth - ply  # the seat may have no stones left, so the mover may take all remaining plies
             break
     return min(own_slides, popcount(game.movable[seat]) - 1)
 
@@ -290,7 +295,7 @@ def _evaluate_first(games: Records, values: Values) -> None:
 
 @jit
 def write_evaluation(game: Record, values: Values) -> None:
-    """Write the paper's `eva` of each seat into `values`, (>= n,) int64, counted afresh from the board."""
+    """Compute the paper's `eva` of each seat from the board and write it into `values`, (>= n,) int64."""
     values[:] = 0
     for seat in range(game.num_players):
         for section in range(NUM_SECTIONS):
@@ -308,7 +313,7 @@ def write_evaluation(game: Record, values: Values) -> None:
 
 
 def _partner_slots() -> list[int]:
-    """For each slot, the slots where a stone of its own forbids the paper's computer to place there, as bits."""
+    """Return, per slot, a bit set of the slots that conflict with it under the paper's placement conditions 1 to 3."""
     pairs = [(s, t) for s in range(NUM_SLOTS) for t in [_opposite(int(SLOT_SQUARE[s]))]]
     corner_pairs = (
         ((1, 0), (0, 9)), ((1, 10), (0, 1)), ((9, 0), (10, 9)), ((9, 10), (10, 1)),
@@ -327,14 +332,15 @@ def _opposite(square: int) -> int:
 
 
 PARTNER_SLOTS = frozen(_partner_slots(), np.int64)
-"""(36,) int64: conditions 1 to 3 of the paper's placement rules: the other end of the line, and the corner pairs."""
+"""(36,) int64: per slot, a bit set of the slots that conflict with it: the other end of the line, and the corner pairs.
+The computer player does not place on both (conditions 1 to 3 of the paper's placement rules)."""
 
 
 @jit
 def placement_bits(game: Record) -> int:
-    """Return the free slots that break none of the paper's placement conditions, as bits; if each does, all of them."""
+    """Return, as bits, the free slots that break no placement condition of the paper, or all free slots if all do."""
     allowed = game.open
-    own = game.movable[game.to_move]  # in this phase every stone on the edge is movable
+    own = game.movable[game.to_move]  # in the placement phase every stone on the edge is movable
     while own:
         allowed &= ~PARTNER_SLOTS[lowest(own)]
         own &= own - 1

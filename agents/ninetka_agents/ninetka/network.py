@@ -1,9 +1,10 @@
-"""One network for 2, 3 and 4 players: the same small layers for all 36 edge slots and all 9 sections.
+"""The network of 9tka for 2, 3 and 4 players: the same small layers for all 36 edge slots and all 9 sections.
 
-Weights are shared over slots and over sections, and slots mix only in ways that no symmetry of the board changes: with
-the slot at the other end of their line, with the slots that a slide from them would block, cut short or join in a
-section, and with the means and maxima over all slots. So a turned or mirrored position gets the turned policy and the
-same values, exactly. It is a graph network whose edges are the threats on the board.
+Weights are shared over slots and over sections. A slot exchanges information only in ways that are invariant under the
+symmetries of the board: with the slot at the other end of its line, with the slots that a slide from it would block,
+shorten or join in a section, and with means and maxima over all slots. So the network is equivariant: a rotated or
+mirrored position gets the rotated or mirrored policy and the same values. It is a graph network whose edges are the
+threats on the board. The inputs are in `ninetka_agents.ninetka.features`, the interface in `ninetka_agents.outputs`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from ninetka_env.games.ninetka.geometry import (
 MIXINGS = ("pool", "attention", "relations")
 NEUTRAL_WIDTH = 16
 OWNERS = MAX_PLAYERS + 1
-"""Classes of a section's final owner: relative seats 0..3, nobody."""
+"""Classes of a section's final owner: relative seats 0..3, none."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,15 @@ class NetworkConfig:
     """The shape of a network."""
 
     width: int = 64
-    """Numbers per token."""
+    """Channels per token."""
     blocks: int = 2
     """Residual blocks."""
     mixing: str = "relations"
-    """How slots learn of each other, beside their opposite slot and means and maxima over all: no further (`"pool"`),
-    by how their slides bear on each other (`"relations"`, see `ninetka_agents.ninetka.features.RELATIONS`), by
+    """How slots exchange information in addition to their opposite slot and means and maxima over all slots: not at all
+    (`"pool"`), between related slots (`"relations"`, see `ninetka_agents.ninetka.features.RELATIONS`) or by
     `"attention"`."""
     heads: int = 4
-    """Attention heads, for that mixing."""
+    """Number of attention heads; used only with `mixing="attention"`."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for a shape that cannot be built."""
@@ -97,7 +98,7 @@ def as_inputs(features: Features, device: torch.device | str = "cpu") -> Inputs:
 
 
 class _Block(nn.Module):
-    """A residual step of all tokens: what a slot knows, its opposite slot, related slots, the pools over all slots."""
+    """A residual block: combines each slot with its opposite slot, related slots and pools over all slots."""
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
@@ -119,10 +120,14 @@ class _Block(nn.Module):
     def forward(
         self, slots: Tensor, sections: Tensor, global_embedding: Tensor, relations: Tensor, opposite: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Step (B, 36, W) slots and (B, 9, W) sections.
+        """Return the updated slots and sections.
 
-        `global_embedding` (B, W) is the embedded global row, `relations` (B, 36 * 5, 36) the features of that name,
-        `opposite` (36,) each slot's opposite one.
+        Args:
+            slots: (B, 36, W).
+            sections: (B, 9, W).
+            global_embedding: (B, W), the embedded global features.
+            relations: (B, 36 * 5, 36), the features of that name.
+            opposite: (36,), each slot's opposite slot.
         """
         if self.mixing == "attention":
             slots, sections = self._attend(slots, sections)
@@ -144,19 +149,19 @@ class _Block(nn.Module):
 
 
 class Network(nn.Module):
-    """Policy, chances to win per relative seat and final owners of the sections."""
+    """Predicts the policy, the win probability of each relative seat and the final owners of the sections."""
 
     game: ClassVar[str] = "ninetka"
-    """What it plays, by name."""
+    """Name of the game that the network plays."""
     symmetries: ClassVar[int] = 1
-    """Ways in which `turned` turns examples."""
+    """Number of symmetries that `turned` applies; 1 means none but the identity."""
     policy_layers: ClassVar[tuple[str, ...]] = ("policy", "neutral_out")
-    """The layers that the policy's logits come from."""
+    """Names of the layers whose outputs are the policy logits."""
     bf16: ClassVar[bool] = False
-    """Whether searches ask it in bfloat16, where the device has that in hardware."""
+    """Whether searches evaluate the network in bfloat16 on devices that support it in hardware."""
 
     def __init__(self, config: NetworkConfig | None = None) -> None:
-        """Build the layers with fresh weights from torch's generator."""
+        """Build the layers with random weights from torch's default generator."""
         super().__init__()
         self.config = config = config or NetworkConfig()
         width = config.width
@@ -180,25 +185,25 @@ class Network(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return self.policy.weight.device
 
     def encode(self, games: Records) -> Features:
-        """Return what the network reads of (B,) games, as the seats to move see them."""
+        """Return the input features of (B,) states, as seen by the seats to move."""
         return make_features(games)
 
     def judge(self, games: Records) -> Outputs:
-        """Judge (B,) games from the eyes of the seats to move; see `Outputs`."""
+        """Evaluate (B,) states for the seats to move; see `Outputs`."""
         outputs: Outputs = self(as_inputs(self.encode(games), self.device))
         return outputs
 
     @staticmethod
     def turned(inputs: Features, policy: Any, owners: Any, turns: Any) -> tuple[Features, Any, Any]:
-        """Return examples as they are: a turned position would teach nothing that its like does not."""
+        """Return the examples unchanged: the network is equivariant, so augmentation would add nothing."""
         return inputs, policy, owners
 
     def forward(self, inputs: Inputs) -> Outputs:
-        """Judge B positions; see `Outputs`."""
+        """Evaluate B positions; see `Outputs`."""
         slots = functional.relu(self._embed(self.slot_in, inputs.slots, self.slot_scale))
         sections = functional.relu(self._embed(self.section_in, inputs.sections, self.section_scale))
         global_embedding = functional.relu(self._embed(self.global_in, inputs.globals, self.global_scale))
@@ -232,7 +237,7 @@ class Network(nn.Module):
         return functional.linear(features.to(dtype), weight, layer.bias)
 
     def _policy_logits(self, slots: Tensor, sections: Tensor, mask: Tensor) -> Tensor:
-        """Return (B, 122) masked logits: slots', neutral squares' and the pass's, which is always 0."""
+        """Return (B, 122) masked logits of slots, neutral squares and the pass, whose logit is always 0."""
         lines = torch.matmul(self.table_neutral_slots.to(slots.dtype), self.neutral_slots(slots))
         blocks = self.neutral_section(sections).index_select(1, self.table_neutral_section)
         hidden = functional.relu(lines + blocks + self.neutral_place[self.table_neutral_place])
@@ -244,13 +249,13 @@ class Network(nn.Module):
         return logits.index_select(1, self.table_actions).masked_fill(mask == 0, MASKED)
 
     def _absent(self, globals_: Tensor) -> Tensor:
-        """Return (B, 4) bool: relative seats that are not in play."""
+        """Return (B, 4) bool: the relative seats that do not exist in the game."""
         first = GLOBAL_FEATURES["num_players"].first
         players = 2 + globals_[:, first : first + 3].argmax(-1, keepdim=True)
         return torch.arange(MAX_PLAYERS, device=globals_.device) >= players
 
     def _register_tables(self) -> None:
-        """Keep the geometry as buffers beside the weights; they are not saved."""
+        """Register the geometry as buffers, which move with the weights but are not saved."""
         tables = {
             "slot_scale": scales(SLOT_FEATURES),
             "section_scale": scales(SECTION_FEATURES),
@@ -277,7 +282,7 @@ class Network(nn.Module):
 
 
 def _spread_table() -> Any:
-    """Return (27, 36) float32: per section and order along the line, the mean over the slots that reach it so."""
+    """Return (27, 36) float32: row 3 * s + i averages the slots for which section s is the i-th along their line."""
     table = np.zeros((3 * NUM_SECTIONS, NUM_SLOTS), np.float32)
     for order in range(3):
         table[3 * CROSSED_SECTIONS[:, order] + order, np.arange(NUM_SLOTS)] = 1
@@ -285,7 +290,7 @@ def _spread_table() -> Any:
 
 
 def _neutral_slots() -> Any:
-    """Return (49, 36) float32: the four slots of the lines through each neutral square."""
+    """Return (49, 36) float32: 0.5 at the four slots of the two lines through each neutral square."""
     table = np.zeros((len(NEUTRAL_SQUARE), NUM_SLOTS), np.float32)
     for index, square in enumerate(NEUTRAL_SQUARE):
         for line in (ROW_LINE[square], COLUMN_LINE[square]):
@@ -294,13 +299,13 @@ def _neutral_slots() -> Any:
 
 
 def _neutral_places() -> Any:
-    """Return (49,) int64: the class of each neutral square under the symmetries of the board, numbered from 0."""
+    """Return (49,) int64: the symmetry class of each neutral square, numbered from 0."""
     lowest = SYMMETRIES[:, NEUTRAL_SQUARE].min(0)
     return np.unique(lowest, return_inverse=True)[1].astype(np.int64)
 
 
 def _action_entries() -> Any:
-    """Return (122,) int64: where in [slots, neutral squares, pass] each action's logit is; others' anywhere."""
+    """Return (122,) int64: the index of each action's logit in [slots, neutral squares, pass]; others map to pass."""
     entries = np.full(NUM_ACTIONS, NUM_SLOTS + len(NEUTRAL_SQUARE), np.int64)
     entries[SLOT_SQUARE] = np.arange(NUM_SLOTS)
     entries[NEUTRAL_SQUARE] = NUM_SLOTS + np.arange(len(NEUTRAL_SQUARE))

@@ -1,1 +1,1 @@
-"""Tree search for any game: with playouts, with a network, with both."""
+"""Tree searches for any game: with playouts (`mcts`), with a network (`gumbel`), or with both (`guided`)."""

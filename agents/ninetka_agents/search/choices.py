@@ -1,4 +1,4 @@
-"""Sets of choices, as searches keep them: see `ninetka_env.core.verbs.write_choices`."""
+"""Bit sets of choices, as `ninetka_env.core.verbs.write_choices` writes them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ninetka_env.core.verbs import WORD, Words
 
 
 def words_for(choices: int) -> int:
-    """Return how many words hold a set of so many choices."""
+    """Return the number of words of a set of `choices` choices."""
     return -(-choices // WORD)
 
 
 @jit(counted=False)
 def is_empty(choices: Words) -> bool:
-    """Tell whether there are none."""
+    """Return whether the set is empty."""
     any_bits = choices[0]
     for word in range(1, len(choices)):
         any_bits |= choices[word]
@@ -25,7 +25,7 @@ def is_empty(choices: Words) -> bool:
 
 @jit(counted=False)
 def count_choices(choices: Words) -> int:
-    """Count them."""
+    """Return the number of choices in the set."""
     count = popcount(choices[0])
     for word in range(1, len(choices)):
         count += popcount(choices[word])
@@ -34,13 +34,13 @@ def count_choices(choices: Words) -> int:
 
 @jit(counted=False)
 def remove_choice(choices: Words, choice: int) -> None:
-    """Take one out."""
+    """Remove a choice from the set."""
     choices[choice // WORD] &= ~(np.int64(1) << (choice % WORD))
 
 
 @jit(counted=False)
 def draw_choice(choices: Words, streams: Streams, index: int) -> int:
-    """Draw one of them (there must be one), uniformly, from stream `index`."""
+    """Draw a choice of a non-empty set uniformly at random, from stream `index`."""
     n = draw_below(streams, index, count_choices(choices))
     for word in range(len(choices) - 1):
         below = popcount(choices[word])
@@ -53,7 +53,7 @@ def draw_choice(choices: Words, streams: Streams, index: int) -> int:
 
 @jit(counted=False)
 def next_choice(choices: Words, after: int) -> int:
-    """Return the lowest choice above `after`, -1 if there is none; begin with -1."""
+    """Return the lowest choice above `after`, -1 if there is none; `after` = -1 returns the first choice."""
     start = after + 1
     word = start // WORD
     if word >= len(choices):

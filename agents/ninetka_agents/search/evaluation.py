@@ -1,7 +1,7 @@
-"""What searches accept from a function that evaluates positions; `checked` makes every answer safe to search with.
+"""Check the policies and values that a search gets from a network or another evaluation function.
 
-Compiled searches compare and index with what they are given and check nothing. So a search never uses an answer as it
-is returned: `checked` refuses what has no meaning, and repairs what has one but would break a comparison.
+Compiled searches compare and index with these numbers and check nothing. So every search wraps its evaluation function
+in `checked`, which rejects meaningless results and repairs results that would break a comparison.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 Evaluate: TypeAlias = Callable[[Records], tuple[Floats, Floats]]
-"""What a search asks of (N,) positions that are not over: (N, num_actions) float32 logarithms of the policy, anything
-where illegal, and (N, P) float32 chances to win per relative seat, `(seat - to_move) % n`, draws shared, anything for
-seats that are not in play. See `checked` for what else is accepted."""
+"""Evaluates (N,) states that are not over. Returns the log policy, (N, num_actions) float32, and the win probabilities
+per relative seat, `(seat - to_move) % n`, with draws shared, (N, P) float32. Entries of illegal actions and of seats
+that are not in play are ignored. See `checked` for what else is accepted."""
 
 TOLERANCE = 1e-2
-"""How far policy and values may sum from 1, and a value be from 0..1; float16 rounds to less than that."""
+"""Allowed deviation of sums of policy and values from 1, and of a value from 0..1; more than float16's rounding."""
 ROUNDING = 1e-4
-"""Values that are off by less than this are float32 numbers that sum to 1, and stay as they are."""
+"""Deviations of values below this one are float32 rounding, so the values are not changed."""
 LOWEST = -1e9
-"""The least logit, compared with the best legal action's: no value outweighs it, and it is finite."""
+"""Minimum logit relative to the best legal action: finite, but so low that no value outweighs it."""
 
 FINE, REPAIRABLE, BAD_LOGIT, BAD_VALUE, BAD_SUM = range(5)
-"""What `_inspect` finds."""
+"""Results of `_inspect`."""
 
 
 def checked(evaluate: Evaluate) -> Evaluate:
-    """Return a function that calls `evaluate` and checks what it returns; answers that are fine are not changed.
+    """Return a function that calls `evaluate` and checks its results; valid results are returned unchanged.
 
-    Accepted are all arrays, lists and tensors of real numbers. What stands at illegal actions and at seats that are not
-    in play is ignored. Raw logits are normalised over the actions that a search can play, -inf becomes a very low
-    logit, and values that are off by rounding are scaled to sum to 1.
+    Arrays, lists and tensors of real numbers are accepted. Entries of illegal actions and of seats that are not in play
+    are ignored. Raw logits are normalised over the actions that a search can play, -inf becomes a very low logit, and
+    values with rounding errors are scaled to sum to 1.
 
-    The function raises `ValueError`, naming position and entry, if a legal action's logit is nan or +inf, if a value is
-    not within 0..1 or the values do not sum to 1, or if the answer is no pair of arrays of the right shapes. It calls
-    `evaluate` with a copy of the positions, and never writes to arrays of the caller.
+    The function raises `ValueError`, naming position and entry, if the logit of a legal action is nan or +inf, if a
+    value is not within 0..1, if the values do not sum to 1, or if the result is not a pair of arrays of the right
+    shapes. It passes a copy of the positions to `evaluate`, and never writes to arrays of `evaluate`.
     """
-    known: tuple[Any, Limits] | None = None  # finding the limits of a type takes as long as checking a position
+    known: tuple[Any, Limits] | None = None  # cached: finding the limits takes as long as checking a position
 
     def call(games: Records) -> tuple[Floats, Floats]:
         nonlocal known
@@ -85,17 +85,17 @@ def checked(evaluate: Evaluate) -> Evaluate:
 
 
 def _copied(games: Records) -> Records:
-    """Return a copy, byte by byte: numpy copies records field by field, which takes several times as long."""
+    """Return a bytewise copy: numpy copies structured arrays field by field, which takes several times as long."""
     return np.ndarray(games.shape, games.dtype, bytearray(games.tobytes()))
 
 
 def _as_floats(name: str, array: Any, shape: tuple[int, int]) -> Floats:
-    """Return real numbers as a C-contiguous float32 array, which compiled functions take."""
+    """Return real numbers as a C-contiguous float32 array for compiled functions."""
     if type(array) is np.ndarray and array.dtype == np.float32 and array.shape == shape and array.flags.carray:
         return array
     try:
         found = np.asarray(array)
-    except Exception as error:  # of rows of different lengths, or of a tensor that is not numpy's to read
+    except Exception as error:  # such as rows of different lengths, or a tensor that requires grad
         raise ValueError(f"evaluate: the {name} cannot be read as an array: {shortened(str(error))}") from error
     if found.dtype.kind not in "fiu":
         raise ValueError(f"evaluate: the {name} are of type {shortened(found.dtype)}: expected real numbers")
@@ -106,7 +106,7 @@ def _as_floats(name: str, array: Any, shape: tuple[int, int]) -> Floats:
 
 
 def _fault(games: Records, logits: Floats, values: Floats, state: int, row: int, place: int) -> str:
-    """Return the sentence about what `_inspect` found."""
+    """Return the error message for a result of `_inspect`."""
     game = definition_of(games.dtype).game_class(games[row : row + 1])
     if state == BAD_LOGIT:
         return (
@@ -123,7 +123,7 @@ def _fault(games: Records, logits: Floats, values: Floats, state: int, row: int,
 
 @jit
 def _inspect(games: Records, logits: Floats, values: Floats, choices: Words, actions: Ints) -> tuple[int, int, int]:
-    """Return whether the answer is fine, or what is wrong with it, in which row and at which action or seat."""
+    """Return the status of the result, and for an error its row and its action or seat."""
     state = FINE
     for row in range(len(games)):
         game = games[row]
@@ -145,7 +145,7 @@ def _inspect(games: Records, logits: Floats, values: Floats, choices: Words, act
 
 @jit
 def _repair(games: Records, logits: Floats, values: Floats, choices: Words, actions: Ints) -> None:
-    """Normalise the rows that need it, and leave all others alone."""
+    """Normalise the rows that need it; other rows are not changed."""
     for row in range(len(games)):
         game = games[row]
         legal = actions[: _write_playable(game, choices, actions)]
@@ -157,9 +157,9 @@ def _repair(games: Records, logits: Floats, values: Floats, choices: Words, acti
 
 @jit
 def _write_playable(game: Record, choices: Words, actions: Ints) -> int:
-    """Write the actions that a search can play to `actions` and return their number: the choices, or a forced action.
+    """Write the actions that a search can play, the choices or a forced action, to `actions`; return their number.
 
-    A legal action that is no choice, such as resigning, is never searched, so the policy is that of the others.
+    A legal action that is not a choice, such as resigning, is never searched, so it has no part in the policy.
     """
     if is_over(game):
         return 0
@@ -177,7 +177,7 @@ def _write_playable(game: Record, choices: Words, actions: Ints) -> int:
 
 @jit
 def _is_policy(logits: Floats, legal: Ints) -> bool:
-    """Return whether logits, none of them nan, are finite and those of a policy that sums to 1."""
+    """Return whether the logits (none of them nan) are finite and their policy sums to 1."""
     if len(legal) == 0:
         return True
     best, least = -np.inf, np.inf
@@ -193,7 +193,7 @@ def _is_policy(logits: Floats, legal: Ints) -> bool:
 
 @jit
 def _normalise(logits: Floats, legal: Ints) -> None:
-    """Make the policy of the legal actions sum to 1; where all their probabilities are 0, they become equal."""
+    """Make the policy of the legal actions sum to 1; if all probabilities are 0, make them equal."""
     best, total = -np.inf, 0.0
     for action in legal:
         best = max(best, float(logits[action]))
@@ -206,7 +206,7 @@ def _normalise(logits: Floats, legal: Ints) -> None:
 
 @jit
 def _are_chances(values: Floats, players: int) -> bool:
-    """Return whether each value is from 0 to 1 and they sum to 1, but for rounding of float32."""
+    """Return whether the values are from 0 to 1 and sum to 1, up to float32 rounding."""
     total = 0.0
     for seat in range(players):
         if not -ROUNDING <= values[seat] <= 1.0 + ROUNDING:
@@ -217,7 +217,7 @@ def _are_chances(values: Floats, players: int) -> bool:
 
 @jit
 def _rescale(values: Floats, players: int) -> None:
-    """Limit values to 0..1 and make them sum to 1, from which they are not far."""
+    """Clip values to 0..1 and scale them to sum to 1."""
     total = 0.0
     for seat in range(players):
         values[seat] = min(max(values[seat], 0.0), 1.0)

@@ -1,12 +1,12 @@
-"""One tree of random playouts per game, guided by a network at its most visited nodes; trees of many games at once.
+"""UCT with random playouts, guided by a network at the most visited nodes; searches many games at once.
 
-A UCT search as in `ninetka_agents.search.uct` reads far ahead for little time; a network knows what playouts never find
-out. As in Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, the network
-evaluates the nodes that are visited most: its policy then guides the choice among their actions (PUCT), and its values
-count as virtual visits. All others stay plain UCT, so that a single tree keeps every playout. Between two evaluations,
-each tree of a batch grows by some playouts, then the network answers for all of them together.
+A UCT search as in `ninetka_agents.search.uct` looks far ahead in little time, and a network knows what playouts never
+find out. As in Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 2016, the
+network evaluates the most visited nodes: its policy then guides the choice among their actions (PUCT), and its values
+count as virtual visits. All other nodes are plain UCT nodes, so one tree holds all playouts. Between two evaluations,
+each tree of a batch grows by some playouts; then the network evaluates one node of each tree in one batch.
 
-In one game, what a tree holds below the actions that were played can be kept from move to move: see `GuidedSearch`.
+In one game, the subtree of the actions that were played can be kept from move to move: see `GuidedSearch`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from ninetka_env.core.verbs import (
 )
 
 PRIOR_WEIGHT = 1.0
-"""The constant c of PUCT; values are chances to win, 0..1."""
+"""The constant c of PUCT; values are win probabilities, 0..1."""
 VIRTUAL_VISITS = 32
-"""Playouts that the network's values of a position count for."""
+"""Number of playouts that the network's values of a position count as."""
 MEMORY = 1 << 28
-"""Bytes of trees that grow at once; batches that need more are searched in parts, and one tree grows no further."""
+"""Maximum bytes of trees in memory; larger batches are searched in parts, and a single tree stops growing."""
 
 
 class _Trees(NamedTuple):
@@ -55,32 +55,32 @@ class _Trees(NamedTuple):
     roots: Records
     """(N,) games."""
     nodes: Records
-    """(N, most nodes + 1) nodes."""
+    """(N, maximum nodes + 1) nodes."""
     evaluated: npt.NDArray[np.int32]
-    """(N, most evaluations + 1) int32: in column k the node that the network evaluated k-th, from 1 on."""
+    """(N, maximum evaluations + 1) int32: column k is the k-th node that the network evaluated, counted from 1."""
     evaluation: npt.NDArray[np.int32]
-    """(N, most nodes + 1) int32: the reverse, 0 for nodes that it has not evaluated."""
+    """(N, maximum nodes + 1) int32: the number of each node's evaluation, 0 if the node is not evaluated."""
     priors: npt.NDArray[np.float32]
-    """(N, most evaluations + 1, choices) float32: the network's policy there, per legal choice."""
+    """(N, maximum evaluations + 1, choices) float32: the network's policy per evaluation and legal choice."""
     leaves: Records
-    """(N,) games: the position of the latest evaluation."""
+    """(N,) games: the positions of the latest evaluation."""
     streams: Streams
-    """(N,) uint64: each game's chance."""
+    """(N,) uint64: one random stream per game."""
     failures: npt.NDArray[np.int64]
-    """(N,) int64: see `tree.MOST_FAILURES`."""
+    """(N,) int64: failed proofs, see `tree.MOST_FAILURES`."""
 
 
 class _Size(NamedTuple):
-    """How large a tree is."""
+    """The size of a tree."""
 
     evaluated: int = 0
-    """Evaluations of the network."""
+    """Number of evaluations by the network."""
     nodes: int = 1
-    """Nodes in use."""
+    """Number of nodes in use."""
 
 
 class GuidedSearch(Agent):
-    """Searches batches of positions."""
+    """Searches batches of positions by UCT guided by a network."""
 
     name = "guided"
 
@@ -100,16 +100,15 @@ class GuidedSearch(Agent):
         Args:
             evaluate: policy and values of positions; `ninetka_agents.net_agent.network_evaluate(network)` makes one.
                 The search checks what it returns, see `ninetka_agents.search.evaluation.checked`.
-            simulations: positions per search that the network evaluates, the root among them.
-            playouts: random playouts after each of them.
-            gumbel_scale: times the Gumbel noise of the choice at the root: 0 plays the most visited action, 1 draws by
-                visits.
-            exact: with two players, most nodes to prove who wins after each slide that is tried; 0 for none.
-            threads: at most this many threads grow trees; 0 for one per core. Results do not depend on it.
-            seconds: how long to think about a position, in place of `simulations`, one position after another; 0 goes
-                by those.
-            reuse: keep the tree from move to move where whole games are played, by players as of
-                `ninetka_agents.agent.Player` that `start` gives.
+            simulations: positions per search that the network evaluates, including the root.
+            playouts: random playouts after each evaluation.
+            gumbel_scale: factor of the Gumbel noise in the choice of the action: 0 plays the most visited action, 1
+                draws in proportion to visits.
+            exact: with two players, maximum number of nodes to prove the winner after each new slide; 0 for no proofs.
+            threads: maximum number of threads; 0 for one per core. Results do not depend on it.
+            seconds: time per position, instead of `simulations`; positions are then searched one after another. 0 for
+                no time limit.
+            reuse: keep the tree from move to move where whole games are played; see `start`.
 
         Raises:
             ValueError: if an option is out of range.
@@ -129,7 +128,7 @@ class GuidedSearch(Agent):
         self.remembers = bool(reuse)
 
     def start(self, game: Game) -> GuidedPlayer | None:
-        """Start to play a game, if the tree is kept; see `ninetka_agents.agent.Agent.start`."""
+        """Start to play a game, if `reuse` is set; see `ninetka_agents.agent.Agent.start`."""
         return GuidedPlayer(self, game) if self.remembers else None
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
@@ -140,9 +139,9 @@ class GuidedSearch(Agent):
         """Search positions.
 
         Args:
-            games: (N,) records of one game, none of them over; not changed.
-            rng: the source of the playouts; each game draws from a stream of its own (see `game_streams`), so what is
-                found in a game does not depend on the others.
+            games: (N,) states of one game, none of them over; not changed.
+            rng: the source of random numbers; each game has its own stream (see `game_streams`), so the result of a
+                game does not depend on the others.
         """
         games = as_positions(games)
         streams, room = game_streams(games, rng), self.room(games)
@@ -156,7 +155,7 @@ class GuidedSearch(Agent):
         return result
 
     def room(self, games: Records, is_kept: bool = False) -> _Size:
-        """Return how large trees of such games may become; by the clock, or kept, as large as `MEMORY` allows."""
+        """Return the maximum size of trees for such games; with a time limit or kept trees, what `MEMORY` allows."""
         evaluated = self._simulations
         if self._seconds or is_kept:
             bytes_each = self._playouts * _node_bytes(games) + 4 * limits_of(games.dtype).choices
@@ -164,7 +163,7 @@ class GuidedSearch(Agent):
         return _Size(evaluated, evaluated * self._playouts + 1)
 
     def grow(self, trees: _Trees, size: _Size, start: float) -> _Size:
-        """Search on in trees of that size for as long as a move takes that began at `start`; return their size then."""
+        """Grow trees of a given size for one move that started at time `start`; return their new size."""
         (evaluated, used), most, room = size, trees.evaluated.shape[1] - 1, trees.nodes.shape[1]
         if not self._seconds:
             most = min(most, evaluated + self._simulations)
@@ -191,7 +190,7 @@ class GuidedSearch(Agent):
         return int(result.actions[0])
 
     def _evaluate_nodes(self, trees: _Trees, number: int) -> None:
-        """Let the network evaluate the most visited position of each tree that it has not evaluated."""
+        """Evaluate the most visited unevaluated node of each tree with the network."""
         wanted = np.zeros(len(trees.roots), np.bool_)
         _find_most_visited(trees, number, wanted)
         rows = np.flatnonzero(wanted)
@@ -200,21 +199,21 @@ class GuidedSearch(Agent):
 
 
 class GuidedPlayer:
-    """A search in one game, with a tree that is kept from move to move."""
+    """Plays one game by a `GuidedSearch`, and keeps its tree from move to move."""
 
     def __init__(self, search: GuidedSearch, game: Game) -> None:
-        """Sit down to a game; see `ninetka_agents.agent.Player`."""
+        """Start a game at the position `game`; see `ninetka_agents.agent.Player`."""
         self._search, self._game = search, game.copy()
         self._trees: _Trees | None = None
         self._size = _Size()
 
     @property
     def visits(self) -> int:
-        """How often the tree's root was visited, the network's values counted like `VIRTUAL_VISITS` playouts."""
+        """Visits of the root; each evaluation of the network counts as `VIRTUAL_VISITS` visits."""
         return 0 if self._trees is None else int(self._trees.nodes[0, 0].visits)
 
     def act(self, rng: np.random.Generator) -> int:
-        """Search on and choose an action; see `ninetka_agents.agent.Player.act`."""
+        """Continue the search and choose an action; see `ninetka_agents.agent.Player.act`."""
         start, games, streams = time.perf_counter(), self._game.records, game_streams(self._game.records, rng)
         if self._trees is None:
             self._trees, self._size = make_trees(games, streams, self._search.room(games, is_kept=True)), _Size()
@@ -223,10 +222,10 @@ class GuidedPlayer:
         return self._search.best(self._trees)
 
     def observe(self, action: int) -> None:
-        """Go on in what the tree holds below an action."""
+        """Play an action and keep the subtree below it."""
         before = self._game.records.copy()
         self._game.play(action)
-        if self._trees is None or forced_action(before[0]) >= 0:  # a forced turn is played in the tree already
+        if self._trees is None or forced_action(before[0]) >= 0:  # the tree's root is already after a forced turn
             return
         old, self._trees = self._trees, None
         if not self._game.is_over:
@@ -236,7 +235,7 @@ class GuidedPlayer:
                 self._trees, self._size = trees, _Size(evaluated, used)
 
     def close(self) -> None:
-        """Let the tree go."""
+        """Release the tree."""
         self._trees = None
 
 
@@ -245,14 +244,14 @@ def _node_bytes(games: Records) -> int:
 
 
 def make_trees(games: Records, streams: Streams, room: _Size) -> _Trees:
-    """Return trees that are roots alone."""
+    """Return trees that consist of a root each."""
     trees = _empty_trees(games, streams, room)
     _init_roots(trees)
     return trees
 
 
 def _empty_trees(games: Records, streams: Streams, room: _Size) -> _Trees:
-    """Return room for trees."""
+    """Allocate trees."""
     count = len(games)
     nodes = np.empty((count, room.nodes), tree.node_dtype(games.dtype))
     evaluated = np.zeros((count, room.evaluated + 1), np.int32)
@@ -271,7 +270,7 @@ def _init_roots(trees: _Trees) -> None:
 
 @jit
 def _find_most_visited(trees: _Trees, number: int, wanted: npt.NDArray[np.bool_]) -> None:
-    """Note each tree's next node to evaluate, its position in `leaves`, and whether there is one."""
+    """Write each tree's next node to evaluate, its position to `leaves`, and to `wanted` whether there is one."""
     scratch = trees.roots[:1].copy()
     for index in range(len(trees.roots)):
         nodes = trees.nodes[index]
@@ -284,9 +283,9 @@ def _find_most_visited(trees: _Trees, number: int, wanted: npt.NDArray[np.bool_]
 
 @jit
 def _most_visited(nodes: Records, evaluated: npt.NDArray[np.int32], evaluation: npt.NDArray[np.int32]) -> int:
-    """Return the most visited node that the network could still evaluate, -1 if there is none.
+    """Return the most visited node that the network can still evaluate, -1 if there is none.
 
-    Nodes have no more visits than those above them, so it is a child of one that is evaluated.
+    A node has at most as many visits as its parent, so the result is a child of an evaluated node.
     """
     best, most = -1, 0
     for parent in evaluated:
@@ -302,7 +301,7 @@ def _most_visited(nodes: Records, evaluated: npt.NDArray[np.int32], evaluation: 
 
 @jit
 def _position(root: Record, nodes: Records, node: int, scratch: Records) -> Record:
-    """Return the position of a node, played again from the root."""
+    """Return the position of a node, by replaying the moves from the root."""
     path = [node]
     while path[-1]:
         path.append(nodes[path[-1]].parent)
@@ -320,7 +319,7 @@ def _take_in(
     logits: npt.NDArray[np.float32],
     values: npt.NDArray[np.float32],
 ) -> None:
-    """Take the network's answers in, row k of them for tree `rows[k]`."""
+    """Store the network's outputs: row k belongs to tree `rows[k]`."""
     legal = trees.nodes[0, 0].untried.copy()
     for row in range(len(rows)):
         index = rows[row]
@@ -335,7 +334,7 @@ def _take_in(
 
 @jit
 def _count_values(game: Record, nodes: Records, node: int, values: npt.NDArray[np.float32]) -> None:
-    """Count the network's values, by relative seat, like `VIRTUAL_VISITS` playouts at a node and every node above."""
+    """Count the network's values, by relative seat, as `VIRTUAL_VISITS` playouts at a node and all its ancestors."""
     while True:
         nodes[node].visits += VIRTUAL_VISITS
         for seat in range(game.num_players):
@@ -348,7 +347,7 @@ def _count_values(game: Record, nodes: Records, node: int, values: npt.NDArray[n
 
 @jit
 def _search_all(control: Control, trees: _Trees, first: int, last: int, exact: int) -> None:
-    """Make the nodes `first` to `last` of the trees that this thread claims."""
+    """Add the nodes `first` to `last` to the trees that this thread claims."""
     scratch, prover = trees.roots[:1].copy(), make_prover(trees.roots[0], exact)
     while True:
         index, stop = claim(control, 0, len(trees.roots), 1)
@@ -359,9 +358,9 @@ def _search_all(control: Control, trees: _Trees, first: int, last: int, exact: i
 
 @jit
 def _search_tree(trees: _Trees, index: int, first: int, last: int, scratch: Records, prover: Prover) -> None:
-    """Search on in a tree by playouts, until it is proven."""
+    """Grow a tree by playouts, until its root is proven."""
     nodes = trees.nodes[index]
-    clear_prover(trees.roots[index], prover)  # it goes from game to game, and one must not depend on another
+    clear_prover(trees.roots[index], prover)  # it serves several games, and results must not depend on other games
     for new in range(first, last + 1):
         if nodes[0].winner >= 0:
             return
@@ -374,7 +373,7 @@ def _search_tree(trees: _Trees, index: int, first: int, last: int, scratch: Reco
 
 @jit
 def _select(game: Record, nodes: Records, trees: _Trees, index: int) -> tuple[int, int]:
-    """Follow the tree to a leaf; return it and the untried choice to play there, -1 if the game is over."""
+    """Descend to a leaf; return the leaf and the untried choice to play there, -1 if the game is over."""
     node = 0
     while True:
         number = trees.evaluation[index, node]
@@ -392,10 +391,10 @@ def _select(game: Record, nodes: Records, trees: _Trees, index: int) -> tuple[in
 
 @jit
 def _guided_choice(nodes: Records, index: int, mover: int, priors: npt.NDArray[np.float32]) -> tuple[int, int]:
-    """Return the child, or 0 and the untried choice, of the highest Q + c P sqrt(N) / (1 + n) for the mover (PUCT).
+    """Return the child, or 0 and the untried choice, with the highest Q + c P sqrt(N) / (1 + n) for the mover (PUCT).
 
-    An untried choice has the Q of the node itself. Children that are proven are left out: below a node that is not,
-    they are lost.
+    An untried choice has the Q of the node itself. Proven children are skipped, because they are lost: a proven win
+    would have proven the node.
     """
     node = nodes[index]
     weight = PRIOR_WEIGHT * np.sqrt(float(node.visits))
@@ -418,10 +417,10 @@ def _guided_choice(nodes: Records, index: int, mover: int, priors: npt.NDArray[n
 
 @jit
 def _keep_subtree(games: Records, old: _Trees, new: _Trees, evaluated: int, used: int, action: int) -> tuple[int, int]:
-    """Copy what the first tree holds below an action of its root, in `games[0]`, in the same order.
+    """Copy the subtree below an action of the root, which is the position `games[0]`, from tree 0 of `old` to `new`.
 
-    `evaluated` and `used` are the size of the old tree. Return that of the new one, 0 and 0 if there is nothing to
-    keep: the action was not tried, or its winner is proven, and there may be no moves to show for it.
+    `evaluated` and `used` are the size of the old tree. Return the size of the new tree, or 0 and 0 if nothing is kept:
+    the action was not tried, or its winner is proven, since a proof need not have a tree of moves.
     """
     nodes, kept = old.nodes[0], new.nodes[0]
     top = nodes[0].child
@@ -456,7 +455,7 @@ def _keep_subtree(games: Records, old: _Trees, new: _Trees, evaluated: int, used
 
 @jit
 def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
-    """Fill the result in, with so much Gumbel noise."""
+    """Write the result; actions are chosen with Gumbel noise times `scale`."""
     for index in range(len(trees.roots)):
         game, nodes = trees.roots[index], trees.nodes[index]
         tree.write_visits(game, nodes, result.visits[index])
@@ -469,9 +468,9 @@ def _report_all(trees: _Trees, scale: float, result: tree.TreeResult) -> None:
 
 @jit
 def _draw_by_visits(game: Record, nodes: Records, scale: float, streams: Streams, index: int) -> int:
-    """Return the root's action of highest log(visits) + noise, among those that are not proven: they lose.
+    """Return the root's action with the highest log(visits) + noise; actions that are proven to lose are skipped.
 
-    If all that were tried do, something else is left, which `tree.most_visited` finds.
+    If all tried actions lose, `tree.most_visited` returns an untried one.
     """
     best, highest, child = 0, -np.inf, nodes[0].child
     while child:

@@ -1,12 +1,12 @@
-"""RAVE, guided by a network at its most visited nodes.
+"""RAVE, guided by a network at the most visited nodes.
 
-RAVE plays dozens of simulations while a network judges once; a network knows what playouts never find out. As in
-`ninetka_agents.search.guided`, one tree of playouts is grown, the network is asked about the nodes that are visited
-most, its policy then guides the choice among their actions, and its values count as virtual visits. All others stay
-plain RAVE. The network is asked about several nodes of a tree at once, since one alone costs several times as much.
+RAVE makes dozens of simulations in the time of one network evaluation, and a network knows what playouts never find
+out. As in `ninetka_agents.search.guided`, the network evaluates the most visited nodes of a tree of playouts: its
+policy then guides the choice among their actions, and its values count as virtual visits. All other nodes are plain
+RAVE nodes. The network evaluates several nodes of a tree at once, because one at a time takes several times as long.
 
-Trees are grown one after another, so nothing depends on the other games of a batch. In one game, what a tree holds
-below the actions that were played can be kept, see `GuidedRaveSearch`.
+Trees are grown one after another, so results do not depend on the other games of a batch. In one game, the subtree of
+the actions that were played can be kept from move to move: see `GuidedRaveSearch`.
 """
 
 from __future__ import annotations
@@ -34,59 +34,59 @@ from ninetka_env.core.verbs import Records, forced_action, play, relative_seat
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Rows: TypeAlias = npt.NDArray[np.int32]
-"""(K, 2) int32: nodes, each with the row of the node above it; row 0 is the root, which has none."""
+"""(K, 2) int32: nodes, each with the row of its parent; row 0 is the root, whose parent is -1."""
 
 BATCH = 32
-"""Nodes of a tree that the network is asked about at once, at most."""
+"""Maximum number of nodes of a tree that the network evaluates at once."""
 USUAL_RULES = Rules(EQUIVALENCE, 0.0, heavy=True, local=False)
-"""By the game's own knowledge, if it brings any."""
+"""Default options, which use the game's heuristics if there are any."""
 MOST_TRUST = 100
-"""Visits are counted in 32 bits: virtual ones may be this many times those of the largest tree."""
+"""Maximum `trust`, so that the visits of the largest tree, virtual visits included, fit into int32."""
 LEAST_PRIOR = 1e-6
-"""No action is less probable."""
+"""Minimum prior probability of an action."""
 
 
 class GuidedRaveTree(RaveTree):
-    """One search, grown bit by bit."""
+    """The tree of one search, grown step by step."""
 
     def __init__(self, games: Records, simulations: int, rules: Rules, evaluate: Evaluate, playouts: int) -> None:
-        """Make room for so many simulations in games like these, or for as many as `rave.MEMORY` holds.
+        """Allocate a tree.
 
         Args:
-            games: (N,) records of one game.
-            simulations: of RAVE.
-            rules: how RAVE goes about it, and what the network's word counts.
-            evaluate: policy and values of positions; checked, see `ninetka_agents.search.evaluation.checked`.
-            playouts: simulations for each node that the network is asked about.
+            games: (N,) states of the dtype to search.
+            simulations: number of RAVE simulations; a tree is limited to `rave.MEMORY` bytes.
+            rules: options of RAVE, and the weight of the network's policy and values.
+            evaluate: returns policy and values of positions; wrapped in `ninetka_agents.search.evaluation.checked`.
+            playouts: simulations per node that the network evaluates.
 
         Raises:
-            ValueError: if a number of the rules is out of range.
+            ValueError: if a number of `rules` is out of range.
         """
         super().__init__(games, simulations, _check_rules(rules), is_advised=True)
         self._evaluate, self._playouts = checked(evaluate), playouts
         self._asked = self._granted = 0
         self.left = self._most = -(-simulations // playouts)
-        """Nodes that the network is still to be asked about in this position's search."""
+        """Number of nodes that the network may still evaluate in the search of this position."""
 
     def begin(self, games: Records) -> None:
-        """Start anew at the first game."""
+        """Restart the tree at the first game."""
         super().begin(games)
         self._asked, self._granted, self.left = 0, 0, self._most
 
     def go_on(self, action: int) -> None:
-        """Keep what is below an action that the game, which is at its next position now, went on with."""
+        """Keep the subtree below an action; the game must have been advanced to its next position already."""
         super().go_on(action)
         self._granted, self.left = 0, self._most
 
     @property
     def until_evaluation(self) -> int:
-        """Simulations that can be made without asking the network a second time."""
+        """Number of simulations that call the network at most once, before the first of them."""
         return self._granted or self._playouts
 
     def grow(self, streams: Streams, index: int, simulations: int) -> bool:
-        """Search on by so many simulations; tell whether more of them would be of use.
+        """Make a number of simulations, drawing from stream `index`; return whether more of them would be of use.
 
-        The network is asked about some nodes, then as many simulations are made as these are granted, and so on.
+        The network evaluates some nodes, then `playouts` simulations are made per evaluated node, and so on.
         """
         goes_on = True
         while simulations and goes_on:
@@ -98,8 +98,8 @@ class GuidedRaveTree(RaveTree):
         return goes_on
 
     def _ask(self) -> None:
-        """Have the network evaluate some nodes, and grant simulations for them, or for one if there is none left."""
-        most = max(1, min(BATCH, self.left, self._asked))  # at first there is little to choose from
+        """Evaluate some nodes with the network and allow simulations for them (for one if there are none)."""
+        most = max(1, min(BATCH, self.left, self._asked))  # a small tree has few nodes to choose from
         asked, wanted = np.empty((self._asked + 1, 2), np.int32), np.empty((most, 2), np.int32)
         self._asked, count = _find_wanted(self._tree, asked, wanted)
         if count:
@@ -112,18 +112,18 @@ class GuidedRaveTree(RaveTree):
         self._granted = max(1, count) * self._playouts
 
     def draw(self, scale: float, streams: Streams, index: int) -> int:
-        """Return the action to play: that of highest log(visits) + `scale` Gumbel noise."""
+        """Return the action with the highest log(visits) + `scale` times Gumbel noise."""
         return int(_draw(self._games, self._tree, scale, streams, index))
 
     def report(self, result: TreeResult, index: int) -> None:
-        """Write what was found out into a row of the result."""
+        """Write the result of the search to row `index` of `result`."""
         super().report(result, index)
         counted = self.desk.root_wins.sum(axis=0)
         result.values[index] = counted / counted.sum() if counted.any() else self.desk.shares
 
 
 class GuidedRaveSearch(Agent):
-    """Searches positions, one after another."""
+    """Searches positions by RAVE guided by a network, one after another."""
 
     name = "guided-rave"
 
@@ -142,14 +142,13 @@ class GuidedRaveSearch(Agent):
         Args:
             evaluate: policy and values of positions; `ninetka_agents.net_agent.network_evaluate(network)` makes one.
                 The search checks what it returns, see `ninetka_agents.search.evaluation.checked`.
-            simulations: positions per search that the network evaluates, the root among them.
-            playouts: simulations of RAVE for each of them.
-            gumbel_scale: times the Gumbel noise of the choice at the root: 0 plays the most visited action, 1 draws by
-                visits.
-            rules: how RAVE goes about it, and what the network's word counts.
-            seconds: how long to think about a position, in place of `simulations`; 0 goes by those.
-            reuse: keep the tree from move to move where whole games are played, by players as of
-                `ninetka_agents.agent.Player` that `start` gives.
+            simulations: positions per search that the network evaluates, including the root.
+            playouts: RAVE simulations per evaluation.
+            gumbel_scale: factor of the Gumbel noise in the choice of the action: 0 plays the most visited action, 1
+                draws in proportion to visits.
+            rules: options of RAVE, and the weight of the network's policy and values.
+            seconds: time per position, instead of `simulations`; 0 for no time limit.
+            reuse: keep the tree from move to move where whole games are played; see `start`.
 
         Raises:
             ValueError: if an option is out of range.
@@ -168,7 +167,7 @@ class GuidedRaveSearch(Agent):
         self.remembers = bool(reuse)
 
     def start(self, game: Game) -> TreePlayer | None:
-        """Start to play a game, if the tree is kept; see `ninetka_agents.agent.Agent.start`."""
+        """Start to play a game, if `reuse` is set; see `ninetka_agents.agent.Agent.start`."""
         if not self.remembers:
             return None
         return TreePlayer(self.make_tree(game.records, MOST_SIMULATIONS), self._choose, game)
@@ -181,9 +180,9 @@ class GuidedRaveSearch(Agent):
         """Search positions.
 
         Args:
-            games: (N,) records of one game, none of them over; not changed.
-            rng: the source of the playouts; each game draws from a stream of its own (see `game_streams`), so what is
-                found in a game does not depend on the others.
+            games: (N,) states of one game, none of them over; not changed.
+            rng: the source of random numbers; each game has its own stream (see `game_streams`), so the result of a
+                game does not depend on the others.
         """
         games = as_positions(games)
         result, streams = empty_result(len(games), limits_of(games.dtype)), game_streams(games, rng)
@@ -198,18 +197,18 @@ class GuidedRaveSearch(Agent):
 
     @property
     def budget(self) -> MoveBudget:
-        """What a move may cost, in simulations of RAVE or in seconds."""
+        """The budget of a move, in RAVE simulations or in seconds."""
         if self._seconds:
             return MoveBudget(None, self._seconds)
         return MoveBudget(self._simulations * self._playouts, None)
 
     def make_tree(self, games: Records, most: int | None = None) -> GuidedRaveTree:
-        """Make room for a search in games like these: of so many simulations, None for what the search takes."""
+        """Allocate a tree for games of this dtype and `most` simulations; None for the simulations of one search."""
         most = most or self.budget.simulations or MOST_SIMULATIONS
         return GuidedRaveTree(games, most, self._rules, self._evaluate, self._playouts)
 
     def think(self, tree: GuidedRaveTree, streams: Streams, index: int) -> None:
-        """Search on for as long as a move takes, drawing from stream `index`."""
+        """Grow the tree by the budget of a move, drawing from stream `index`."""
         if not self._seconds:
             tree.left = self._simulations
             tree.grow(streams, index, self._simulations * self._playouts)
@@ -224,7 +223,7 @@ class GuidedRaveSearch(Agent):
 
 
 def _check_rules(rules: Rules) -> Rules:
-    """Return rules whose numbers are in range, else raise `ValueError`."""
+    """Return `rules`; raise `ValueError` if one of its numbers is out of range."""
     for name in ("equivalence", "exploration", "advice", "trust"):
         check_scale(name, getattr(rules, name))
     if rules.trust > MOST_TRUST:
@@ -234,10 +233,9 @@ def _check_rules(rules: Rules) -> Rules:
 
 @jit
 def _find_wanted(tree: Tree, asked: Rows, wanted: Rows) -> tuple[int, int]:
-    """Write the nodes that the network was asked about and the most visited others; return how many of both there are.
+    """Write the evaluated nodes to `asked` and the most visited other nodes to `wanted`; return both numbers.
 
-    Nodes have no more visits than those above them, so what is wanted is the root or a child of one that was asked
-    about.
+    A node has at most as many visits as its parent, so the other nodes are the root or children of evaluated nodes.
     """
     nodes = tree.nodes
     if nodes[0].count == 0:
@@ -275,7 +273,7 @@ def _least_visited(nodes: Records, wanted: Rows) -> int:
 
 @jit
 def _find_path(asked: Rows, wanted: Rows, place: int, desk: Desk) -> int:
-    """Write the nodes from the root to a wanted one to `desk.path`; return how many there are below the root."""
+    """Write the path from the root to node `place` of `wanted` to `desk.path`; return its depth."""
     depth, row = 0, wanted[place, 1]
     while row >= 0:
         depth, row = depth + 1, asked[row, 1]
@@ -287,7 +285,7 @@ def _find_path(asked: Rows, wanted: Rows, place: int, desk: Desk) -> int:
 
 @jit
 def _write_positions(games: Records, tree: Tree, desk: Desk, asked: Rows, wanted: Rows, leaves: Records) -> None:
-    """Write the positions of wanted nodes, played again from the root."""
+    """Write the positions of the wanted nodes to `leaves`, by replaying the moves from the root."""
     for place in range(len(wanted)):
         game = copy_root(games[0], desk)
         for step in range(1, _find_path(asked, wanted, place, desk) + 1):
@@ -307,7 +305,7 @@ def _take_in(
     values: Floats,
     visits: int,
 ) -> None:
-    """Take the network's answers about wanted nodes in; its values count like so many visits there and above."""
+    """Store the network's outputs for `wanted`; values count as `visits` visits of the node and its ancestors."""
     for place in range(len(wanted)):
         leaf = leaves[place]
         _keep_policy(tree, wanted[place, 0], logits[place])
@@ -327,7 +325,7 @@ def _take_in(
 
 @jit
 def _keep_policy(tree: Tree, index: int, logits: Floats) -> None:
-    """Note how probable the network finds the children of a node; they share what others get, if there are any."""
+    """Store the network's policy for the children of a node, normalised to sum to 1."""
     node, total = tree.nodes[index], 0.0
     for child in range(node.first, node.first + node.count):
         total += np.exp(logits[tree.nodes[child].action])

@@ -1,19 +1,21 @@
-"""Gumbel AlphaZero search for any game and any number of players: trees of many games, one network batch per wave.
+"""Gumbel AlphaZero search for any game and any number of players, over many games at once.
 
-Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel", ICLR 2022 (equation numbers
-below are theirs), with one value per seat at every node and each node maximising its mover's, as in Petosa and Balch,
-"Multiplayer AlphaZero", 2019. Values are chances to win, draws shared. Forced turns are played by the rules and have no
-nodes.
+Each simulation adds a leaf to the trees of all games; the network then evaluates these leaves in one batch.
 
-A position is worth what the network says and what playouts from it say, mixed as in Silver et al., "Mastering the game
-of Go with deep neural networks and tree search", Nature 2016: their errors have little to do with each other, and here
-dozens of playouts cost less than asking the network once. The playouts of a position are those of a small tree search
-(see `ninetka_agents.search.uct`).
+The algorithm is that of Danihelka, Guez, Schrittwieser and Silver, "Policy improvement by planning with Gumbel", ICLR
+2022 (equation numbers below are theirs), with one value per seat at every node, where each node maximises the value of
+the seat to move, as in Petosa and Balch, "Multiplayer AlphaZero", 2019. Values are win probabilities, with draws
+shared. Forced turns are played automatically and have no nodes.
 
-Where the game brings a prover, it can tell of a leaf who wins for certain: such a leaf counts as a finished game.
+The value of a position is a mix of the network's value and the result of playouts, as in Silver et al., "Mastering the
+game of Go with deep neural networks and tree search", Nature 2016. Their errors are nearly independent, and here dozens
+of playouts take less time than one network evaluation. The playouts of a position are those of a small tree search (see
+`ninetka_agents.search.uct`).
 
-No tree is kept from move to move: sequential halving compares actions that it has visited equally often, and visits
-from before, which went where another root's halving sent them, would decide who falls out.
+If the game has a prover, it may find the certain winner at a leaf. Such a leaf counts as a finished game.
+
+Trees are not kept from move to move. Sequential halving compares actions with equal numbers of visits; earlier visits,
+which another root's halving distributed, would decide which actions are eliminated.
 """
 
 from __future__ import annotations
@@ -73,39 +75,39 @@ from ninetka_env.core.verbs import (
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 Wanted: TypeAlias = npt.NDArray[np.int32]
-"""By the number of actions considered at the root, the last entry for all others: a column of `halving_schedule`."""
+"""A column of `halving_schedule`: entries by number of legal root actions, the last entry for all larger numbers."""
 
 Desk: TypeAlias = tuple[Records, Records, Prover]
-"""What playouts from a leaf are made with: nodes of a tree, a game, no prover to speak of."""
+"""Workspace of the playouts from a leaf: nodes of a tree, a (1,) state, and a prover that proves nothing."""
 
 CHUNK = 8
-"""Games that a thread claims at once."""
+"""Number of games that a thread claims at once."""
 MEMORY = 1 << 30
-"""Bytes of trees that grow at once; batches that need more are searched in parts."""
+"""Maximum bytes of trees in memory; larger batches are searched in parts."""
 MOST_SIMULATIONS, MOST_CONSIDERED = 1 << 20, 1 << 10
-"""Of a search: its schedule is a table of both."""
+"""Maximum values of `SearchOptions`, because the schedule is an array of both dimensions."""
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search."""
+    """Options of the Gumbel search."""
 
     simulations: int = 64
-    """Network evaluations (or finished games) per search, beside that of the root."""
+    """Network evaluations (or finished games) per search, not counting the root."""
     considered: int = 16
-    """Root actions among which sequential halving chooses (the paper's m)."""
+    """Number of root actions in sequential halving (the paper's m)."""
     gumbel_scale: float = 1.0
-    """Times the root's Gumbel noise; 0 searches without chance, for play."""
+    """Factor of the root's Gumbel noise; 0 searches without noise, for play."""
     visit_offset: float = 50.0
     """c_visit of equation 8, as in the paper."""
     value_scale: float = 1.0
-    """c_scale of equation 8, as the paper has it for board games; values here are chances to win, 0..1."""
+    """c_scale of equation 8, as in the paper for board games; values here are win probabilities, 0..1."""
     playouts: int = 128
-    """Playouts of the tree search from each position that the network evaluates; 0 for none."""
+    """Playouts from each position that the network evaluates; 0 for none."""
     playout_share: float = 0.5
-    """What they count in its value (the paper's lambda); the rest is the network's. Without playouts, all is."""
+    """Weight of the playouts in the value of a position (lambda of Silver et al., 2016); not used without playouts."""
     exact: int = 0
-    """With two players, most nodes to prove who wins at each leaf of the movement phase; 0 for none."""
+    """With two players, maximum number of nodes to prove the winner at each leaf; 0 for no proofs."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an option out of range."""
@@ -120,18 +122,18 @@ class SearchOptions:
 
 
 class SearchResult(NamedTuple):
-    """What a search found out about N positions, of a game of A actions and at most P players."""
+    """Result of a search for N positions, of a game of A actions and at most P players."""
 
     actions: Actions
-    """(N,) int64: the chosen action, among the most visited the one of highest g + logits + sigma(q)."""
+    """(N,) int64: the chosen action, the one with the highest g + logits + sigma(q) among the most visited."""
     policy: Floats
-    """(N, A) float32: the improved policy, softmax(logits + sigma(completed Q)), equation 11; the target to learn."""
+    """(N, A) float32: the improved policy, softmax(logits + sigma(completed Q)), equation 11; the policy target."""
     values: Floats
-    """(N, P) float32: chance to win per seat (absolute), draws shared, if the improved policy moves now."""
+    """(N, P) float32: win probability per absolute seat, draws shared, if the improved policy makes the next move."""
     visits: Ints
     """(N, A) int64: simulations per action; each row sums to the number of simulations."""
     prior: Floats
-    """(N, A) float32: the network's own policy."""
+    """(N, A) float32: the network's policy."""
 
 
 class Rollouts(NamedTuple):
@@ -139,30 +141,30 @@ class Rollouts(NamedTuple):
 
     playouts: int
     share: float
-    """What they count in its value."""
+    """Their weight in the value of the position."""
 
 
 class Trees(NamedTuple):
-    """The trees of N games and where they grow."""
+    """The trees of N games, and the leaves of the latest simulation."""
 
     roots: Records
-    """(N,) games, in which the rules play forced turns."""
+    """(N,) games, in which forced turns are played automatically."""
     nodes: Records
     """(N, simulations + 1) nodes."""
     streams: Streams
-    """(N,) uint64: each game's chance."""
+    """(N,) uint64: one random stream per game."""
     noise: Doubles
-    """(N, choices) float64: the roots' Gumbel noise per legal choice."""
+    """(N, choices) float64: the root's Gumbel noise per legal choice."""
     leaves: Records
-    """(N,) games, where the latest simulation ended."""
+    """(N,) games: the leaf position of the latest simulation."""
     at: Ints
-    """(N,) int64: the node of that position."""
+    """(N,) int64: the node of the leaf position."""
     rows: Ints
-    """(N,) int64: where in the batch for the network it stands, -1 if its winner is certain."""
+    """(N,) int64: the row of the leaf in the network's batch, -1 if its winner is certain."""
 
 
 class GumbelSearch(Agent):
-    """Searches batches of positions; keeps its trees' memory between calls, so one object serves one thread."""
+    """Searches batches of positions. Calls share the memory of trees, so use an object in one thread only."""
 
     name = "gumbel"
 
@@ -172,8 +174,8 @@ class GumbelSearch(Agent):
         Args:
             evaluate: policy and values of leaves; `ninetka_agents.net_agent.network_evaluate(network)` makes one. The
                 search checks what it returns, see `ninetka_agents.search.evaluation.checked`.
-            options: how to search.
-            threads: at most this many threads grow trees; 0 for one per core. Results do not depend on it.
+            options: options of the search.
+            threads: maximum number of threads; 0 for one per core. Results do not depend on it.
         """
         self.options = options or SearchOptions()
         self.evaluate = checked(evaluate)
@@ -189,10 +191,9 @@ class GumbelSearch(Agent):
         """Search positions.
 
         Args:
-            games: (N,) records of one game, none of them over; not changed.
-            rng: the source of the root's noise and of the playouts; each game draws from a stream of its own (see
-                `game_streams`), so what is found in a game does not depend on the others. Not touched if there is
-                neither noise nor playout.
+            games: (N,) states of one game, none of them over; not changed.
+            rng: the source of random numbers; each game has its own stream (see `game_streams`), so the result of a
+                game does not depend on the others. Not used without noise and playouts.
         """
         games = as_positions(games)
         games, streams, result = games.copy(), np.zeros(len(games), np.uint64), _empty_result(games)
@@ -205,7 +206,7 @@ class GumbelSearch(Agent):
         return result
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
-        """Search positions together and fill the result in."""
+        """Search positions together and write the result."""
         offset, scale = float(self.options.visit_offset), float(self.options.value_scale)
         scales = Scales(min(offset, MOST_SCALE), min(scale, MOST_SCALE))
         trees = self._make_trees(games, streams)
@@ -217,17 +218,17 @@ class GumbelSearch(Agent):
         _report_all(games, trees, scales, result)
 
     def _grow(self, trees: Trees, scales: Scales) -> None:
-        """Go through the simulations, each in all trees at once."""
+        """Make all simulations, each in all trees at once."""
         for new, wanted in enumerate(self._schedule, 1):
             self._share(_select_all, trees, wanted, new, scales, self.options.exact)
             self._expand_and_back_up(trees)
 
     def _room(self, games: Records) -> int:
-        """Return how many nodes a tree has at most."""
+        """Return the maximum number of nodes of a tree."""
         return 1 + self.options.simulations
 
     def _make_trees(self, games: Records, streams: Streams) -> Trees:
-        """Return trees of so many games, with old nodes."""
+        """Return trees for these games; their nodes are not initialised."""
         count, dtype = len(games), node_dtype(games.dtype)
         if len(self._nodes) < count or self._nodes.dtype != dtype:
             self._nodes = np.empty((count, self._room(games)), dtype)
@@ -236,7 +237,7 @@ class GumbelSearch(Agent):
         return Trees(roots, self._nodes[:count], streams, noise, leaves, at, rows)
 
     def _expand_and_back_up(self, trees: Trees) -> None:
-        """Expand each game's leaf and back its values up; where the winner is certain, it needs no evaluation."""
+        """Expand each game's leaf and back up its values; leaves with a certain winner are not evaluated."""
         _number_undecided(trees)
         leaves, limits = trees.leaves[trees.rows >= 0], limits_of(trees.leaves.dtype)
         nothing = np.empty((0, limits.actions), np.float32), np.empty((0, limits.players), np.float32)
@@ -258,7 +259,7 @@ def _empty_result(games: Records) -> SearchResult:
 
 @jit
 def _init_roots(games: Records, trees: Trees) -> None:
-    """Make each tree a root; where a turn is forced, of the position after it."""
+    """Initialise the root of each tree, at the position after forced turns."""
     for index in range(len(games)):
         trees.roots[index] = games[index]
         prepare_root(trees.roots[index])
@@ -268,7 +269,7 @@ def _init_roots(games: Records, trees: Trees) -> None:
 
 @jit
 def _draw_gumbel(trees: Trees, scale: float) -> None:
-    """Draw Gumbel(0) noise, times `scale`, for the legal choices of each root."""
+    """Draw Gumbel(0) noise times `scale` for the legal choices of each root."""
     for index in range(len(trees.streams)):
         legal = trees.nodes[index, 0].legal
         choice = next_choice(legal, -1)
@@ -279,7 +280,7 @@ def _draw_gumbel(trees: Trees, scale: float) -> None:
 
 @jit
 def _number_undecided(trees: Trees) -> None:
-    """Number the leaves whose winner is not certain, in `rows`."""
+    """Number the leaves whose winner is not certain, and write the numbers to `rows`."""
     count = 0
     for index in range(len(trees.at)):
         undecided = trees.nodes[index, trees.at[index]].decided == 0
@@ -289,7 +290,7 @@ def _number_undecided(trees: Trees) -> None:
 
 @jit
 def _select_all(control: Control, trees: Trees, wanted: Wanted, new: int, scales: Scales, exact: int) -> None:
-    """Play down to a leaf in each game that this thread claims, the node `new` unless the tree ends there."""
+    """Descend to a leaf in each game that this thread claims: the node `new`, or a node where the game has ended."""
     scores, prover = np.empty(trees.noise.shape[1]), make_prover(trees.roots[0], exact)
     while True:
         first, stop = claim(control, 0, len(trees.roots), CHUNK)
@@ -306,7 +307,7 @@ def _select_all(control: Control, trees: Trees, wanted: Wanted, new: int, scales
 
 @jit
 def select(game: Record, nodes: Records, choice: int, new: int, scales: Scales, scores: Doubles, prover: Prover) -> int:
-    """Play `choice` at the root and then whatever each node selects; return the decided or new node where that ends."""
+    """Play `choice` at the root, then the selected choice of each node; return the new or decided node at the end."""
     index = 0
     while True:
         play_choice(game, choice)
@@ -324,10 +325,10 @@ def select(game: Record, nodes: Records, choice: int, new: int, scales: Scales, 
 
 @jit
 def _certain_winner(game: Record, prover: Prover) -> int:
-    """Return who has won, or wins for certain; `DRAWN` for a draw, `UNFINISHED` where that is not known."""
+    """Return the actual or proven winner; `DRAWN` for a draw, `UNFINISHED` if the winner is not known."""
     if is_over(game):
         return winner_of(game)
-    clear_prover(game, prover)  # it goes from game to game, and one must not depend on another
+    clear_prover(game, prover)  # it serves several games, and results must not depend on other games
     return proven_winner(game, prover)
 
 
@@ -335,7 +336,7 @@ def _certain_winner(game: Record, prover: Prover) -> int:
 def _expand_all(
     control: Control, trees: Trees, logits: Floats, values: Floats, rollouts: Rollouts, like: Records
 ) -> None:
-    """Expand and back up the leaves of the games that this thread claims; `like` has the type of playouts' nodes."""
+    """Expand and back up the leaves of the games that this thread claims; `like` has the dtype of playouts' nodes."""
     desk = np.zeros(rollouts.playouts + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
     while True:
         first, stop = claim(control, 0, len(trees.roots), CHUNK)
@@ -353,7 +354,7 @@ def _expand_all(
 
 @jit
 def play_out(game: Record, node: Record, streams: Streams, index: int, share: float, desk: Desk) -> None:
-    """Let playouts from a position, as many as `desk` has nodes below its root, have their share of its values."""
+    """Make playouts, as many as `desk` has nodes below the root, and mix their result into the values of a node."""
     nodes, scratch, prover = desk
     uct.search_tree(game, streams, index, uct.EXPLORATION, nodes, scratch, prover)
     mix_in(node, nodes[0], share)
@@ -361,7 +362,7 @@ def play_out(game: Record, node: Record, streams: Streams, index: int, share: fl
 
 @jit
 def _report_all(games: Records, trees: Trees, scales: Scales, result: SearchResult) -> None:
-    """Fill the result in."""
+    """Write the result."""
     scores = np.empty(trees.noise.shape[1])
     for index in range(len(games)):
         game, nodes = games[index], trees.nodes[index]
@@ -380,7 +381,7 @@ def _report_all(games: Records, trees: Trees, scales: Scales, result: SearchResu
 
 @jit
 def _write_values(nodes: Records, policy: Doubles, values: Floats) -> None:
-    """Write each seat's mean completed Q at the root under `policy`."""
+    """Write each seat's mean of completed Q at the root under `policy`."""
     legal = nodes[0].legal
     for seat in range(len(values)):
         value, mixed = 0.0, mixed_value(nodes, 0, seat)
@@ -394,7 +395,7 @@ def _write_values(nodes: Records, policy: Doubles, values: Floats) -> None:
 
 @jit
 def _write_actions(game: Record, nodes: Records, scores: Doubles, policy: Floats, visits: Ints, prior: Floats) -> None:
-    """Write improved policy, visits and the network's policy of the root by action."""
+    """Write the improved policy, the visits and the network's policy at the root by action."""
     legal = nodes[0].legal
     choice = next_choice(legal, -1)
     while choice >= 0:

@@ -1,14 +1,14 @@
-"""The Gumbel search by the clock: one position after another, with several leaves of its tree evaluated at once.
+"""Gumbel search with a time limit: one position after another, with several leaves of a tree evaluated at once.
 
-A network judges sixteen positions in a quarter of the time that it takes one by one, and one tree has no sixteen other
-games to wait with. So a leaf that waits counts as visited already, worth what the position above it seems to be worth;
-when its evaluation comes, the difference is added. Visits keep the search from the same leaf, as they do in "virtual
-loss", but nothing is made out to be worse than it seems. Where it comes to a waiting leaf all the same, those that wait
-are evaluated first.
+A network evaluates sixteen positions together in a quarter of the time that it needs for one after another. A single
+tree has no other games to fill a batch with, so several of its leaves wait for a common evaluation. A waiting leaf
+counts as visited, with the current mean value of its parent; when it is evaluated, the difference is added. These
+visits steer the search away from the same leaf, as in "virtual loss", but without a penalty. If the search reaches a
+waiting leaf nevertheless, the waiting leaves are evaluated first.
 
-No evaluation begins after the time is up. Leaves that still wait then keep the value of the position above them: they
-neither raise nor lower the mean of any action, so the choice rests on what has been evaluated. To leave few of them,
-those that wait are evaluated early once they would take longer than the time that is left.
+No evaluation starts after the time is up. Leaves that are still waiting then keep the value of their parent, which does
+not change the mean of any action, so the choice depends on evaluated leaves only. To have few of them, waiting leaves
+are evaluated early once their evaluation would take longer than the remaining time.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Records, write_choices
 
 BATCH = 16
-"""Leaves that wait at once, at most."""
+"""Maximum number of waiting leaves."""
 MEMORY = 1 << 28
-"""Bytes of a tree, at most."""
-COLLISION = -1
+"""Maximum bytes of a tree."""
+COLLISION = -1  # the result of `_go_to_leaf` if it reaches a waiting leaf
 
 
 class _Waiting(NamedTuple):
-    """Leaves that wait for the network."""
+    """Leaves that wait for their evaluation by the network."""
 
     leaves: Records
-    """(BATCH,) games."""
+    """(BATCH,) games: their positions."""
     at: Ints
     """(BATCH,) int64: their nodes."""
 
 
 class GumbelByClock(GumbelSearch):
-    """Searches positions one after another, each for so long; what is found depends on the machine."""
+    """Searches positions one after another with a time limit; results depend on the machine."""
 
     def __init__(self, evaluate: Evaluate, options: SearchOptions, seconds: float) -> None:
         """Set the search up.
 
         Args:
             evaluate: policy and values of leaves.
-            options: how to search, but for `simulations`.
-            seconds: how long to think about a position.
+            options: options of the search; `simulations` is not used.
+            seconds: time per position.
 
         Raises:
             ValueError: if the time is out of range.
@@ -74,7 +74,7 @@ class GumbelByClock(GumbelSearch):
         super().__init__(evaluate, options)
         self._seconds, self._start = check_scale("seconds", seconds), 0.0
         self._pace = 0.0
-        """Seconds per leaf that the latest evaluation took, playouts included."""
+        """Seconds per leaf of the latest evaluation, including playouts."""
 
     def _run(self, games: Records, streams: Streams, result: SearchResult) -> None:
         for index in range(len(games)):
@@ -85,14 +85,14 @@ class GumbelByClock(GumbelSearch):
         return max(2, MEMORY // node_dtype(games.dtype).itemsize)
 
     def _grow(self, trees: Trees, scales: Scales) -> None:
-        """Simulate until the time is up, or the memory."""
+        """Make simulations until the time is up or the tree is full."""
         considered = min(self.options.considered, int(count_choices(trees.nodes[0, 0].legal)))
         waiting = _Waiting(np.empty(BATCH, trees.roots.dtype), np.zeros(BATCH, np.int64))
         new, count, exact = 1, 0, self.options.exact
         limits = limits_of(trees.roots.dtype)
         nothing = np.empty((0, limits.actions), np.float32), np.empty((0, limits.players), np.float32)
-        self._expand(trees, waiting, 0, 0, nothing)  # compiled by the first search, even if its time is up by now
-        self._pace = time.perf_counter() - self._start  # that was the root's evaluation
+        self._expand(trees, waiting, 0, 0, nothing)  # compile in the first search, even if its time is up
+        self._pace = time.perf_counter() - self._start  # the time of the root's evaluation
         for visits in islice(halving_by_clock(considered, self._start, self._seconds), trees.nodes.shape[1] - 1):
             at = _go_to_leaf(trees, visits, waiting, count, new, scales, exact)
             if at == COLLISION:
@@ -112,12 +112,12 @@ class GumbelByClock(GumbelSearch):
         return self._start + self._seconds - time.perf_counter()
 
     def _take_in(self, trees: Trees, waiting: _Waiting, count: int) -> bool:
-        """Have the waiting leaves evaluated while there is time; return whether there is time left after that."""
+        """Evaluate the waiting leaves if there is time; return whether there is time left afterwards."""
         left = self._time_left()
         if left <= 0:
             return False
         answer = self.evaluate(waiting.leaves[:count])
-        step = 1 if self.options.playouts else count  # playouts take long enough to look at the clock in between
+        step = 1 if self.options.playouts else count  # playouts take long, so check the time in between
         for first in range(0, count, step):
             if first and self._time_left() <= 0:
                 return False
@@ -133,9 +133,10 @@ class GumbelByClock(GumbelSearch):
 
 @jit
 def _go_to_leaf(trees: Trees, visits: int, waiting: _Waiting, count: int, new: int, scales: Scales, exact: int) -> int:
-    """Go from the root, by an action with so many visits, to a leaf; back up what it is worth, or seems to be.
+    """Descend from the root to a leaf, first by an action with `visits` visits, and back up the leaf's value.
 
-    Return its node, `new` unless the tree ends there. Nothing is changed on a `COLLISION` with a leaf that waits.
+    The value of an undecided leaf is an estimate, the mean value of its parent. Return the leaf's node, which is `new`
+    unless the game ends at an older node. Return `COLLISION` and change no counts if the leaf is already waiting.
     """
     nodes, scores, prover = trees.nodes[0], np.empty(trees.noise.shape[1]), make_prover(trees.roots[0], exact)
     score_choices(nodes, 0, scales, scores)
@@ -147,7 +148,7 @@ def _go_to_leaf(trees: Trees, visits: int, waiting: _Waiting, count: int, new: i
         if node.visits:
             return COLLISION
         waiting.at[count] = at
-        node.legal[:] = 0  # no search goes on from here until the leaf is expanded
+        node.legal[:] = 0  # so that no search descends below the leaf until it is expanded
         for seat in range(len(node.values)):
             node.values[seat] = mean(nodes, node.parent, seat)
     back_up(nodes, at)
@@ -165,7 +166,7 @@ def _expand_waiting(
     rollouts: Rollouts,
     like: Records,
 ) -> None:
-    """Expand waiting leaves that the network has judged, and replace their values by its own and those of playouts."""
+    """Expand evaluated leaves, and replace their estimated values by those of the network and of playouts."""
     nodes = trees.nodes[0]
     desk = np.zeros(rollouts.playouts + 1, like.dtype), trees.roots[:1].copy(), make_prover(trees.roots[0], 0)
     for row in range(first, stop):
@@ -181,7 +182,7 @@ def _expand_waiting(
 
 @jit
 def _correct(nodes: Records, leaf: int, difference: Floats) -> None:
-    """Add a difference, seat by seat, to a node and to every one above it."""
+    """Add a difference, seat by seat, to the sums of a node and all its ancestors."""
     index = leaf
     while True:
         for seat in range(len(difference)):

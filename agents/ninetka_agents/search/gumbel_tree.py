@@ -1,8 +1,8 @@
-"""The trees of a search that asks a network about every position: storage, expansion, what is backed up.
+"""The tree of the Gumbel search, which evaluates every node by a network: storage, expansion and backup.
 
-Games are not kept in them: each simulation plays down from the root again. Node 0 is the root. Every node has one value
-per seat, a chance to win, draws shared; nothing is ever negated, so a seat that moves twice in a row needs no special
-care.
+Nodes store no game states: each simulation replays the moves from the root. Node 0 is the root. Every node has one
+value per seat, a win probability with draws shared. Values are never negated, so a seat that moves twice in a row is no
+special case.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Floats = npt.NDArray[np.float32]
 
 @functools.cache
 def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the nodes of a tree over games whose records have type `dtype`."""
+    """Return the dtype of the nodes of a tree for games of `dtype`."""
     limits = limits_of(dtype)
     fields = [
         ("legal", np.int64, (words_for(limits.choices),)),  # the legal choices, none if the winner is certain
-        ("sums", np.float64, (limits.players,)),  # per seat, the values backed up through this node, its own first
-        ("values", np.float32, (limits.players,)),  # per seat, what network and playouts say here; the winner's is 1
-        ("logits", np.float32, (limits.choices,)),  # per legal choice, the logarithm of the network's policy
-        ("children", np.int32, (limits.choices,)),  # per legal choice, the node that it leads to, 0 for none yet
+        ("sums", np.float64, (limits.players,)),  # per seat, the sum of the values backed up, including its own
+        ("values", np.float32, (limits.players,)),  # per seat, by network and playouts, or 1 for a certain winner
+        ("logits", np.float32, (limits.choices,)),  # per legal choice, the log of the network's policy
+        ("children", np.int32, (limits.choices,)),  # per legal choice, its child node, 0 for none
         ("visits", np.int32),
         ("parent", np.int32),
         ("mover", np.int8),  # the seat to move
@@ -42,7 +42,7 @@ def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @jit
 def reset_node(node: Record, game: Record, parent: int, winner: int) -> None:
-    """Make a node of a position; unless its winner is certain, the network's part is filled in when it is expanded.
+    """Initialise the node of a position; without a certain winner, `expand` adds the network's outputs later.
 
     `winner` is a seat, `DRAWN`, or `UNFINISHED`.
     """
@@ -63,7 +63,7 @@ def reset_node(node: Record, game: Record, parent: int, winner: int) -> None:
 
 @jit
 def expand(game: Record, node: Record, logits: Floats, values: Floats) -> None:
-    """Fill in what the network says: the policy by legal choice, values by absolute seat."""
+    """Store the network's outputs: the policy by legal choice, values by absolute seat."""
     choice = next_choice(node.legal, -1)
     while choice >= 0:
         node.logits[choice] = logits[choice_action(game, choice)]
@@ -75,14 +75,14 @@ def expand(game: Record, node: Record, logits: Floats, values: Floats) -> None:
 
 @jit
 def mix_in(node: Record, root: Record, share: float) -> None:
-    """Let the playouts counted at the root of a tree with playouts have their share of the node's values."""
+    """Mix the result of playouts, at the root of their tree, into a node's values with weight `share`."""
     for seat in range(len(node.values)):
         node.values[seat] += share * (root.wins[seat] / root.visits - node.values[seat])
 
 
 @jit
 def back_up(tree: Records, leaf: int) -> None:
-    """Add the leaf's values, seat by seat, to it and to every node above it."""
+    """Add the leaf's values, seat by seat, to the sums of the leaf and all its ancestors."""
     index = leaf
     while True:
         tree[index].visits += 1
@@ -95,12 +95,12 @@ def back_up(tree: Records, leaf: int) -> None:
 
 @jit
 def visits_of(tree: Records, index: int, choice: int) -> int:
-    """Return N(a)."""
+    """Return N(a), the visits of a choice."""
     child = tree[index].children[choice]
     return tree[child].visits if child else 0
 
 
 @jit
 def mean(tree: Records, index: int, seat: int) -> float:
-    """Return the mean of a seat's values backed up through a node: q of the action that leads to it."""
+    """Return the mean of a seat's values at a node: q of the action that leads to it."""
     return tree[index].sums[seat] / tree[index].visits

@@ -1,7 +1,7 @@
-"""What a game's own modules can tell a search: about good play (`Parts.knowledge`) and who wins (`Parts.prover`).
+"""Hooks for game-specific heuristics (`Parts.knowledge`) and proofs (`Parts.prover`) in searches.
 
-The first brings better playouts, priors and candidates. The second is for two players and is asked at leaves who wins
-for certain; it returns a winner or nothing. A game without them is searched by the rules alone.
+Heuristics provide better playouts, priors and candidates. Provers are for two players: called at a leaf, they return
+the certain winner or nothing. Without them, a search uses the rules alone.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ninetka_env.core.outcome import UNFINISHED
 from ninetka_env.core.verbs import Record, Trace, Words, traced_playout, verb, winner_of
 
 Memory: TypeAlias = Any
-"""Room that the functions below work in, whatever the game makes it; nothing of a position outlives a call."""
+"""Scratch of the heuristics, of any type; it carries no information from one call to the next."""
 Priors: TypeAlias = npt.NDArray[np.float32]
-"""(actions, 2) float32: for each action, how many virtual visits it begins with, and the wins among them."""
+"""(actions, 2) float32: for each action, its initial virtual visits and the wins among them."""
 Prover: TypeAlias = Any
-"""The memory of a prover, whatever the game makes it."""
+"""A prover, of any type."""
 
 
 @verb(find=find_in_knowledge)
 def make_memory(game: Record) -> Memory:
-    """Make the room that a search over games of this type needs."""
+    """Make the scratch for a search of games of this dtype."""
     return 0
 
 
 @verb(find=find_in_knowledge)
 def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memory: Memory) -> int:
-    """Play on from `game` by a good policy, note each turn in `trace` and return the seat that wins, or `DRAWN`.
+    """Play `game` out by a good policy, record the turns in `trace`, and return the winning seat or `DRAWN`.
 
-    It may stop as soon as the winner is clear; what it leaves of `game` is undefined.
+    The playout may stop as soon as the winner is clear; `game` is undefined afterwards.
     """
     traced_playout(game, streams, index, trace)
     return winner_of(game)
@@ -42,26 +42,26 @@ def heavy_playout(game: Record, streams: Streams, index: int, trace: Trace, memo
 
 @verb(find=find_in_knowledge)
 def add_priors(game: Record, priors: Priors, memory: Memory) -> None:
-    """Add what is known of the legal actions, before any is tried, to `priors`."""
+    """Add prior visits and wins of the legal actions to `priors`."""
 
 
 @verb(find=find_in_knowledge)
 def keep_local(game: Record, choices: Words) -> None:
-    """Take those choices out that are far from all that has been played; at least one of them stays."""
+    """Remove the choices that are far from everything on the board; at least one choice remains."""
 
 
 @verb(find=find_in_prover)
 def make_prover(game: Record, nodes: int) -> Prover:
-    """Make a prover that visits at most `nodes` nodes per question; with 0 it never knows."""
+    """Make a prover that visits at most `nodes` nodes per proof; with 0, it proves nothing."""
     return 0
 
 
 @verb(find=find_in_prover)
 def clear_prover(game: Record, prover: Prover) -> None:
-    """Let the prover forget what it found out in another game, so that one does not depend on another."""
+    """Clear the prover's results of other games, so that games do not depend on each other."""
 
 
 @verb(find=find_in_prover)
 def proven_winner(game: Record, prover: Prover) -> int:
-    """Return the seat that wins for certain, `UNFINISHED` where that is not known."""
+    """Return the seat that wins for certain, `UNFINISHED` if it is not known."""
     return UNFINISHED

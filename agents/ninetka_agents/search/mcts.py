@@ -1,7 +1,7 @@
-"""The agent that plays what a Monte Carlo tree search finds: UCT or RAVE, by a number of simulations or by the clock.
+"""The agent `mcts`: Monte Carlo tree search, UCT or RAVE, with a number of simulations or a time limit.
 
-Plain UCT by simulations is `uct`, whole batches in one compiled call. Everything else grows one tree after another from
-here, so many simulations at a time.
+Plain UCT with a number of simulations is one compiled call for a whole batch, see `uct`. All other searches grow one
+tree after another, some simulations per compiled call.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Records, forced_action
 
 PLAYOUTS = ("random", "heavy")
-"""How simulated games are played on below the tree: by the rules alone, or by what the game's knowledge says."""
+"""Policies of the playouts: uniformly random, or by the game's heuristics."""
 CHUNK = 64
-"""Simulations between two looks at the clock, at most."""
+"""Maximum number of simulations between two time checks."""
 QUICK = 0.001
-"""Seconds: if they take less, twice as many come before the next look, else half as many."""
+"""Seconds: if a chunk of simulations takes less, the next one is twice as large, otherwise half as large."""
 
 
 class Tree(Protocol):
-    """One search under way."""
+    """The tree of one search, grown step by step."""
 
     def begin(self, games: Records) -> None:
-        """Start anew at the first game."""
+        """Restart the tree at the first game."""
         ...
 
     def grow(self, streams: Streams, index: int, simulations: int) -> bool:
-        """Search on by so many simulations, drawing from stream `index`; tell whether more of them would be of use."""
+        """Make a number of simulations, drawing from stream `index`; return whether more would be of use."""
         ...
 
     def best(self) -> int:
@@ -49,16 +49,16 @@ class Tree(Protocol):
         ...
 
     def report(self, result: TreeResult, index: int) -> None:
-        """Write what was found out into a row of the result."""
+        """Write the result of the search to row `index` of `result`."""
         ...
 
     def children(self, node: int) -> list[Child]:
-        """Return the actions of a node that were tried; the root is node 0."""
+        """Return the tried actions of a node; the root is node 0."""
         ...
 
 
 class MoveBudget(NamedTuple):
-    """What a search for a move may cost; one of both is None."""
+    """The budget of a search for one move; one of the fields is None."""
 
     simulations: int | None
     seconds: float | None
@@ -66,15 +66,15 @@ class MoveBudget(NamedTuple):
 
 @runtime_checkable
 class TreeSearch(Protocol):
-    """An agent whose tree for a move can be grown bit by bit, so that others may watch it or end it."""
+    """An agent whose tree can be grown step by step, so that a caller can inspect or stop the search."""
 
     @property
     def budget(self) -> MoveBudget:
-        """What a move may cost."""
+        """The budget of a move."""
         ...
 
     def make_tree(self, games: Records, most: int | None = None) -> Tree:
-        """Make room for a search in games like these: of so many simulations, None for what the agent takes."""
+        """Allocate a tree for games of this dtype and `most` simulations; None for the agent's budget."""
         ...
 
 
@@ -97,22 +97,22 @@ class MctsAgent(Agent):
         """Set the search up.
 
         Args:
-            simulations: simulated games per move.
-            exploration: the constant c in wins / visits + c * sqrt(ln(parent's visits) / visits); None for what is
-                usual, 0.7 without `rave` and 0 with it.
-            threads: at most this many threads; 0 for one per core.
-            exact: with two players, most nodes to prove who wins after each slide that is tried; 0 for none.
-            seconds: how long to think about a move, in place of `simulations`; 0 goes by those. What is played then
-                depends on the machine, whatever the seed.
-            rave: estimate actions by all simulations in which they are played later, too.
+            simulations: simulations per move.
+            exploration: the constant c in wins / visits + c * sqrt(ln(parent's visits) / visits); None for 0.7 without
+                `rave` and 0 with it.
+            threads: maximum number of threads; 0 for one per core.
+            exact: with two players, maximum number of nodes to prove the winner after each new slide; 0 for no proofs.
+            seconds: time per move, instead of `simulations`; 0 for no time limit. With a time limit, the moves depend
+                on the machine, even with the same seed.
+            rave: estimate an action also by simulations in which it is played later.
             equivalence: k of `rave_tree.best_child`.
-            playouts: `"random"`, or `"heavy"` for the game's own policy and priors, if it brings any.
-            local: search only what is near to what stands on the board, if the game says what that means.
-            reuse: keep the tree from move to move where whole games are played; see `start`. Without `rave`, this is
-                not UCT but the tree of RAVE with its AMAF values left out, which takes about twice the time per move.
+            playouts: `"random"`, or `"heavy"` for playouts and priors by the game's heuristics, if it has any.
+            local: search only actions near the stones on the board, if the game defines what is near.
+            reuse: keep the tree from move to move where whole games are played; see `start`. Without `rave`, the search
+                uses the RAVE tree without AMAF values instead of UCT's, which takes about twice the time per move.
 
         Raises:
-            ValueError: if an option is out of range, or does not go with another one.
+            ValueError: if an option is out of range or contradicts another one.
         """
         self.name = "mcts"
         self._simulations = check_count("simulations", simulations, most=MOST_SIMULATIONS)
@@ -137,7 +137,7 @@ class MctsAgent(Agent):
         return self.run(games, rng).actions
 
     def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
-        """Search (N,) games and return what was found out about each; arguments as of `act`."""
+        """Search (N,) positions; the arguments are those of `act`."""
         games = as_positions(games)
         result, streams = empty_result(len(games), limits_of(games.dtype)), game_streams(games, rng)
         if len(games):
@@ -161,7 +161,7 @@ class MctsAgent(Agent):
             tree.report(result, index)
 
     def start(self, game: Game) -> TreePlayer | None:
-        """Start to play a game, if the tree is kept; see `ninetka_agents.agent.Agent.start`."""
+        """Start to play a game, if `reuse` is set; see `ninetka_agents.agent.Agent.start`."""
         if not self.remembers:
             return None
         return TreePlayer(self.make_tree(game.records, MOST_SIMULATIONS), self._choose, game)
@@ -172,18 +172,18 @@ class MctsAgent(Agent):
 
     @property
     def budget(self) -> MoveBudget:
-        """What a move may cost."""
+        """The budget of a move."""
         return MoveBudget(None, self._seconds) if self._seconds else MoveBudget(self._simulations, None)
 
     def make_tree(self, games: Records, most: int | None = None) -> Tree:
-        """Make room for a search in games like these: of so many simulations, None for what the agent takes."""
+        """Allocate a tree for games of this dtype and `most` simulations; None for the agent's budget."""
         most = most or self.budget.simulations or MOST_SIMULATIONS
         if self._plain:
             return UctTree(games, most, self._exploration, self._exact)
         return RaveTree(games, most, self.rules)
 
     def think(self, tree: Tree, streams: Streams, index: int) -> None:
-        """Search as long as the agent does about a move."""
+        """Grow the tree by the budget of a move, drawing from stream `index`."""
         if not self._seconds:
             tree.grow(streams, index, self._simulations)
             return
@@ -197,37 +197,37 @@ class MctsAgent(Agent):
 
 
 def next_chunk(chunk: int, seconds: float) -> int:
-    """Return how many simulations come before the next look at the clock, where the last `chunk` took so long.
+    """Return the number of simulations before the next time check, if the last `chunk` of them took `seconds`.
 
-    One with a proof may take long, one without is quick.
+    A simulation with a proof may take long, one without a proof is fast.
     """
     return min(CHUNK, 2 * chunk) if seconds < QUICK else max(1, chunk // 2)
 
 
 class TreePlayer:
-    """A search in one game, with a tree that is kept from move to move."""
+    """Plays one game by a tree search, and keeps its tree from move to move."""
 
     def __init__(self, tree: Any, choose: Callable[[Any, Streams], int], game: Game) -> None:
-        """Sit down to a game.
+        """Start a game.
 
         Args:
-            tree: a `RaveTree` that has room for the whole game.
-            choose: searches on in it, drawing from a stream, and returns the action to play.
+            tree: a `RaveTree`, large enough for the whole game.
+            choose: continues the search in the tree, drawing from a stream, and returns the action to play.
             game: the position at the start; see `ninetka_agents.agent.Player`.
         """
         self.tree, self._choose, self._game = tree, choose, game.copy()
         tree.begin(self._game.records)
 
     def act(self, rng: np.random.Generator) -> int:
-        """Search on and choose an action; see `ninetka_agents.agent.Player.act`."""
+        """Continue the search and choose an action; see `ninetka_agents.agent.Player.act`."""
         return self._choose(self.tree, game_streams(self._game.records, rng))
 
     def observe(self, action: int) -> None:
-        """Go on in what the tree holds below an action."""
-        forced = forced_action(self._game.records[0]) >= 0  # the tree has played it already
+        """Play an action and keep the subtree below it."""
+        forced = forced_action(self._game.records[0]) >= 0  # the tree's root is already after a forced turn
         self._game.play(action)
         if not forced and not self._game.is_over:
             self.tree.go_on(action)
 
     def close(self) -> None:
-        """Nothing runs beside the game."""
+        """Do nothing, since there are no resources to release."""

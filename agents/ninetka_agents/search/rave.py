@@ -1,9 +1,9 @@
 """Monte Carlo tree search with rapid action value estimation (RAVE), for any game.
 
-S. Gelly and D. Silver, "Combining online and offline knowledge in UCT", ICML 2007, and the survey of 2011 that
-`rave_tree.best_child` names: what an action is worth is estimated from all simulations in which it is played later, as
-long as there are few in which it is played now. A game's own knowledge, if it brings any, gives better playouts and
-priors: see `ninetka_agents.search.knowledge`.
+S. Gelly and D. Silver, "Combining online and offline knowledge in UCT", ICML 2007, and the survey of 2011 cited at
+`rave_tree.best_child`: while there are few simulations in which an action is played now, its value is estimated from
+all simulations in which it is played later. A game's heuristics, if it has any, provide better playouts and priors: see
+`ninetka_agents.search.knowledge`. `rave_tree` has the tree.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import Record, Records, forced_action, is_over, note, play, traced_playout, winner_of
 
 EQUIVALENCE = 1000.0
-"""Simulations after which a child's own wins count as much as its AMAF value, once that is known well: k."""
+"""k, the number of simulations at which a child's own wins count as much as a well-known AMAF value."""
 MEMORY = 1 << 29
-"""Bytes of the nodes of a tree, at most; when they are used up, the tree stays as it is, and its counts go on."""
+"""Maximum bytes of the nodes of a tree; a full tree gets no more nodes, but continues to count simulations."""
 
 
 @jit(counted=False)
@@ -56,7 +56,7 @@ def _simulate(
     desk: Desk,
     memory: Memory,
 ) -> int:
-    """Play down the tree and on to the end, and count who won; return how many nodes are in use then."""
+    """Make one simulation: descend, play out, and back up; return the number of nodes in use."""
     game, nodes, node, depth = copy_root(root, desk), tree.nodes, 0, 0
     desk.trace[0] = desk.path[0] = 0
     while depth < LONGEST_PATH:
@@ -81,7 +81,7 @@ def _simulate(
 
 @jit(counted=False)
 def _finish(game: Record, streams: Streams, index: int, heavy: bool, desk: Desk, memory: Memory) -> int:
-    """Play a game to its end; return who wins."""
+    """Play a game to its end; return the winner."""
     if is_over(game):
         return winner_of(game)
     if heavy:
@@ -99,7 +99,7 @@ def search(
     heavy: bool = False,
     local: bool = False,
 ) -> SearchResult:
-    """Search a position that is not over and return what is known of each action; nothing is ever proven.
+    """Search a position that is not over and return statistics of each action; nothing is proven.
 
     Raises:
         ValueError: if the game is over or an option is out of range.
@@ -115,26 +115,26 @@ def search(
 
 
 class RaveTree:
-    """One search, grown bit by bit; for `ninetka_agents.search.mcts`."""
+    """The tree of one search, grown step by step; a `ninetka_agents.search.mcts.Tree`."""
 
     def __init__(self, games: Records, simulations: int, rules: Rules, is_advised: bool = False) -> None:
-        """Make room for so many simulations in games like these, or for as many as `MEMORY` holds."""
+        """Allocate a tree for games of this dtype and a number of simulations, of at most `MEMORY` bytes."""
         most = 2 + (1 + simulations // EXPAND_VISITS) * limits_of(games.dtype).choices
         self._tree, self._spare = make_tree(min(most, MEMORY // NODE.itemsize), is_advised), make_tree(0, is_advised)
         self.desk, self.rules, self._memory = make_desk(games), rules, make_memory(games[0])
 
     @property
     def nodes(self) -> Records:
-        """The nodes, the root first."""
+        """The nodes; node 0 is the root."""
         return self._tree.nodes
 
     def begin(self, games: Records) -> None:
-        """Start anew at the first game."""
+        """Restart the tree at the first game."""
         self._games = games
         self._used = _begin(games, self._tree, self.desk, self.rules, self._memory)
 
     def grow(self, streams: Streams, index: int, simulations: int) -> bool:
-        """Search on by so many simulations; tell whether more of them would be of use."""
+        """Make a number of simulations, drawing from stream `index`; return whether more would be of use."""
         options = (self.rules, self._tree, self._used, self.desk, self._memory)
         self._used = _grow(self._games, streams, index, *options, simulations)
         return int(self.nodes[0].visits) < MOST_SIMULATIONS
@@ -144,17 +144,17 @@ class RaveTree:
         return int(_best(self._games, self.nodes))
 
     def report(self, result: TreeResult, index: int) -> None:
-        """Write what was found out into a row of the result."""
+        """Write the result of the search to row `index` of `result`."""
         _report(self._games, self.nodes, self.desk, result, index)
 
     def children(self, node: int) -> list[Child]:
-        """Return the actions of a node that were tried; see `ninetka_agents.search.tree`."""
+        """Return the tried actions of a node; see `ninetka_agents.search.tree`."""
         first, count = int(self.nodes[node].first), int(self.nodes[node].count)
         tried = [(child, self.nodes[child]) for child in range(first, first + count) if self.nodes[child].visits]
         return [Child(child, int(one.action), int(one.visits), float(one.wins / one.visits)) for child, one in tried]
 
     def go_on(self, action: int) -> None:
-        """Keep what is below an action that the game, which is at its next position now, went on with."""
+        """Keep the subtree below an action; the game must have been advanced to its next position already."""
         if len(self._spare.nodes) == 0:
             self._spare = make_tree(len(self.nodes), len(self._tree.policy) > 0)
         used = keep_subtree(self._tree, self._spare, action)
@@ -165,7 +165,7 @@ class RaveTree:
             self.begin(self._games)
 
     def result(self, game: Game) -> SearchResult:
-        """Return what is known of each action of the game, which has been searched from where it stands."""
+        """Return statistics of each action of `game`, the position that has been searched."""
         visits, sums = np.zeros(game.num_actions, np.int64), self.desk.root_wins[: game.num_actions, : game.num_players]
         root, forced = self.nodes[0], forced_action(game.records[0])
         children = self.nodes[root.first : root.first + root.count]
@@ -194,7 +194,7 @@ def _grow(
     memory: Memory,
     simulations: int,
 ) -> int:
-    """Search by so many simulations in a tree of which `used` nodes are in use; return how many are then."""
+    """Make a number of simulations in a tree with `used` nodes in use; return the new number."""
     for _ in range(simulations):
         used = _simulate(games[0], streams, index, rules, tree, used, desk, memory)
     return used
@@ -216,5 +216,5 @@ def _report(games: Records, nodes: Records, desk: Desk, result: TreeResult, inde
         for child in range(root.first, root.first + root.count):
             result.visits[index, nodes[child].action] = nodes[child].visits
     for seat in range(len(desk.shares)):
-        known = root.count > 0  # else the forced turn ends the game, as the latest simulation did
+        known = root.count > 0  # otherwise the forced turn ends the game, and every simulation has the same result
         result.values[index, seat] = desk.root_wins[:, seat].sum() / root.visits if known else desk.shares[seat]

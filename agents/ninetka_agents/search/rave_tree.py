@@ -1,12 +1,12 @@
-"""The tree of a search with AMAF statistics ("all moves as first"), for any game: storage, selection, what is counted.
+"""The tree of a search with AMAF statistics ("all moves as first") for any game: storage, selection and backup.
 
-Children of a node lie side by side in one array and are made all at once, when the node has been visited a few times;
-so a tree takes room for legal actions only, and most nodes, at its rim, have no children. Games are not kept: each
-simulation plays down from the root again.
+The children of a node are next to each other in one array. They are created together, when the node has been visited a
+few times, so memory is used for legal actions only, and most nodes are leaves. Nodes store no game states: each
+simulation replays the moves from the root.
 
-An action counts for a child, as if it had been played at the node itself, in every simulation through the node in which
-the seat to move there is the first to play it from there on. What that seat won counts; nothing is ever negated, so a
-seat that moves several times in a row, or one of more than two, needs no special care.
+An action counts for a child of a node in every simulation through the node in which the seat to move at the node is the
+first to play this action later. The share of the win of that seat is counted. Values are never negated, so seats that
+move several times in a row and games of more than two players are no special cases.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ NODE = np.dtype(
         np.record,
         np.dtype(
             [
-                ("first", np.int32),  # its first child, 0 while it has none
-                ("count", np.int16),  # its children
-                ("action", np.int16),  # what led here
+                ("first", np.int32),  # the first child, 0 if there is none
+                ("count", np.int16),  # number of children
+                ("action", np.int16),  # the action that leads to this node
                 ("visits", np.int32),
-                ("wins", np.float32),  # of the simulations through this node, those that the seat that moved here won
+                ("wins", np.float32),  # of the seat that played `action`, in the simulations through this node
                 ("amaf_visits", np.float32),
-                ("amaf_wins", np.float32),  # the same for the action, whenever that seat was the first to play it
+                ("amaf_wins", np.float32),  # of that seat, in simulations in which it was the first to play `action`
                 ("prior_visits", np.float32),
                 ("prior_wins", np.float32),
             ],
@@ -53,62 +53,62 @@ NODE = np.dtype(
     )
 )
 EXPAND_VISITS = 2
-"""A node gets children when it is visited once more than so many times."""
+"""A node gets children at its next visit after this number of visits."""
 EVEN_PRIOR = 2.0
-"""Virtual visits, won as often as by chance, with which every action begins."""
+"""Initial virtual visits of every action, with 1 / n of them won."""
 LONGEST_PATH = 512
-"""No simulation goes further down; no game of ours has so many turns that matter."""
+"""Maximum depth of a simulation in the tree, more than this project's games need."""
 
 
 class Rules(NamedTuple):
-    """How a search goes about it; see `ninetka_agents.search.mcts.MctsAgent`."""
+    """Options of a RAVE search; see `ninetka_agents.search.mcts.MctsAgent`."""
 
     equivalence: float
-    """0 to leave AMAF values aside."""
+    """0 for no AMAF values."""
     exploration: float
     heavy: bool
     local: bool
     advice: float = 0.2
-    """What a network's policy counts where it was asked: the constant c of `best_child`."""
+    """Weight of a network's policy at evaluated nodes: the constant c of `best_child`."""
     trust: float = 0.5
-    """What its value of a position counts, in times of the playouts that are made for it."""
+    """Weight of a network's values, relative to the playouts that are made per evaluation."""
 
 
 class Tree(NamedTuple):
-    """Room for nodes; node 0 is the root."""
+    """The nodes of a tree; node 0 is the root."""
 
     nodes: Records
     policy: npt.NDArray[np.float32]
-    """(nodes,) float32: how probable a network finds what led to a node, 0 where it was not asked about the node above;
-    (0,) in a search without one."""
+    """(nodes,) float32: a network's probability of the action that leads to a node, 0 if the parent is not evaluated;
+    (0,) in a search without a network."""
 
 
 class Desk(NamedTuple):
-    """What one search works with, beside its tree."""
+    """Scratch arrays of one search."""
 
     games: Records
-    """(1,) the game that a simulation plays."""
+    """(1,) state of the game in a simulation."""
     path: npt.NDArray[np.int32]
-    """The nodes of a simulation, from the root."""
+    """The nodes of a simulation, from the root on."""
     trace: Trace
-    """What it played."""
+    """The turns of the simulation."""
     owner: npt.NDArray[np.int8]
     """(actions,) the seat that plays an action first, -1 for none."""
     choices: Words
     priors: Priors
     shares: npt.NDArray[np.float32]
-    """(players,) how much of the simulated game each seat won."""
+    """(players,) each seat's share of the win in the simulation."""
     root_wins: npt.NDArray[np.float64]
-    """(actions, players) the sums of these by the root's action."""
+    """(actions, players) sums of `shares` by action of the root."""
 
 
 def make_tree(nodes: int, is_advised: bool) -> Tree:
-    """Make room for so many nodes, in a search with a network or without one."""
+    """Allocate a number of nodes; `is_advised` allocates the policy for a search with a network."""
     return Tree(np.empty(nodes, NODE), np.empty(nodes if is_advised else 0, np.float32))
 
 
 def make_desk(games: Records) -> Desk:
-    """Make a desk for searching games like these."""
+    """Allocate the scratch arrays for games of this dtype."""
     limits = limits_of(games.dtype)
     return Desk(
         np.zeros(1, games.dtype),
@@ -124,7 +124,7 @@ def make_desk(games: Records) -> Desk:
 
 @jit(counted=False)
 def init_root(root: Record, tree: Tree, desk: Desk, rules: Rules, memory: Memory) -> int:
-    """Make node 0 that of a position after its forced turns, with its children; return how many nodes there are."""
+    """Make node 0 the position after forced turns, with its children; return the number of nodes."""
     game = copy_root(root, desk)
     desk.root_wins[:] = 0.0
     desk.shares[:] = 0.0
@@ -135,7 +135,7 @@ def init_root(root: Record, tree: Tree, desk: Desk, rules: Rules, memory: Memory
 
 @jit(counted=False)
 def copy_root(root: Record, desk: Desk) -> Record:
-    """Return a copy of the root to play down from."""
+    """Return a copy of the root after forced turns, for a simulation to play in."""
     desk.games[0] = root
     game = desk.games[0]
     prepare_root(game)
@@ -144,7 +144,7 @@ def copy_root(root: Record, desk: Desk) -> Record:
 
 @jit(counted=False)
 def expand(game: Record, tree: Tree, index: int, used: int, desk: Desk, rules: Rules, memory: Memory) -> int:
-    """Give a node its children, if there is room for them; return how many nodes are used then."""
+    """Create the children of a node, if there is memory for them; return the number of nodes in use."""
     if is_over(game):
         return used
     nodes, choices, priors = tree.nodes, desk.choices, desk.priors
@@ -174,15 +174,15 @@ def expand(game: Record, tree: Tree, index: int, used: int, desk: Desk, rules: R
 
 @jit(counted=False)
 def best_child(tree: Tree, index: int, rules: Rules) -> int:
-    """Return the child that the search tries next.
+    """Return the child with the highest value, which the search visits next.
 
-    The value of a child is (1 - beta) Q + beta AMAF, where Q are its wins by its n visits, virtual ones included, AMAF
-    its AMAF wins by its m AMAF visits, and beta = m / (n + m + n m / k), which makes the mean squared error least if
-    AMAF values are off by 1 / sqrt(4 k) on average (S. Gelly and D. Silver, "Monte-Carlo tree search and rapid action
-    value estimation in computer Go", Artificial Intelligence, 2011, section 5.2; k is 1 / (4 b**2) there). So it is
-    ((1 + m / k) wins + AMAF wins) / ((1 + m / k) n + m), to which exploration may add c sqrt(ln N / n).
+    The value of a child is (1 - beta) Q + beta AMAF, where Q is its wins / n of n visits (virtual ones included), AMAF
+    is its AMAF wins / m of m AMAF visits, and beta = m / (n + m + n m / k). This beta minimises the mean squared error
+    if AMAF values have an average bias of 1 / sqrt(4 k) (S. Gelly and D. Silver, "Monte-Carlo tree search and rapid
+    action value estimation in computer Go", Artificial Intelligence, 2011, section 5.2; k is 1 / (4 b**2) there). So
+    the value is ((1 + m / k) wins + AMAF wins) / ((1 + m / k) n + m). Exploration adds c sqrt(ln N / n).
 
-    Where a network was asked, its policy P adds c P sqrt(N) / (1 + n), as in PUCT.
+    At nodes that a network has evaluated, its policy P adds c P sqrt(N) / (1 + n), as in PUCT.
     """
     nodes, node = tree.nodes, tree.nodes[index]
     advice = np.float32(rules.advice * np.sqrt(float(node.visits)) if is_asked(tree, index) else 0.0)
@@ -204,13 +204,13 @@ def best_child(tree: Tree, index: int, rules: Rules) -> int:
 
 @jit(counted=False)
 def is_asked(tree: Tree, index: int) -> bool:
-    """Tell whether a network was asked about a node, which has children."""
+    """Return whether a network has evaluated a node; the node must have children."""
     return len(tree.policy) > 0 and tree.policy[tree.nodes[index].first] > 0.0
 
 
 @jit(counted=False)
 def back_up(nodes: Records, depth: int, desk: Desk) -> None:
-    """Count a simulation that went `depth` nodes below the root and noted its turns in `desk.trace`."""
+    """Count a simulation that descended `depth` nodes and recorded its turns in `desk.trace`."""
     path, trace, owner, shares = desk.path, desk.trace, desk.owner, desk.shares
     for action in range(len(owner)):
         owner[action] = -1
@@ -230,19 +230,19 @@ def back_up(nodes: Records, depth: int, desk: Desk) -> None:
 
 @jit(counted=False)
 def _count_amaf(nodes: Records, index: int, owner: npt.NDArray[np.int8], seat: int, share: np.float32) -> None:
-    """Count a simulation for the children of a node whose actions the seat to move there was first to play."""
+    """Count a simulation for the children whose action was first played by the seat to move at their parent."""
     first = nodes[index].first
     for child in range(first, first + nodes[index].count):
-        first_to_play = np.float32(owner[nodes[child].action] == seat)  # chance would mislead a branch
+        first_to_play = np.float32(owner[nodes[child].action] == seat)  # branch-free: a branch would be mispredicted
         nodes[child].amaf_visits += first_to_play
         nodes[child].amaf_wins += first_to_play * share
 
 
 @jit(counted=False)
 def keep_subtree(old: Tree, new: Tree, action: int) -> int:
-    """Copy what is below the root's child of an action into `new`, that child as node 0; return how many nodes.
+    """Copy the subtree of the root's child for an action to `new`, as node 0; return the number of nodes.
 
-    It is 0 if there is no such child, or it has none itself.
+    Return 0 if there is no such child or if it has no children.
     """
     nodes, spare = old.nodes, new.nodes
     child, last = nodes[0].first, nodes[0].first + nodes[0].count
@@ -267,7 +267,7 @@ def keep_subtree(old: Tree, new: Tree, action: int) -> int:
 
 @jit(counted=False)
 def most_visited(nodes: Records) -> int:
-    """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest."""
+    """Return the root's most visited action; ties are broken by the mover's wins, then by the lowest action."""
     first = nodes[0].first
     best = first
     for child in range(first + 1, first + nodes[0].count):

@@ -1,8 +1,8 @@
-"""Which action a Gumbel search tries next: sequential halving at the root, keeping in step with the policy below it.
+"""Action selection of the Gumbel search: sequential halving at the root, and below it the improved policy.
 
-Both rest on completed Q: what every action is worth, tried or not, and the policy that follows.
-
-Equation numbers are those of Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022.
+Both use completed Q, values of all actions whether tried or not. At interior nodes, visits follow the policy that
+results from completed Q. Equation numbers are those of Danihelka et al., "Policy improvement by planning with Gumbel",
+ICLR 2022.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ninetka_env.core.verbs import Records, Words
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
 MOST_SCALE = 1e100
-"""What a scale of noise or values is limited to, so that no product with it overflows; nothing outweighs it anyway."""
+"""Limit of the scales of noise and values, so that products do not overflow; larger scales would change nothing."""
 
 
 class Scales(NamedTuple):
@@ -39,9 +39,10 @@ class Scales(NamedTuple):
 def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]:
     """Return (considered + 1, simulations) int32: sequential halving at the root (Karnin, Koren and Somekh 2013).
 
-    Row m is for m considered actions: each simulation goes to an action with exactly so many visits, the best one by
-    g + logits + sigma(q). That picks the m best by g + logits first, then the better half of them, and so on, until the
-    best two share what is left. Actions that fell out have fewer visits than any later entry. Row 0 is not used.
+    Row m is for m considered actions. Entry t is the number of visits of the action that simulation t visits: of the
+    actions with exactly this number of visits, the one with the highest g + logits + sigma(q). So the m best actions by
+    g + logits are visited first, then the better half of them, and so on, until the best two share the remaining
+    simulations. Eliminated actions have fewer visits than any later entry. Row 0 is not used.
     """
     schedule = np.zeros((considered + 1, simulations), np.int32)
     schedule[1] = np.arange(simulations)
@@ -58,10 +59,10 @@ def halving_schedule(considered: int, simulations: int) -> npt.NDArray[np.int32]
 
 
 def halving_by_clock(considered: int, start: float, seconds: float) -> Iterator[int]:
-    """Yield what a row of `halving_schedule` says, until so many seconds after `start`, a time of `time.perf_counter`.
+    """Yield the entries of a row of `halving_schedule`, until `seconds` after `start`, a time of `time.perf_counter`.
 
-    Sequential halving gives each of its phases the same part of the budget. Here that is a part of the time: a phase
-    goes on round by round as long as its part lasts. The first entry comes however late it is.
+    Sequential halving divides the budget equally among its phases. Here the budget is time: a phase makes rounds until
+    its part of the time is over. The first entry is yielded even if the time is already up.
     """
     visits, left, phases = [0] * considered, considered, max(1, math.ceil(math.log2(considered)))
     for phase in range(1, phases + 1):
@@ -82,7 +83,7 @@ def gumbel_noise(streams: Streams, index: int) -> float:
 
 @jit
 def root_choice(tree: Records, noise: Doubles, scores: Doubles, visits: int) -> int:
-    """Return the choice with so many visits that has the highest g + logits + sigma(q); see `halving_schedule`."""
+    """Return the choice with the highest g + logits + sigma(q) among those with `visits` visits."""
     best, highest, legal = -1, -np.inf, tree[0].legal
     choice = next_choice(legal, -1)
     while choice >= 0:
@@ -95,7 +96,7 @@ def root_choice(tree: Records, noise: Doubles, scores: Doubles, visits: int) -> 
 
 @jit
 def interior_choice(tree: Records, index: int, scores: Doubles) -> int:
-    """Return argmax over a of pi'(a) - N(a) / (1 + sum of N), equation 14; overwrites `scores` with pi'."""
+    """Return the argmax over a of pi'(a) - N(a) / (1 + sum of N), equation 14; `scores` is overwritten with pi'."""
     legal = tree[index].legal
     softmax(legal, scores)
     best, highest = -1, -np.inf
@@ -111,7 +112,7 @@ def interior_choice(tree: Records, index: int, scores: Doubles) -> int:
 
 @jit
 def score_choices(tree: Records, index: int, scales: Scales, scores: Doubles) -> int:
-    """Write logits + sigma(completed Q) of the mover per legal choice, equations 8 and 10; return the most visits."""
+    """Write the mover's logits + sigma(completed Q) per legal choice, equations 8 and 10; return the maximum visits."""
     mover, most = tree[index].mover, 0
     mixed, legal = mixed_value(tree, index, mover), tree[index].legal
     choice = next_choice(legal, -1)
@@ -130,7 +131,7 @@ def score_choices(tree: Records, index: int, scales: Scales, scores: Doubles) ->
 
 @jit
 def mixed_value(tree: Records, index: int, seat: int) -> float:
-    """Return v_mix of a seat, equation 33: the network's value and the visited actions' mean by prior, by visits."""
+    """Return v_mix of a seat, equation 33: the network's value and the prior-weighted mean Q of visited actions."""
     weight = average = 0.0
     legal = tree[index].legal
     choice = next_choice(legal, -1)

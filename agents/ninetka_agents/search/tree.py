@@ -1,7 +1,7 @@
-"""The tree of a search with playouts, for any game: storage, the roots, what is counted, proven and shown.
+"""The tree of a search with playouts for any game: storage, backup of results and proofs, and reports.
 
-Games are not kept in it: each simulation plays down from the root again. Every node has one value per seat and belongs
-to the seat that moves there; nothing is ever negated, so a seat that moves twice in a row needs no special care.
+Nodes store no game states: each simulation replays the moves from the root. Every node has one value per seat. Values
+are never negated, so a seat that moves twice in a row is no special case.
 """
 
 from __future__ import annotations
@@ -33,57 +33,57 @@ from ninetka_env.core.verbs import (
 )
 
 MOST_SIMULATIONS = 1 << 24
-"""Of a tree: its nodes count wins by float32, exactly up to here."""
+"""Maximum simulations of a tree, because nodes count wins in float32, which is exact up to this number."""
 LONGEST_LINE = 12
-"""Actions of a candidate's line."""
+"""Maximum number of actions in a candidate's variation."""
 MOST_FAILURES = 16
-"""Failed proofs after which a search stops to try, beyond 4 for each that succeeded: early slides are out of reach."""
+"""Failed proofs, less 4 per successful one, after which a search stops proving: early slides cannot be proven."""
 
 
 class TreeResult(NamedTuple):
-    """What searches with playouts found out about N positions, of a game of A actions and at most P players."""
+    """Result of a search with playouts for N positions, of a game of A actions and at most P players."""
 
     actions: Actions
     """(N,) int64: the action to play."""
     visits: npt.NDArray[np.int64]
     """(N, A) int64: simulations per action."""
     values: npt.NDArray[np.float32]
-    """(N, P) float32: chance to win per seat (absolute), the share of the simulations that it won, draws shared."""
+    """(N, P) float32: win probability per absolute seat: its share of wins in the simulations, draws shared."""
 
 
 def empty_result(count: int, limits: Limits) -> TreeResult:
-    """Return room for what is found out about so many positions, zeros."""
+    """Return a result of zeros for `count` positions."""
     visits, values = np.zeros((count, limits.actions), np.int64), np.zeros((count, limits.players), np.float32)
     return TreeResult(np.zeros(count, np.int64), visits, values)
 
 
 @functools.cache
 def node_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the nodes of a tree over games whose records have type `dtype`."""
+    """Return the dtype of the nodes of a tree for games of `dtype`."""
     limits = limits_of(dtype)
     fields = [
-        ("untried", np.int64, (words_for(limits.choices),)),  # the legal choices that have no child yet
+        ("untried", np.int64, (words_for(limits.choices),)),  # the legal choices without a child
         ("visits", np.int32),
-        ("wins", np.float32, (limits.players,)),  # of the playouts through this node, those that each seat won
+        ("wins", np.float32, (limits.players,)),  # each seat's wins in the playouts through this node
         ("parent", np.int32),
-        ("child", np.int32),  # the newest child, 0 for none; its `sibling` is the one before, and so on
+        ("child", np.int32),  # the newest child, 0 for none; its `sibling` is the next older one, and so on
         ("sibling", np.int32),
-        ("choice", np.int16),  # what led here, among the parent's choices
-        ("mover", np.int8),  # the seat that played it
-        ("winner", np.int8),  # the seat that wins for certain from here on, `UNFINISHED` where that is not proven
+        ("choice", np.int16),  # the parent's choice that leads to this node
+        ("mover", np.int8),  # the seat that played this choice
+        ("winner", np.int8),  # the proven winner, `UNFINISHED` if nothing is proven
     ]
     return np.dtype((np.record, np.dtype(fields, align=True)))
 
 
 @jit(counted=False)
 def init_root(root: Record, nodes: Records, scratch: Records) -> None:
-    """Make node 0 that of the position after the root's forced turns."""
+    """Make node 0 the position after the root's forced turns."""
     _reset_node(nodes[0], copy_root(root, scratch), 0, 0, 0)
 
 
 @jit(counted=False)
 def copy_root(root: Record, scratch: Records) -> Record:
-    """Return a copy of the root to play down from, in which the rules play forced turns."""
+    """Return a copy of the root after forced turns, for a simulation to play in."""
     scratch[0] = root
     game = scratch[0]
     prepare_root(game)
@@ -102,10 +102,10 @@ def simulate(
     failures: int,
     prover: Prover,
 ) -> int:
-    """Play `choice` at a leaf, which makes the node `new`, and on to the end; count who wins.
+    """Play `choice` at a leaf, which adds the node `new`, play the game out, and back up the winner.
 
-    A `choice` of -1 makes no node: the game is over at the leaf. Return `failures`, how often proofs failed, see
-    `MOST_FAILURES`, counted on.
+    A `choice` of -1 adds no node, because the game is over at the leaf. Return the updated `failures`, the count of
+    failed proofs, see `MOST_FAILURES`.
     """
     winner = UNFINISHED
     if choice >= 0:
@@ -125,7 +125,7 @@ def simulate(
 
 @jit(counted=False)
 def _extend(game: Record, nodes: Records, leaf: int, choice: int, new: int) -> None:
-    """Play an untried choice at a leaf and make `new` the node that it leads to."""
+    """Play an untried choice at a leaf and add its child as node `new`."""
     mover = game.to_move
     remove_choice(nodes[leaf].untried, choice)
     play_choice(game, choice)
@@ -150,7 +150,7 @@ def _reset_node(node: Record, game: Record, parent: int, choice: int, mover: int
 
 @jit(counted=False)
 def _back_up(nodes: Records, leaf: int, winner: int, num_players: int) -> None:
-    """Count a finished playout at the leaf and at every node above it; a draw counts 1 / n for each seat."""
+    """Count a finished playout at the leaf and all its ancestors; a draw counts 1 / n for each seat."""
     index = leaf
     while True:
         nodes[index].visits += 1
@@ -166,7 +166,7 @@ def _back_up(nodes: Records, leaf: int, winner: int, num_players: int) -> None:
 
 @jit(counted=False)
 def _back_up_proof(nodes: Records, leaf: int, winner: int) -> None:
-    """Note who wins for certain at the leaf, and at every node above it that this decides, of two players."""
+    """Store the proven winner at the leaf, and at all ancestors that this proves, with two players."""
     nodes[leaf].winner = winner
     while leaf:
         parent = nodes[leaf].parent
@@ -178,21 +178,22 @@ def _back_up_proof(nodes: Records, leaf: int, winner: int) -> None:
 
 @jit(counted=False)
 def _all_lost(nodes: Records, index: int) -> bool:
-    """Tell whether every action of a node is tried and proven; it is lost then, since one that wins proves the node."""
+    """Return whether all actions of a node are tried and proven, so lost: a winning one would have proven the node."""
     child = nodes[index].child
     while child and nodes[child].winner >= 0:
         child = nodes[child].sibling
     return is_empty(nodes[index].untried) and child == 0
 
 
-# What a finished search says
+# Results of a finished search
 
 
 @jit(counted=False)
 def most_visited(game: Record, nodes: Records) -> int:
-    """Return the root's most visited action, among equals the one with more wins for the mover, then the lowest.
+    """Return the root's most visited action; ties are broken by the mover's wins, then by the lowest action.
 
-    One that is proven to win comes before all others, one that is proven to lose after them and what was not tried.
+    A proven win is preferred to all other actions, and a proven loss is played only if there is nothing else, not even
+    an untried action.
     """
     forced = forced_action(game)
     if forced >= 0:
@@ -211,14 +212,14 @@ def most_visited(game: Record, nodes: Records) -> int:
 
 @jit(counted=False)
 def _rank(node: Record) -> tuple[int, int, float, int]:
-    """Return what `most_visited` compares."""
+    """Return the sort key of `most_visited`."""
     proven = 0 if node.winner < 0 else 1 if node.winner == node.mover else -1
     return proven, node.visits, node.wins[node.mover], -node.choice
 
 
 @jit(counted=False)
 def write_visits(game: Record, nodes: Records, visits: npt.NDArray[np.integer]) -> None:
-    """Write how often the root's actions were visited into (num_actions,) zeros."""
+    """Write the visits of the root's actions to `visits`, (num_actions,) zeros."""
     forced = forced_action(game)
     if forced >= 0:
         visits[forced] = nodes[0].visits
@@ -231,32 +232,32 @@ def write_visits(game: Record, nodes: Records, visits: npt.NDArray[np.integer]) 
 
 @jit
 def write_result(game: Record, nodes: Records, result: TreeResult, index: int) -> None:
-    """Write what a finished search says of a game into its row of the result."""
+    """Write the result of a finished search to row `index` of `result`."""
     result.actions[index] = most_visited(game, nodes)
     write_visits(game, nodes, result.visits[index])
     for seat in range(len(nodes[0].wins)):
         result.values[index, seat] = nodes[0].wins[seat] / np.float32(nodes[0].visits)
 
 
-# What a search under way thinks of the actions at its root
+# Candidate actions of a running search
 
 
 class Child(NamedTuple):
-    """An action of a node that was tried."""
+    """A tried action of a node."""
 
     node: int
-    """Where in the tree it leads."""
+    """The node that the action leads to."""
     action: int
     visits: int
     share: float
-    """Of the simulations through it, those that the seat which plays it won, draws shared."""
+    """Share of the simulations through this node that the seat which plays the action won, draws shared."""
 
 
 class Watched(Protocol):
-    """A tree that tells what it holds."""
+    """A tree whose nodes can be read during the search."""
 
     def children(self, node: int) -> list[Child]:
-        """Return the actions of a node that were tried; the root is node 0."""
+        """Return the tried actions of a node; the root is node 0."""
         ...
 
     def best(self) -> int:
@@ -265,18 +266,18 @@ class Watched(Protocol):
 
 
 class Candidate(NamedTuple):
-    """What a search found out about an action."""
+    """Statistics of an action at the root."""
 
     action: int
     visits: int
     share: float
-    """As of `Child`."""
+    """As in `Child`."""
     line: list[int]
-    """The action, and what was visited most after it."""
+    """The expected variation: the action, then the most visited action at each node."""
 
 
 def find_candidates(tree: Watched) -> list[Candidate]:
-    """Return the actions that were tried: the one to play first, then the most visited ones."""
+    """Return the tried actions: first the one to play, then the others by visits."""
     best = tree.best()
     found = [Candidate(one.action, one.visits, one.share, _line(tree, one)) for one in tree.children(0)]
     return sorted(found, key=lambda one: (one.action != best, -one.visits, one.action))

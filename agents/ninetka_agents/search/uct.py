@@ -1,11 +1,11 @@
 """Monte Carlo tree search with random playouts: UCT for any game and any number of players.
 
-Kocsis and Szepesvari, "Bandit based Monte-Carlo planning", ECML 2006; with one value per seat at every node and each
-node maximising its mover's, as in Sturtevant, "An analysis of UCT in multi-player games", CG 2008.
+Kocsis and Szepesvari, "Bandit based Monte-Carlo planning", ECML 2006, with one value per seat at every node, where each
+node maximises the value of the seat to move, as in Sturtevant, "An analysis of UCT in multi-player games", CG 2008.
 
-Where the game brings a prover, positions of two players can be proven on the way (Winands, Bjornsson and Saito,
-"Monte-Carlo tree search solver", CG 2008): it tells who wins at a new node, if it can within some nodes, and no
-simulation goes below it again.
+If the game has a prover, positions of two players can be proven during the search (Winands, Bjornsson and Saito,
+"Monte-Carlo tree search solver", CG 2008): the prover tries to find the certain winner at each new node, and no
+simulation descends below a proven node.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ from ninetka_env.core.threads import Control, claim, run_shared
 from ninetka_env.core.verbs import Record, Records, choice_action, forced_action, play_choice
 
 EXPLORATION = 0.7
-"""The usual exploration constant c: see `ninetka_agents.search.mcts.MctsAgent`."""
+"""The default exploration constant c; see `ninetka_agents.search.mcts.MctsAgent`."""
 MEMORY = 1 << 29
-"""Bytes of the nodes of a search by the clock, at most: as it goes on, it takes as much as it needs."""
+"""Maximum bytes of the nodes of a search with a time limit; memory pages are used only when needed."""
 
 
 class SearchResult(NamedTuple):
-    """What a search found out about a position."""
+    """Statistics of the actions of a position."""
 
     visits: npt.NDArray[np.int64]
     """(num_actions,) int64: simulations per action."""
     wins: npt.NDArray[np.float64]
-    """(num_actions, n) float64: share of them that each seat won, draws shared; nan where there were none."""
+    """(num_actions, n) float64: share of them that each seat won, draws shared; nan for actions without simulations."""
     winners: npt.NDArray[np.int8]
-    """(num_actions,) int8: the seat proven to win after each action, `UNFINISHED`, -2, where none is."""
+    """(num_actions,) int8: the seat proven to win after each action, `UNFINISHED` (-2) if nothing is proven."""
 
 
 def search_all(
     threads: int, games: Records, streams: Streams, options: tuple[int, float, int], result: TreeResult
 ) -> None:
-    """Search each game and write what was found out; options are the simulations, and what `search` calls so."""
+    """Search each game and write the results; `options` are simulations, exploration and exact."""
     run_shared(_search_all, threads, games, streams, np.empty(0, node_dtype(games.dtype)), *options, result)
 
 
 def search(
     game: Game, simulations: int, rng: np.random.Generator, exploration: float = EXPLORATION, exact: int = 0
 ) -> SearchResult:
-    """Search a position that is not over and return what is known of each action; options as of `mcts.MctsAgent`.
+    """Search a position that is not over and return statistics of each action; see `mcts.MctsAgent` for the options.
 
     Raises:
         ValueError: if the game is over or an option is out of range.
@@ -93,7 +93,7 @@ def _search_first(
     wins: npt.NDArray[np.float64],
     winners: npt.NDArray[np.int8],
 ) -> None:
-    """Search game 0 and write what the root's children know."""
+    """Search game 0 and write the statistics of the root's children."""
     search_tree(games[0], streams, 0, exploration, nodes, games[:1].copy(), make_prover(games[0], exact))
     child, forced = nodes[0].child, forced_action(games[0])
     if forced >= 0:
@@ -119,7 +119,7 @@ def search_tree(
     scratch: Records,
     prover: Prover,
 ) -> None:
-    """Search by `len(nodes) - 1` simulations from `root`, fewer if it is proven, drawing from stream `index`."""
+    """Make `len(nodes) - 1` simulations from `root`, fewer if it is proven, drawing from stream `index`."""
     clear_prover(root, prover)
     init_root(root, nodes, scratch)
     search_on(root, streams, index, exploration, nodes, scratch, prover, 1, len(nodes), 0)
@@ -138,7 +138,7 @@ def search_on(
     stop: int,
     failures: int,
 ) -> int:
-    """Make the nodes `first` to `stop` - 1 by a simulation each; count failed proofs on from `failures`."""
+    """Add the nodes `first` to `stop` - 1, one per simulation; return the updated count of failed proofs."""
     for new in range(first, stop):
         game = copy_root(root, scratch)
         leaf = _select(game, nodes, exploration)
@@ -151,7 +151,7 @@ def search_on(
 
 @jit(counted=False)
 def _select(game: Record, nodes: Records, exploration: float) -> int:
-    """Follow the best children while every action has one; return the node where that ends."""
+    """Descend to the best child while all actions have children; return the last node."""
     index = 0
     while is_empty(nodes[index].untried) and nodes[index].child:
         index = best_child(nodes, index, exploration)
@@ -163,7 +163,7 @@ def _select(game: Record, nodes: Records, exploration: float) -> int:
 def best_child(nodes: Records, index: int, exploration: float) -> int:
     """Return the child with the highest upper confidence bound for the seat that moves to it, 0 if there is none.
 
-    Children that are proven are left out: below a node that is not, they are lost.
+    Proven children are skipped, because they are lost: a proven win would have proven the node.
     """
     log_visits = np.log(nodes[index].visits)
     best, highest = 0, -1.0
@@ -189,7 +189,7 @@ def _search_all(
     exact: int,
     result: TreeResult,
 ) -> None:
-    """Search the games that this thread claims; `like` has the type of the nodes."""
+    """Search the games that this thread claims; `like` has the dtype of the nodes."""
     nodes = np.zeros(simulations + 1, like.dtype)
     scratch, prover, nobody = games[:1].copy(), make_prover(games[0], exact), make_prover(games[0], 0)
     while True:
@@ -197,7 +197,8 @@ def _search_all(
         if index == stop:
             return
         search_tree(games[index], streams, index, exploration, nodes, scratch, prover)
-        if nodes[0].winner >= 0 and nodes[0].winner != nodes[nodes[0].child].mover:  # lost: set the opponent problems
+        # Search a lost position again without proofs, to find the move that is hardest to answer.
+        if nodes[0].winner >= 0 and nodes[0].winner != nodes[nodes[0].child].mover:
             search_tree(games[index], streams, index, exploration, nodes, scratch, nobody)
         write_result(games[index], nodes, result, index)
 
@@ -236,7 +237,7 @@ def _report(games: Records, nodes: Records, result: TreeResult, index: int) -> N
 
 @jit
 def _go_to(games: Records, nodes: Records, scratch: Records, index: int) -> None:
-    """Put the position at a node into `scratch[0]`: it tells what the choices there mean."""
+    """Write the position of a node to `scratch[0]`, since the meaning of choices depends on the position."""
     game, depth, node = copy_root(games[0], scratch), 0, index
     while node:
         depth, node = depth + 1, nodes[node].parent
@@ -248,17 +249,17 @@ def _go_to(games: Records, nodes: Records, scratch: Records, index: int) -> None
 
 
 class UctTree:
-    """One search, grown bit by bit; for `ninetka_agents.search.mcts`."""
+    """The tree of one search, grown step by step; a `ninetka_agents.search.mcts.Tree`."""
 
     def __init__(self, games: Records, simulations: int, exploration: float, exact: int) -> None:
-        """Make room for so many simulations in games like these, or for as many as `MEMORY` holds."""
+        """Allocate a tree for games of this dtype and a number of simulations, of at most `MEMORY` bytes."""
         dtype = node_dtype(games.dtype)
         self._nodes = np.empty(1 + min(simulations, MEMORY // dtype.itemsize), dtype)
         self._exploration, self._scratch = exploration, games[:1].copy()
         self._provers = [make_prover(games[0], nodes) for nodes in (exact, 0)]
 
     def begin(self, games: Records) -> None:
-        """Start anew at the first game."""
+        """Restart the tree at the first game."""
         self._games = games
         self._begin_with(self._provers[0])
 
@@ -267,7 +268,7 @@ class UctTree:
         _begin(self._games, self._nodes, self._scratch, prover)
 
     def grow(self, streams: Streams, index: int, simulations: int) -> bool:
-        """Search on by so many simulations; tell whether more of them would be of use."""
+        """Make a number of simulations, drawing from stream `index`; return whether more would be of use."""
         stop = min(self._used + simulations, len(self._nodes))
         self._failures = _grow(
             self._games, streams, index, self._exploration, self._nodes, self._scratch, self._prover, self._used, stop,
@@ -275,7 +276,8 @@ class UctTree:
         )  # fmt: skip
         self._used = stop
         winner = self._nodes[0].winner
-        if winner >= 0 and winner != self._nodes[self._nodes[0].child].mover:  # lost: set the opponent problems
+        # Search a lost position again without proofs, to find the move that is hardest to answer.
+        if winner >= 0 and winner != self._nodes[self._nodes[0].child].mover:
             self._begin_with(self._provers[1])
             return self.grow(streams, index, simulations)
         return stop < len(self._nodes) and winner < 0
@@ -285,11 +287,11 @@ class UctTree:
         return int(_best(self._games, self._nodes))
 
     def report(self, result: TreeResult, index: int) -> None:
-        """Write what was found out into a row of the result."""
+        """Write the result of the search to row `index` of `result`."""
         _report(self._games, self._nodes, result, index)
 
     def children(self, node: int) -> list[Child]:
-        """Return the actions of a node that were tried; see `ninetka_agents.search.tree`."""
+        """Return the tried actions of a node; see `ninetka_agents.search.tree`."""
         _go_to(self._games, self._nodes, self._scratch, node)
         found, child = [], int(self._nodes[node].child)
         while child:

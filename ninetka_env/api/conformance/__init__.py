@@ -1,12 +1,11 @@
-"""Whether a game keeps the contract: checks for any game, each of which can be run alone.
+"""Conformance checks for games: each check tests one part of the contract of a game and can be run alone.
 
     check("tictactoe")  # returns, or raises ConformanceError
     check("go:komi=6.5", games=1, only=["masks", "text"])
 
-The checks play random games and compare what the contract says (`ninetka_env.core.verbs`, `ninetka_env.core.registry`,
-`ninetka_env.core.game`) with what the game does: in single games, in the environments, in batches, in text and in
-records. Whoever adds a game runs them with several values of every option. `ninetka_agents.conformance` runs these
-checks and those of search.
+The contract is documented in `ninetka_env.core.verbs`, `ninetka_env.core.registry` and `ninetka_env.core.game`. The
+checks play random games and test single games, environments, batches, text and game records. Authors of a game should
+run them with several values of every option. `ninetka_agents.conformance` runs these checks and the checks of search.
 """
 
 from __future__ import annotations
@@ -57,17 +56,17 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
 def check(
     game: str | Variant, *, games: int = 2, seed: int = 0, only: Iterable[str] | None = None, **options: object
 ) -> None:
-    """Check that a game keeps the contract.
+    """Check that a game satisfies the contract.
 
     Args:
         game: its spec, such as `"ninetka:num_players=3"`, or a variant.
-        games: random games that each check plays.
-        seed: of the first one; the others follow it.
+        games: number of random games that each check plays.
+        seed: seed of the first game; game i has seed `seed` + i.
         only: the names of the checks to run; None for all of `CHECKS`.
-        options: of the game.
+        options: options of the game.
 
     Raises:
-        ConformanceError: at the first thing that is wrong, naming the check, the game, the seed and the ply.
+        ConformanceError: at the first failure; the message gives the check, the game, the seed and the ply.
         ValueError: if the game, an option or a check is unknown.
     """
     run_checks(CHECKS, load_variant(game, **options), games, seed, only)
@@ -76,7 +75,7 @@ def check(
 def run_checks(
     table: Mapping[str, Check], variant: Variant, games: int, seed: int, only: Iterable[str] | None = None
 ) -> None:
-    """Run the checks of a table; the arguments are those of `check`."""
+    """Run the checks in `table`; the other arguments are those of `check`."""
     names = list(table) if only is None else list(only)
     if unknown := [name for name in names if name not in table]:
         raise ValueError(f"check {unknown[0]!r}: expected some of {', '.join(table)}")
@@ -84,6 +83,6 @@ def run_checks(
         case = Case(variant, games, seed)
         try:
             table[name](case)
-        except Exception as error:  # whatever a game does wrong, the text must say where
+        except Exception as error:  # a game may raise anything; the message must say where
             what = str(error) if isinstance(error, ConformanceError) else f"{type(error).__name__}: {error}"
             raise ConformanceError(f"{name}: {variant}, seed {case.seed}, ply {case.ply}: {what}") from error

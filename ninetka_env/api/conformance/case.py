@@ -1,4 +1,4 @@
-"""A game under test: how checks play it, and how they say what they find."""
+"""`Case`, the game under test: plays games for the checks, compares values and reports failures."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from ninetka_env.core.registry import Variant
 from ninetka_env.core.verbs import Mask, Records
 
 ROOM = 64
-"""Numbers behind an array that a game writes into: a game that writes too far does no harm and is found out."""
+"""Number of guard elements after an array that a game writes to; they detect writes out of bounds."""
 
 
 class ConformanceError(AssertionError):
-    """A game does not keep the contract; the text names the check, the game, the seed and the ply."""
+    """A game violates the contract; the message gives the check, the game, the seed and the ply."""
 
 
 class Case:
-    """A game to be checked, and how far a check has come."""
+    """The game under test, and the seed and ply that a check has reached."""
 
     def __init__(self, variant: Variant, games: int = 2, seed: int = 0) -> None:
-        """Check this many random games, seeded from `seed` on."""
+        """Prepare to check `games` random games with the seeds `seed`, `seed` + 1, ..."""
         self.variant, self.games = variant, games
         self._first_seed = self.seed = seed
         self.ply = 0
-        """How many actions were played when something was found."""
+        """Number of actions played so far in the current game."""
 
     def fail(self, message: str) -> NoReturn:
-        """Say what is wrong."""
+        """Raise `ConformanceError`."""
         raise ConformanceError(message)
 
     def start(self) -> Game:
-        """Start a game from the present seed."""
+        """Start a game from the current seed."""
         self.ply = 0
         game: Game = self.variant.game_class.start(self.variant, self.seed)
         return game
 
     def seeds(self) -> Iterator[int]:
-        """Go through the seeds of the games."""
+        """Yield the seed of each game and set `seed` and `ply`."""
         for number in range(self.games):
             self.seed, self.ply = self._first_seed + number, 0
             yield self.seed
 
     def positions(self) -> Iterator[Game]:
-        """Play random games; yield each, always the same object, at the start and after each action."""
+        """Play random games; yield the game, always the same object, at its start and after each action."""
         for seed in self.seeds():
             rng = np.random.default_rng(seed)
             yield from self.play(lambda legal, rng=rng: int(rng.choice(legal)))  # type: ignore[misc]
@@ -60,20 +60,20 @@ class Case:
         yield game
         while not game.is_over:
             if self.ply == most:
-                self.fail(f"the game goes on after {most} actions, the most that Sizes.most_plies allows")
+                self.fail(f"the game is not over after {most} actions, the maximum in Sizes.most_plies")
             game.play(choose(self.legal(game)))
             self.ply += 1
             yield game
 
     def legal(self, game: Game) -> npt.NDArray[np.int64]:
-        """Return the legal actions; there must be one."""
+        """Return the legal actions; fail if there are none."""
         legal = game.legal_actions()
         if len(legal) == 0:
-            self.fail("nothing is legal, but the game is not over")
+            self.fail("no action is legal, but the game is not over")
         return legal
 
     def same(self, found: Any, expected: Any, what: str) -> None:
-        """Compare two things, or two arrays bit for bit."""
+        """Fail unless two values are equal; arrays are compared bit for bit."""
         if isinstance(expected, np.ndarray):
             alike = np.shape(found) == expected.shape and found.tobytes() == expected.tobytes()
         else:
@@ -82,33 +82,33 @@ class Case:
             self.fail(f"{what}: found {_on_one_line(found)}, expected {_on_one_line(expected)}")
 
     def same_records(self, found: Records, expected: Records, what: str) -> None:
-        """Compare two arrays of one record, byte for byte."""
+        """Fail unless two arrays of one state are equal byte for byte."""
         if found.tobytes() != expected.tobytes():
             names = [name for name in found.dtype.names or () if found[name].tobytes() != expected[name].tobytes()]
-            where = f"in {', '.join(names)}" if names else "between the fields: fill the gaps with fields of their own"
+            where = f"in {', '.join(names)}" if names else "in the padding: replace padding by fields"
             self.fail(f"{what}, {where}")
 
     def same_planes(self, found: npt.NDArray[np.int8], expected: npt.NDArray[np.int8], what: str) -> None:
-        """Compare two observations."""
+        """Fail unless two observations are equal."""
         if found.shape != expected.shape or (found != expected).any():
             planes = np.flatnonzero((found != expected).any(axis=(1, 2))) if found.shape == expected.shape else [-1]
-            self.fail(f"{what}, the first that differs is plane {int(planes[0])}")
+            self.fail(f"{what}; the first plane that differs is {int(planes[0])}")
 
     def observe(self, game: Game, viewer: int) -> npt.NDArray[np.int8]:
-        """Return what a seat sees, (C, H, W) int8, drawn over twos."""
+        """Return the observation of a seat, (C, H, W) int8, written to an array of twos."""
         size = int(np.prod(self.variant.sizes.planes))
         planes = np.full(size + ROOM, 2, np.int8)[:size]
         verbs.write_observation(game.records[0], viewer, planes)
         return planes.reshape(self.variant.sizes.planes)
 
     def mask_of(self, game: Game, seat: int) -> Mask:
-        """Return the mask that a seat is shown: all zero unless it is to move."""
+        """Return the expected mask of a seat: all zero unless the seat is to move."""
         shown = seat == game.to_move and not game.is_over
         return game.legal_mask() if shown else np.zeros(self.variant.num_actions, np.int8)
 
 
 Check: TypeAlias = Callable[[Case], None]
-"""Raises `ConformanceError`, or anything else, if something is wrong."""
+"""A check; it raises `ConformanceError`, or another exception, if the game violates the contract."""
 
 
 def _on_one_line(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Checks of what seats see, and of the environments: PettingZoo, batches, one seat."""
+"""Checks of observations and of the environments: PettingZoo, batches, one seat."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from ninetka_env.core.outcome import REWARDS, UNFINISHED
 from ninetka_env.core.verbs import Records
 
 KNOWN_WARNINGS = ("Observation is not a NumPy array", "Observation space for each agent probably should be")
-"""What PettingZoo's `api_test` says about every environment with dict observations that is not on its list."""
+"""Warnings that PettingZoo's `api_test` gives for dict observations unless the environment is on its list."""
 CYCLES = 100
-"""Steps, or rounds of steps, that each of PettingZoo's tests takes."""
+"""`num_cycles` of PettingZoo's tests."""
 SAMPLES = 20
-"""Games in which Gymnasium's checker takes its few steps."""
+"""Number of games in which Gymnasium's checker plays a few steps."""
 
-# What seats see
+# Observations
 
 
 def check_observations(case: Case) -> None:
-    """Observations are 0 and 1, every number is written whatever was there, and looking changes nothing."""
+    """Check that observations hold 0 and 1, overwrite every element of the array and do not change the game."""
     shape = case.variant.sizes.planes
     size = int(np.prod(shape))
     for game in case.positions():
@@ -46,15 +46,15 @@ def check_observations(case: Case) -> None:
                 room = np.full(size + ROOM, fill, np.int8)
                 verbs.write_observation(game.records[0], viewer, room[:size])
                 found = room[:size].reshape(shape)
-                case.same_planes(found, seen, f"seat {viewer} sees what was in the array before")
-                case.same(room[size:], np.full(ROOM, fill, np.int8), "what lies behind the planes")
+                case.same_planes(found, seen, f"the observation of seat {viewer} keeps old contents of the array")
+                case.same(room[size:], np.full(ROOM, fill, np.int8), "the elements after the planes")
             if not np.isin(seen, (0, 1)).all():
-                case.fail(f"seat {viewer} sees {sorted(set(seen.ravel().tolist()) - {0, 1})}: expected 0 and 1")
+                case.fail(f"seat {viewer} observes {sorted(set(seen.ravel().tolist()) - {0, 1})}: expected 0 and 1")
         case.same_records(game.records, before, "observing changes the game")
 
 
 def check_slow_planes(case: Case) -> None:
-    """Slow planes, drawn once a stage, and fast ones make the observation of the seat to move."""
+    """Check that slow planes, written once per stage, and fast planes give the observation of the seat to move."""
     planes, drawn = np.full(case.variant.sizes.planes, 7, np.int8), -1
     for game in case.positions():
         if case.ply == 0:
@@ -65,14 +65,14 @@ def check_slow_planes(case: Case) -> None:
             verbs.write_slow_planes(game.records[0], game.to_move, planes.reshape(-1))
             drawn = game.stage
         verbs.write_fast_planes(game.records[0], game.to_move, planes.reshape(-1))
-        case.same_planes(planes, case.observe(game, game.to_move), "slow and fast planes are not the observation")
+        case.same_planes(planes, case.observe(game, game.to_move), "slow and fast planes differ from the observation")
 
 
 # PettingZoo
 
 
 def check_aec(case: Case) -> None:
-    """The PettingZoo environment shows and pays what the game says, ply by ply and after the end."""
+    """Check the attributes and observations of PettingZoo's environment at every ply and after the end."""
     for seed in case.seeds():
         for reward in REWARDS:
             env, game, rng = GameAEC(case.variant, reward), case.start(), np.random.default_rng(seed)
@@ -90,7 +90,7 @@ def check_aec(case: Case) -> None:
 
 
 def _compare_aec(case: Case, env: GameAEC, game: Game, reward: str) -> None:
-    case.same_records(env.game.records, game.records, "the environment's game and the same actions played differ")
+    case.same_records(env.game.records, game.records, "the environment's game differs from the game played")
     _compare_seen(case, env, game)
     agents = [f"player_{seat}" for seat in range(game.num_players)]
     paid = dict(zip(agents, game.returns(reward).tolist(), strict=True)) if game.is_over else dict.fromkeys(agents, 0.0)
@@ -108,18 +108,18 @@ def _compare_seen(case: Case, env: GameAEC, game: Game) -> None:
     for seat, agent in enumerate(env.possible_agents):
         seen = env.observe(agent)
         if not env.observation_space(agent).contains(seen):
-            case.fail(f"what seat {seat} observes is not in its space")
-        case.same({array.dtype for array in seen.values()}, {np.dtype(np.int8)}, "types of the observation")
-        case.same_planes(seen["observation"], case.observe(game, seat), f"seat {seat} observes another game")
+            case.fail(f"the observation of seat {seat} is not in its space")
+        case.same({array.dtype for array in seen.values()}, {np.dtype(np.int8)}, "dtypes of the observation")
+        case.same_planes(seen["observation"], case.observe(game, seat), f"the observation of seat {seat} is wrong")
         case.same(seen["action_mask"], case.mask_of(game, seat), f"mask of seat {seat}")
 
 
 def check_pettingzoo(case: Case) -> None:
-    """PettingZoo's own tests pass, without a warning that could be avoided."""
+    """Check that PettingZoo's tests pass without warnings except `KNOWN_WARNINGS`."""
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", "overflow encountered")  # uncompiled, random numbers wrap around loudly
-        warnings.filterwarnings("ignore", category=DeprecationWarning)  # of the tests themselves, on import
+        warnings.filterwarnings("ignore", "overflow encountered")  # from uncompiled random streams
+        warnings.filterwarnings("ignore", category=DeprecationWarning)  # from the tests themselves, on import
         tests: Any = importlib.import_module("pettingzoo.test")  # slow to import
         for make in (GameAEC, lambda *arguments: wrapped(GameAEC(*arguments))):
             for reward in REWARDS:
@@ -131,7 +131,7 @@ def check_pettingzoo(case: Case) -> None:
 
 
 def _check_rendering(case: Case) -> None:
-    """Check that text is drawn; pictures are a game's own business."""
+    """Check that the environment renders text; pictures are optional."""
     env = wrapped(GameAEC(case.variant, render_mode="ansi"))
     env.reset(seed=case.seed)
     for _ in range(5):
@@ -147,7 +147,7 @@ def _check_rendering(case: Case) -> None:
 
 
 def check_batch(case: Case) -> None:
-    """Games of a batch are those of PettingZoo's environment, ply by ply and from one game to the next."""
+    """Check that a batch plays the same games as PettingZoo's environment, at every ply and across restarts."""
     for reward in REWARDS:
         batch = GameVectorEnv(case.games, case.variant, reward, num_threads=1)
         batch.reset(seed=case.seed)
@@ -156,7 +156,7 @@ def check_batch(case: Case) -> None:
             env.reset(seed=case.seed + index)
         rng, case.ply = np.random.default_rng(case.seed), 0
         finished, most = np.zeros(case.games, np.int64), 2 * case.variant.sizes.most_plies
-        while finished.min() < 2 and case.ply < most:  # into the second game, and to its end if it can be
+        while finished.min() < 2 and case.ply < most:  # to the end of the second game, if possible
             _compare_batch(case, batch, envs)
             actions = [int(rng.choice(env.game.legal_actions())) for env in envs]
             batch.step(actions)
@@ -172,7 +172,7 @@ def check_batch(case: Case) -> None:
 def _compare_batch(case: Case, batch: GameVectorEnv, envs: list[GameAEC]) -> None:
     for index, env in enumerate(envs):
         what, seen = f"of game {index} of a batch", env.observe(env.agent_selection)
-        case.same_records(batch.games[index : index + 1], env.game.records, f"records {what}")
+        case.same_records(batch.games[index : index + 1], env.game.records, f"state {what}")
         case.same(int(batch.to_move[index]), env.game.to_move, f"the seat to move {what}")
         case.same_planes(batch.observations[index], seen["observation"], f"planes {what}")
         case.same(batch.action_mask[index], seen["action_mask"], f"mask {what}")
@@ -190,7 +190,7 @@ def _compare_end(case: Case, batch: GameVectorEnv, index: int, env: GameAEC, is_
 
 
 def check_illegal_steps(case: Case) -> None:
-    """An illegal step raises `ValueError` and changes nothing, in PettingZoo's environment and in a batch."""
+    """Check that an illegal step in PettingZoo's environment or a batch raises `ValueError` and changes nothing."""
     for seed in case.seeds():
         rng, env = np.random.default_rng(seed), GameAEC(case.variant)
         batch = GameVectorEnv(2, case.variant, num_threads=1)
@@ -211,15 +211,15 @@ def _step_illegally(case: Case, env: GameAEC, batch: GameVectorEnv, rng: np.rand
     for action in some_illegal(case, env.game, rng):
         before = _all_of(env)
         refused(case, env.game, action, partial(env.step, action))
-        case.same(_all_of(env), before, f"illegal action {action}: what the environment shows")
+        case.same(_all_of(env), before, f"illegal action {action}: visible state of the environment")
     for action in some_illegal(case, other, rng):
         before = _all_of_batch(batch)
         refused(case, other, action, partial(batch.step, [legal, action]))
-        case.same(_all_of_batch(batch), before, f"illegal action {action}: what the batch shows")
+        case.same(_all_of_batch(batch), before, f"illegal action {action}: visible state of the batch")
 
 
 def _all_of(env: GameAEC) -> list[Any]:
-    """Return all that a user sees of an environment."""
+    """Return the user-visible state of an environment."""
     seen = [array.tobytes() for agent in env.possible_agents for array in env.observe(agent).values()]
     shown = (env.agent_selection, list(env.agents), dict(env.rewards), dict(env.terminations), dict(env.infos))
     return [env.game.records.tobytes(), *seen, *shown]
@@ -249,7 +249,7 @@ class _Random:
 
 
 def check_one_seat(case: Case) -> None:
-    """The learner sees its own turns with its own eyes, and is paid its own return; Gymnasium's checker passes."""
+    """Check the learner's observations, masks and rewards in the one-seat environment; run Gymnasium's checker."""
     for _ in case.seeds():
         for seat in range(case.variant.num_players):
             reward = REWARDS[seat % len(REWARDS)]
@@ -267,13 +267,13 @@ def _play_one_seat(case: Case, env: OneSeatEnv, reward: str) -> None:
     seen, info = env.reset(seed=case.seed)
     while not over:
         game = env.game
-        case.same(game.to_move, env.seat, "the seat to move, where the learner should be")
-        case.same_planes(seen, case.observe(game, env.seat), "the learner sees another game")
+        case.same(game.to_move, env.seat, "the seat to move, at the learner's turn")
+        case.same_planes(seen, case.observe(game, env.seat), "the learner's observation is wrong")
         case.same(info["action_mask"], game.legal_mask(), "the learner's mask")
         seen, paid, over, _, info = env.step(int(rng.choice(case.legal(game))))
         case.ply += 1
         if not over:
             case.same(paid, 0.0, "reward before the end")
-    case.same_planes(seen, case.observe(env.game, env.seat), "after the end the learner sees another game")
-    case.same((bool(info["action_mask"].any()), env.game.is_over), (False, True), "something is legal, over")
+    case.same_planes(seen, case.observe(env.game, env.seat), "the learner's observation after the end is wrong")
+    case.same((bool(info["action_mask"].any()), env.game.is_over), (False, True), "any legal action, is_over")
     case.same(paid, float(env.game.returns(reward)[env.seat]), "the learner's reward")

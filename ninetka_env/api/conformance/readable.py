@@ -1,4 +1,4 @@
-"""Checks of what is written, read and copied: names of actions, text, records, pickles."""
+"""Checks of text and copies: names of actions, text of positions, game records, copies, pickles."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NONSENSE = ("", "?", "no such action", "\N{SUPERSCRIPT TWO}")
 
 
 def check_names(case: Case) -> None:
-    """Every action has a name of its own, one word, which is read back; other words are refused."""
+    """Check that action names are unique single words that `action_index` reads, and that it rejects other words."""
     game, seen = case.start(), set()
     for action in range(case.variant.num_actions):
         name = game.action_name(action)
         if len(name.split()) != 1 or name.strip() != name or name == PASSED or name in seen:
-            case.fail(f"action {action} is called {name!r}: expected one word that no other action has")
+            case.fail(f"action {action} is called {name!r}: expected one word that is unique")
         seen.add(name)
         case.same(game.action_index(name), action, f"the action called {name!r}")
     for word in NONSENSE:
@@ -42,14 +42,14 @@ def check_names(case: Case) -> None:
 
 
 def check_text(case: Case) -> None:
-    """`from_text` reads what `str` wrote, and refuses other text."""
+    """Check that `from_text` reads the output of `str` and raises `ValueError` for other text."""
     for game in case.positions():
         text = str(game)
         again = case.variant.game_class.from_text(text)
-        if again != game:  # a class may leave out of the comparison what text does not tell
-            case.same_records(again.records, game.records, "the game that from_text reads differs from the one written")
-            case.fail("the game that from_text reads is another one than the one written")
-        case.same(str(again), text, "text of the game read")
+        if again != game:  # `==` of a class may ignore fields that the text does not contain
+            case.same_records(again.records, game.records, "from_text(str(game)) differs from the game")
+            case.fail("from_text(str(game)) does not equal the game")
+        case.same(str(again), text, "text of from_text(str(game))")
         if not repr(game):
             case.fail("repr(game) is empty")
     for text in ("", "no such game"):
@@ -60,16 +60,18 @@ def check_text(case: Case) -> None:
         case.fail(f"from_text({text!r}) does not raise ValueError")
 
 
-# Records of games
+# Game records
 
 
 def check_records(case: Case) -> None:
-    """Records of games survive being written and read, with all that chance drew and with events."""
+    """Check that game records are read as they were written, with random draws and with events."""
     for seed in case.seeds():
         start, actions = case.start(), _play(case, np.random.default_rng(seed))
         drawn = start.drawn_actions()
-        case.same(len(drawn), case.variant.sizes.drawn, "how much is drawn before the first turn")
-        case.same_records(start.start_from(case.variant, drawn).records, start.records, "start_from: another start")
+        case.same(len(drawn), case.variant.sizes.drawn, "number of actions drawn before the first turn")
+        case.same_records(
+            start.start_from(case.variant, drawn).records, start.records, "start_from gives another start"
+        )
         _check_record(case, GameRecord.of(actions, case.variant, drawn=drawn, tags={"seed": str(seed)}))
         for kind in EVENTS:
             event, part = Event(kind, seed % case.variant.num_players), actions[: len(actions) // 2]
@@ -88,17 +90,17 @@ def _play(case: Case, rng: np.random.Generator) -> list[int]:
 def _check_record(case: Case, record: GameRecord) -> None:
     text = format_record(record)
     found = list(read_records(io.StringIO(f"{text}\n{text}")))
-    case.same(len(found), 2, "records in a text of two")
+    case.same(len(found), 2, "number of records in a text of two")
     for name in ("variant", "actions", "drawn", "event", "winner", "scores", "tags"):
-        case.same(getattr(found[1], name), getattr(record, name), f"{name} of the record read")
-    case.same(found[1].final() == record.final(), True, "the game read ends like the one written")
+        case.same(getattr(found[1], name), getattr(record, name), f"{name} of the record that was read")
+    case.same(found[1].final() == record.final(), True, "whether the final positions are equal")
 
 
 # Copies
 
 
 def check_copies(case: Case) -> None:
-    """Copies and pickles of games are equal, with all that they remember, and independent."""
+    """Check that copies and pickles of games are equal to the original and independent of it."""
     copiers: dict[str, Callable[[Any], Any]] = {**COPIERS, "copy": lambda game: game.copy()}
     for game in case.positions():
         ended = game.copy()
@@ -122,7 +124,7 @@ def _check_copy(case: Case, game: Game, twin: Game, how: str) -> None:
 
 
 def check_running_copies(case: Case) -> None:
-    """Copies and pickles of running environments go on like the original."""
+    """Check that copies and pickles of running environments continue like the original."""
     for how, copier in COPIERS.items():
         for make in (GameAEC, lambda variant: wrapped(GameAEC(variant))):
             env = make(case.variant)

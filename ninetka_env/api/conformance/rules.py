@@ -1,4 +1,4 @@
-"""Checks of a game's definition and rules: how games begin, go on and end."""
+"""Checks of a game's definition and rules: options, sizes, start, legal actions, end, symmetries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ninetka_env.core.registry import get_definition, limits_of, load_variant
 from ninetka_env.core.verbs import Mask, Records
 
 FARTHEST = (-(1 << 62), -1, 1 << 31, 1 << 62)
-"""Ints that are no action of any game."""
+"""Integers that are not an action of any game."""
 NO_INTEGERS: tuple[Any, ...] = (None, True, 1.0, "1")
 EVENT_EVERY = 7
 """Plies between two positions in which events are tried."""
@@ -31,7 +31,7 @@ EVENT_EVERY = 7
 
 
 def check_options(case: Case) -> None:
-    """Options survive being written down, and unknown ones are refused."""
+    """Check that options survive encoding, text and pickle, and that unknown options raise `ValueError`."""
     definition = case.variant.definition
     for option in definition.options:
         for value in _values_of(option):
@@ -39,7 +39,7 @@ def check_options(case: Case) -> None:
             case.same(option.parse(str(value)), value, f"{option.name}, written and parsed")
             try:
                 variant = case.variant.replaced(**{option.name: value})
-            except ValueError:  # some values do not go together
+            except ValueError:  # not all combinations of values are allowed
                 continue
             case.same(load_variant(variant.spec), variant, "load_variant(variant.spec)")
             case.same(pickle.loads(pickle.dumps(variant)), variant, "a pickled variant")
@@ -47,18 +47,18 @@ def check_options(case: Case) -> None:
         definition.variant(no_such_option=1)
     except ValueError:
         return
-    case.fail("an unknown option is taken")
+    case.fail("an unknown option is accepted")
 
 
 def _values_of(option: Option) -> tuple[Any, ...]:
-    """Return values to try."""
+    """Return values of an option to test."""
     if isinstance(option, Choice):
         return option.values
     return (option.least, option.default, option.most) if isinstance(option, Whole) else (option.default,)
 
 
 def check_sizes(case: Case) -> None:
-    """Sizes, limits, definition and records tell of the same game."""
+    """Check that sizes, limits, definition and states are consistent."""
     sizes, definition = case.variant.sizes, case.variant.definition
     if sizes.dtype not in definition.dtypes:
         case.fail("Sizes.dtype is not one of Definition.dtypes")
@@ -68,7 +68,7 @@ def check_sizes(case: Case) -> None:
     if limits.players < sizes.num_players or limits.actions < sizes.num_actions:
         case.fail(f"{limits} are too small for {sizes.num_players} players and {sizes.num_actions} actions")
     if len(set(definition.seats)) < max(sizes.num_players, len(definition.seats)):
-        case.fail(f"{sizes.num_players} players need seats of different names, found {definition.seats}")
+        case.fail(f"{sizes.num_players} players need seats with different names, found {definition.seats}")
     for game in case.positions():
         case.same((game.num_players, game.num_actions), (sizes.num_players, sizes.num_actions), "players and actions")
         if not 0 <= game.stage < len(definition.stages):
@@ -77,11 +77,11 @@ def check_sizes(case: Case) -> None:
             case.fail(f"seat {game.to_move} is to move, of {game.num_players}")
 
 
-# How games begin and go on
+# Start and play
 
 
 def check_start(case: Case) -> None:
-    """A start is the same whatever the record held before: every byte of it is written."""
+    """Check that `start` writes every byte of the state."""
     codes = codes_of(case.variant, 1)[0]
     for seed in case.seeds():
         started = case.start()
@@ -90,11 +90,11 @@ def check_start(case: Case) -> None:
         for fill in (0x55, 0xFF):
             games = np.frombuffer(bytearray([fill]) * case.variant.dtype.itemsize, case.variant.dtype)
             verbs.start(games[0], codes, make_streams(seed), 0)
-            case.same_records(games, started.records, "start leaves what was in the record before")
+            case.same_records(games, started.records, "start keeps old contents of the state")
 
 
 def check_seeds(case: Case) -> None:
-    """The seed decides how a game begins, by one stream alone; then the actions decide."""
+    """Check that the start depends only on the game's random stream, and the rest of the game only on the actions."""
     codes = codes_of(case.variant, 1)[0]
     for seed in case.seeds():
         streams, games = make_streams(seed, 3), np.zeros(1, case.variant.dtype)
@@ -102,8 +102,8 @@ def check_seeds(case: Case) -> None:
         for index in (2, 0):
             verbs.start(games[0], codes, streams, index)
             alone: Game = case.variant.game_class.start(case.variant, seed + index)
-            case.same_records(games, alone.records, "two games started from one seed differ")
-        case.same(streams[1:2], before[1:2], "start moves a stream on that is not its own")
+            case.same_records(games, alone.records, "two games started from the same seed differ")
+        case.same(streams[1:2], before[1:2], "start advances the stream of another game")
     for game in case.positions():
         twin = game.copy()
         if not game.is_over:
@@ -115,7 +115,7 @@ def check_seeds(case: Case) -> None:
 
 
 def check_length(case: Case) -> None:
-    """No game is longer than it may be, and plies count up one by one."""
+    """Check that no game exceeds `Sizes.most_plies`, and that `ply` grows by at most 1 per action."""
     for choose in (lambda legal: int(legal[0]), lambda legal: int(legal[-1])):
         for _ in case.play(choose):
             pass
@@ -126,31 +126,31 @@ def check_length(case: Case) -> None:
         before = game.ply
 
 
-# What is legal
+# Legal actions
 
 
 def check_masks(case: Case) -> None:
-    """The mask says of every action what `is_legal` says; nothing is legal out of range or after the end."""
+    """Check that mask and `is_legal` agree, and that no action is legal out of range or after the end."""
     count = case.variant.num_actions
     for game in case.positions():
         before = game.records.copy()
         for fill in (0, 7):
             room = np.full(count + ROOM, fill, np.int8)
             verbs.write_legal_mask(game.records[0], room[:count])
-            case.same(room[count:], np.full(ROOM, fill, np.int8), "what lies behind the mask")
+            case.same(room[count:], np.full(ROOM, fill, np.int8), "the elements after the mask")
             if (action := int(_first_wrong(game.records, 0, room[:count]))) >= 0:
                 name = f"action {action} ({game.action_name(action)})"
-                case.fail(f"{name}: the mask has {room[action]}, is_legal says {room[action] != 1}")
+                case.fail(f"{name}: the mask has {room[action]}, is_legal returns {room[action] != 1}")
         for action in (*FARTHEST, count):
             if verbs.is_legal(game.records[0], action):
-                case.fail(f"is_legal allows action {action} of {count}")
-        case.same(bool(room[:count].any()), not game.is_over, "whether something is legal")
-        case.same_records(game.records, before, "asking what is legal changes the game")
+                case.fail(f"is_legal allows action {action}, but there are {count} actions")
+        case.same(bool(room[:count].any()), not game.is_over, "whether an action is legal")
+        case.same_records(game.records, before, "computing the legal actions changes the game")
 
 
 @jit
 def _first_wrong(games: Records, index: int, mask: Mask) -> int:
-    """Return the first action of which the mask and `is_legal` say different things, -1 if there is none."""
+    """Return the first action for which mask and `is_legal` differ, -1 if there is none."""
     for action in range(len(mask)):
         if mask[action] != int(verbs.is_legal(games[index], action)):
             return action
@@ -158,7 +158,7 @@ def _first_wrong(games: Records, index: int, mask: Mask) -> int:
 
 
 def check_illegal(case: Case) -> None:
-    """Illegal actions raise `ValueError`, are named and change nothing."""
+    """Check that illegal actions raise `ValueError` with the action, and that errors do not change the game."""
     rng = np.random.default_rng(case.seed)
     for game in case.positions():
         before = game.copy()
@@ -171,17 +171,17 @@ def check_illegal(case: Case) -> None:
                 game.play(word)
             except TypeError:
                 continue
-            case.fail(f"action {word!r} is no integer, but does not raise TypeError")
+            case.fail(f"action {word!r} is not an integer, but does not raise TypeError")
 
 
 def some_illegal(case: Case, game: Game, rng: np.random.Generator) -> list[int]:
-    """Draw some illegal actions of a position, and some that no game has."""
+    """Draw up to 5 illegal actions of a position, and add integers that are not actions of the game."""
     illegal = np.flatnonzero(game.legal_mask() == 0)
     return [*rng.permutation(illegal)[:5].tolist(), case.variant.num_actions, *FARTHEST]
 
 
 def refused(case: Case, game: Game, action: int, play: Callable[[], Any]) -> None:
-    """Check that what plays an illegal action raises an error that names it."""
+    """Check that `play`, which plays an illegal action, raises `ValueError` that names the action."""
     try:
         play()
     except ValueError as error:
@@ -192,11 +192,11 @@ def refused(case: Case, game: Game, action: int, play: Callable[[], Any]) -> Non
     case.fail(f"illegal action {action} is played")
 
 
-# How games end
+# End of the game
 
 
 def check_returns(case: Case) -> None:
-    """Rewards sum to zero; winner, scores and rewards tell of the same end."""
+    """Check that rewards sum to zero, and that winner, scores and rewards are consistent."""
     for game in case.positions():
         winner, scores, players = game.winner(), game.scores(), game.num_players
         if not DRAWN <= winner < players:
@@ -204,7 +204,7 @@ def check_returns(case: Case) -> None:
         case.same(scores.shape, (players,), "shape of the scores")
         for reward in REWARDS:
             returns = game.returns(reward)
-            case.same((returns.shape, returns.dtype), ((players,), np.dtype(np.float32)), "shape and type of returns")
+            case.same((returns.shape, returns.dtype), ((players,), np.dtype(np.float32)), "shape and dtype of returns")
             if abs(float(returns.sum())) > 1e-5:
                 case.fail(f"returns({reward!r}) = {returns.tolist()} do not sum to zero")
             if game.is_over:
@@ -214,29 +214,29 @@ def check_returns(case: Case) -> None:
 
 
 def _check_best(case: Case, values: npt.NDArray[Any], winner: int, what: str) -> None:
-    """Check that nobody has more than the winner; if nobody wins, that the best share the first place."""
+    """Check that the winner has the maximum; if the game is drawn, that at least two seats have it."""
     best = np.flatnonzero(values >= values.max() - 1e-6)
     if winner == DRAWN and len(best) == 1:
-        case.fail(f"the game is drawn, but {what} = {values.tolist()} have one best seat")
+        case.fail(f"the game is drawn, but {what} = {values.tolist()} have a single best seat")
     if winner != DRAWN and winner not in best:
         case.fail(f"seat {winner} wins, but {what} = {values.tolist()}")
 
 
 def check_targets(case: Case) -> None:
-    """What a network may learn to foresee is a seat or -1, and every place is written."""
+    """Check that targets, which a network may learn to predict, are seats or -1, and that every element is written."""
     count = limits_of(case.variant.dtype).targets
     for game in case.positions():
         one, other = (np.full(count + ROOM, fill, np.int8) for fill in (77, 99))
         for room in (one, other):
             verbs.write_targets(game.records[0], room[:count])
-        case.same(one[:count], other[:count], "targets written over old ones")
-        case.same(one[count:], np.full(ROOM, 77, np.int8), "what lies behind the targets")
+        case.same(one[:count], other[:count], "targets written to an array with other contents")
+        case.same(one[count:], np.full(ROOM, 77, np.int8), "the elements after the targets")
         if count and not -1 <= one[:count].min() <= one[:count].max() < game.num_players:
             case.fail(f"targets {sorted(set(one[:count].tolist()))}: expected seats or -1")
 
 
 def check_events(case: Case) -> None:
-    """Resignation and the other events end a game to the loss of a seat."""
+    """Check that resignation and the other events end the game with a loss of the given seat."""
     for game in case.positions():
         if case.ply % EVENT_EVERY or game.is_over:
             continue
@@ -252,7 +252,7 @@ def _check_event(case: Case, game: Game, seat: int, kind: str) -> None:
     ended, action = game.copy(), int(case.legal(game)[0])
     ended.forfeit(seat, kind)
     case.same(ended.event, (kind, seat), "event")
-    case.same((ended.is_over, len(ended.legal_actions())), (True, 0), f"{kind!r}: over, and how much is legal")
+    case.same((ended.is_over, len(ended.legal_actions())), (True, 0), f"{kind!r}: is_over, number of legal actions")
     if ended.winner() in (seat, DRAWN):
         case.fail(f"seat {seat} loses by {kind!r}, but the winner is {ended.winner()}")
     for reward in REWARDS:
@@ -264,28 +264,28 @@ def _check_event(case: Case, game: Game, seat: int, kind: str) -> None:
             go_on()
         except ValueError:
             continue
-        case.fail(f"the game goes on after {kind!r}")
+        case.fail(f"the game continues after {kind!r}")
 
 
 # Symmetries
 
 
 def check_symmetries(case: Case) -> None:
-    """Symmetries map actions one to one, and playing commutes with them: legal actions, turns and ends do."""
+    """Check that symmetries are permutations of actions and preserve legal actions, the seat to move and results."""
     if case.variant.definition.symmetries is None:
         return
     table = np.asarray(case.variant.definition.symmetries(case.variant.options), np.int64)
     count = case.variant.num_actions
-    case.same(table.shape[1:], (count,), "actions of the symmetries")
-    case.same(table[0].tolist(), list(range(count)), "the first symmetry, which changes nothing")
-    case.same(np.sort(table, axis=1).tolist(), [list(range(count))] * len(table), "each symmetry, its actions sorted")
+    case.same(table.shape[1:], (count,), "number of actions of the symmetries")
+    case.same(table[0].tolist(), list(range(count)), "the first symmetry, which must be the identity")
+    case.same(np.sort(table, axis=1).tolist(), [list(range(count))] * len(table), "sorted actions of each symmetry")
     for seed in case.seeds():
         for symmetry in table:
             _check_symmetry(case, symmetry, np.random.default_rng(seed))
 
 
 def _check_symmetry(case: Case, symmetry: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
-    """Play a random game beside its image."""
+    """Play a random game and its image under a symmetry, and compare them at each ply."""
     game = case.start()
     image = game.start_from(case.variant, tuple(int(symmetry[action]) for action in game.drawn_actions()))
     while not game.is_over:
@@ -295,5 +295,7 @@ def _check_symmetry(case: Case, symmetry: npt.NDArray[np.int64], rng: np.random.
         game.play(action)
         image.play(int(symmetry[action]))
         case.ply += 1
-        case.same((image.is_over, image.passed), (game.is_over, game.passed), "over and passed over in the image")
-        case.same((image.winner(), image.scores().tolist()), (game.winner(), game.scores().tolist()), "its end")
+        case.same((image.is_over, image.passed), (game.is_over, game.passed), "is_over and passed of the image")
+        case.same(
+            (image.winner(), image.scores().tolist()), (game.winner(), game.scores().tolist()), "result of the image"
+        )

@@ -1,4 +1,4 @@
-"""Checks of what a game brings for search: choices, forced turns, random actions, playouts."""
+"""Checks of a game's functions for search: choices, forced actions, random actions, playouts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ninetka_env.core.registry import limits_of
 from ninetka_env.core.verbs import WORD, Records, noted_action, noted_seat
 
 DRAWS = 100
-"""Random actions drawn per legal one to see whether all are as likely."""
+"""Number of random actions drawn per legal action to test whether all are equally likely."""
 DRAWS_EVERY = 5
-"""Plies between two positions in which so many are drawn."""
+"""Plies between two positions in which this test is done."""
 
 
 def check_choices(case: Case) -> None:
-    """Choices stand for legal actions one to one, and playing one plays its action.
+    """Check that choices correspond to legal actions one to one, and that playing a choice plays its action.
 
-    What is left out must lose at once, as resigning does.
+    A legal action without a choice must lose the game at once, such as resigning.
     """
     for game in case.positions():
         if game.is_over or verbs.forced_action(game.records[0]) >= 0:
@@ -40,7 +40,7 @@ def check_choices(case: Case) -> None:
 
 
 def _losing(case: Case, game: Game, choices: list[int]) -> list[int]:
-    """Return the legal actions which are no choices and end the game to the loss of who plays them."""
+    """Return the legal actions that have no choice and end the game with a loss of the seat to move."""
     losing = []
     for action in set(case.legal(game).tolist()) - set(choices):
         after = game.copy()
@@ -51,26 +51,26 @@ def _losing(case: Case, game: Game, choices: list[int]) -> list[int]:
 
 
 def _choices(case: Case, game: Game) -> list[int]:
-    """Return the set of choices, written over ones."""
+    """Return the choices, written to an array of set bits."""
     limit = limits_of(case.variant.dtype).choices
     words = np.full(-(-limit // WORD), -1, np.int64)
     verbs.write_choices(game.records[0], words)
     if (words < 0).any():
-        case.fail("write_choices sets sign bits: number k is bit k % 63 of word k // 63")
+        case.fail("write_choices sets sign bits: choice k is bit k % 63 of word k // 63")
     found = [63 * word + bit for word in range(len(words)) for bit in range(WORD) if int(words[word]) >> bit & 1]
     if found and found[-1] >= limit:
-        case.fail(f"choice {found[-1]}: expected choices below {limit}, which Limits.choices says")
+        case.fail(f"choice {found[-1]}: expected choices below {limit}, which is Limits.choices")
     return found
 
 
 def check_forced(case: Case) -> None:
-    """A forced action is the only legal one and no choice; in games prepared for search there is none."""
+    """Check that a forced action is the only legal action and not a choice; prepared games must have none."""
     for game in case.positions():
         if game.is_over:
             continue
         forced = int(verbs.forced_action(game.records[0]))
         if forced >= 0:
-            case.same([forced], case.legal(game).tolist(), "the forced action, and what is legal")
+            case.same([forced], case.legal(game).tolist(), "the forced action, compared with the legal actions")
             case.same(_choices(case, game), [], "choices where the action is forced")
         root = game.copy()
         verbs.prepare_root(root.records[0])
@@ -84,7 +84,7 @@ def check_forced(case: Case) -> None:
 
 
 def _check_prepared(case: Case) -> None:
-    """Play prepared games to their ends by choices alone."""
+    """Check that games prepared for search can be played to the end by choices only."""
     for seed in case.seeds():
         rng, game = np.random.default_rng(seed), case.start()
         verbs.prepare_root(game.records[0])
@@ -93,13 +93,13 @@ def _check_prepared(case: Case) -> None:
             if not choices:
                 case.fail("no choices, but the game, prepared for search at its start, is not over")
             if case.ply == case.variant.sizes.most_plies:
-                case.fail(f"a game prepared for search goes on after {case.ply} choices")
+                case.fail(f"a game prepared for search is not over after {case.ply} choices")
             verbs.play_choice(game.records[0], int(rng.choice(choices)))
             case.ply += 1
 
 
 def check_random(case: Case) -> None:
-    """`random_action` draws every legal action as often, from its own stream alone."""
+    """Check that `random_action` draws legal actions uniformly, only from its own stream."""
     for game in case.positions():
         if game.is_over:
             continue
@@ -109,8 +109,8 @@ def check_random(case: Case) -> None:
         draws = DRAWS * len(legal) if case.ply % DRAWS_EVERY == 0 else 4
         outside = _draw(game.records, streams, counts, draws)
         if outside or np.delete(counts, legal).any():
-            case.fail("random_action draws what is illegal")
-        case.same(streams[[0, 2]], others, "streams that are not the one given to random_action")
+            case.fail("random_action draws an illegal action")
+        case.same(streams[[0, 2]], others, "the other streams after random_action")
         case.same_records(game.records, before, "random_action changes the game")
         expected = draws / len(legal)
         surprise = float(((counts[legal] - expected) ** 2).sum() / expected)
@@ -122,7 +122,7 @@ def check_random(case: Case) -> None:
 
 @jit
 def _draw(games: Records, streams: Streams, counts: npt.NDArray[np.int64], draws: int) -> int:
-    """Draw actions in game 0 from stream 1, count each, and return how many are none."""
+    """Draw actions in game 0 from stream 1, count them, and return how many are out of range."""
     outside = 0
     for _ in range(draws):
         action = verbs.random_action(games[0], streams, 1)
@@ -134,7 +134,7 @@ def _draw(games: Records, streams: Streams, counts: npt.NDArray[np.int64], draws
 
 
 def check_playout(case: Case) -> None:
-    """A playout plays to the end, and its stream decides how."""
+    """Check that a playout ends the game and depends only on its random stream."""
     for game in case.positions():
         if game.is_over:
             continue
@@ -146,12 +146,12 @@ def check_playout(case: Case) -> None:
             if not root.is_over:
                 case.fail("the game is not over after a playout")
             ends.append(root)
-        case.same_records(ends[1].records, ends[0].records, "two playouts from one stream end in games that differ")
+        case.same_records(ends[1].records, ends[0].records, "two playouts from the same stream end differently")
         _check_trace(case, game)
 
 
 def _check_trace(case: Case, game: Game) -> None:
-    """What a traced playout notes is what it played."""
+    """Check that a traced playout records the actions that it plays."""
     first, second = game.copy(), game.copy()
     trace = np.zeros(1 + case.variant.sizes.most_plies, np.int32)
     for root in (first, second):
@@ -160,7 +160,7 @@ def _check_trace(case: Case, game: Game) -> None:
     for turn in range(trace[0]):
         seat, action = noted_seat(trace, turn), noted_action(trace, turn)
         if seat != second.to_move or not second.legal_mask()[action]:
-            case.fail(f"a traced playout notes action {action} of seat {seat} in turn {turn}, which is illegal")
+            case.fail(f"a traced playout records action {action} of seat {seat} at index {turn}, which is illegal")
         verbs.play(second.records[0], action)
     if not (first.is_over and second.is_over) or first.winner() != second.winner():
-        case.fail("what a traced playout notes leads elsewhere than the playout")
+        case.fail("the recorded actions of a traced playout lead to another result than the playout")

@@ -1,1 +1,1 @@
-"""Go: rules, options, observations, text."""
+"""Go: rules, options, observations, text and pictures. `ninetka_env.go_v0` is the public module."""

@@ -1,4 +1,7 @@
-"""What searches ask of Go: the legal actions as bits, random actions, quick random games."""
+"""Compiled functions of Go that searches call: legal actions as a bit set, random actions, random playouts.
+
+Stronger playouts are in `ninetka_agents.go.playout`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from ninetka_env.games.go.rules import is_legal, is_over, may_place, num_actions
 
 @jit(counted=False)
 def write_choices(game: Record, choices: Words) -> None:
-    """Write the legal actions but resigning: choices are actions."""
+    """Write the legal actions without resigning as a bit set; the number of a choice is the action."""
     for word in range(len(choices)):
         choices[word] = 0
     if is_over(game):
@@ -24,7 +27,7 @@ def write_choices(game: Record, choices: Words) -> None:
 
 @jit(counted=False)
 def random_action(game: Record, streams: Streams, index: int) -> int:
-    """Draw a uniformly random legal action from stream `index`; the game must be on."""
+    """Return a uniformly random legal action, drawn from stream `index`; the game must not be over."""
     points, left = len(game.empty), int(game.num_empty)
     while True:
         place = draw_below(streams, index, left + num_actions(game) - points)
@@ -35,9 +38,9 @@ def random_action(game: Record, streams: Streams, index: int) -> int:
 
 @jit(counted=False)
 def playout(game: Record, streams: Streams, index: int) -> None:
-    """Play `game` to its end: uniformly random placings that fill no own eye; a pass where there is none.
+    """Play `game` to its end: uniformly random placements that fill no own eye, or a pass if there is none.
 
-    What observations know of earlier boards is not kept up, and the order of the empty points changes.
+    The earlier boards that observations show (`trail`) are not updated, and the order of `empty` changes.
     """
     while not is_over(game):
         take_turn(game, _random_point(game, streams, index))
@@ -45,7 +48,7 @@ def playout(game: Record, streams: Streams, index: int) -> None:
 
 @jit(counted=False)
 def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
-    """Play `game` to its end as `playout` does, and note each turn."""
+    """Play `game` to its end as `playout` does, and record each ply in `trace`."""
     while not is_over(game):
         action = _random_point(game, streams, index)
         note(trace, game.to_move, action)
@@ -54,9 +57,9 @@ def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> 
 
 @inner
 def _random_point(game: Record, streams: Streams, index: int) -> int:
-    """Draw a legal point that is no own eye, uniformly; return the pass if there is none.
+    """Return a uniformly random legal point that is not an own eye, or the pass if there is none.
 
-    Points that are refused are put behind those that are left to draw from.
+    Rejected points are moved behind the remaining candidates in `empty`.
     """
     left = int(game.num_empty)
     while left:
@@ -73,10 +76,10 @@ def _random_point(game: Record, streams: Streams, index: int) -> int:
 
 @inner
 def is_eye(game: Record, point: int) -> bool:
-    """Tell whether an empty point is a single-point eye of the seat to move.
+    """Return whether an empty point is a single-point eye of the seat to move.
 
-    All neighbours are its stones or off the board, and of the diagonal ones at most one is the opponent's, on the edge
-    of the board none.
+    All neighbours are stones of the seat or off the board. At most one diagonal neighbour is a stone of the opponent;
+    none is if the point is on the edge of the board.
     """
     if game.crowd[point] < 4:
         return False

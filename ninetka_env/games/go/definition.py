@@ -1,4 +1,4 @@
-"""Go for the register of games."""
+"""The options of Go and its entry in the registry of games."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ninetka_env.games.go.text import SEATS
 
 HANDICAPS = (0, 2, 3, 4, 5)
 FAR_TOO_MANY = 1e6
-"""Points."""
+"""The largest number of points that `HalfPoints` accepts."""
 
 
 @dataclass(frozen=True)
 class HalfPoints(Option):
-    """An option that is a number of points, halves allowed; compiled code knows it in half points.
+    """An option that is a multiple of 0.5 points; its code in compiled functions is the number of half points.
 
-    How many there may be depends on the size of the board: `_sizes` checks that.
+    The bounds depend on the size of the board, so `_sizes` checks them.
     """
 
     def encode(self, value: Any) -> int:
@@ -39,7 +39,7 @@ class HalfPoints(Option):
         return code / 2
 
     def parse(self, text: str) -> float:
-        """Return the number that the text shows."""
+        """Parse a number of points."""
         try:
             return self.decode(self.encode(float(text)))
         except ValueError:
@@ -47,57 +47,56 @@ class HalfPoints(Option):
 
     @property
     def allowed(self) -> str:
-        """The bounds."""
+        """The allowed values, for messages."""
         return "a multiple of 0.5, for either side at most as many points as the board has"
 
 
 @dataclass(frozen=True)
 class PlyLimit(Whole):
-    """An option that is a number of plies, or None for what is usual; compiled code knows that as 0."""
+    """An option that is a number of plies, or None (code 0) for the default limit."""
 
     def encode(self, value: Any) -> int:
-        """Return the number."""
+        """Return the number of plies, 0 for None."""
         return 0 if value is None else super().encode(value)
 
     def decode(self, code: int) -> int | None:
-        """Return the number, or None."""
+        """Return the number of plies, None for 0."""
         return code or None
 
     def parse(self, text: str) -> int | None:
-        """Return the number that the text shows, or None for `None`."""
+        """Parse a number of plies or `None`."""
         return None if text == "None" else super().parse(text)
 
     @property
     def allowed(self) -> str:
-        """The bounds."""
+        """The allowed values, for messages."""
         return f"{super().allowed}, or None"
 
 
 OPTIONS = (
     HalfPoints("komi", 7.0, "points added to White's score, at most as many as the board has"),
-    Choice("ko", "simple", "what may not be played again: the board of one move ago; by superko any earlier board, or "
-           "any with the same player to move", KO_RULES),
-    Choice("scoring", "area", "stones and territory; those and captured stones; or territory and captured stones",
-           SCORINGS),
-    Choice("handicap", 0, "black stones that are on the board at the start, White moves first; on 9 x 9 only",
-           HANDICAPS),
+    Choice("ko", "simple", "boards that a move must not repeat: the one before the opponent's move; any earlier board; "
+           "any earlier board with the same player to move", KO_RULES),
+    Choice("scoring", "area", "stones and territory; stones, territory and captured stones; or territory and captured "
+           "stones", SCORINGS),
+    Choice("handicap", 0, "black stones on the board at the start, White moves first; on 9 x 9 only", HANDICAPS),
     PlyLimit("max_plies", None, "the game ends after this many plies; by default twice the number of points", 1,
              MAX_PLIES),
     Whole("size", USUAL, "the board has size x size points", SMALLEST, LARGEST),
     Choice("allow_resign", False, "whether resigning is an action, the one after the pass", (False, True)),
-    Choice("planes", "standard", "what observations show: see `ninetka_env.games.go.observation`", PLANE_SETS),
+    Choice("planes", "standard", "the planes of observations: see `ninetka_env.games.go.observation`", PLANE_SETS),
 )  # fmt: skip
-"""The options of the game; compiled code knows each as an int."""
+"""The options of the game, in the order of their codes in compiled functions."""
 
 
 class GoOptions(TypedDict, total=False):
-    """The options of Go, for type checkers; `OPTIONS` has their defaults and checks them."""
+    """The options of Go, for type checkers; `OPTIONS` defines their defaults and checks."""
 
     komi: float
-    """Points added to White's score, a multiple of 0.5, at most as many as the board has points; 7."""
+    """Points added to White's score: a multiple of 0.5, in absolute value at most the number of points; default 7."""
     ko: str
-    """`"simple"` (the default): the board of one move ago may not be restored; `"positional"`: no earlier board;
-    `"situational"`: no earlier board with the same player to move."""
+    """The boards that a placement must not restore: `"simple"` (the default): the board before the opponent's move;
+    `"positional"`: any earlier board; `"situational"`: any earlier board with the same player to move."""
     scoring: str
     """`"area"` (the default), `"document"` (stones, territory and captured stones) or `"territory"`."""
     handicap: int
@@ -105,9 +104,9 @@ class GoOptions(TypedDict, total=False):
     max_plies: int | None
     """The game ends after this many plies, 1..1024; None (the default) for twice the number of points."""
     size: int
-    """The board has size x size points, 2..19; 9."""
+    """The board has size x size points, 2..19; default 9."""
     allow_resign: bool
-    """Whether resigning is an action, the one after the pass; False."""
+    """Whether resigning is an action, the one after the pass; default False."""
     planes: str
     """`"standard"` (the default) or `"alphazero"`; see `ninetka_env.games.go.observation`."""
 
@@ -132,7 +131,7 @@ def _sizes(options: Values) -> Sizes:
 
 
 def num_actions(options: Values) -> int:
-    """Return the number of actions: points, pass, and resigning where that is one."""
+    """Return the number of actions: the points, the pass, and resigning with `allow_resign`."""
     return int(options["size"]) ** 2 + 1 + int(options["allow_resign"])
 
 

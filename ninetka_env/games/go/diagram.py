@@ -1,4 +1,7 @@
-"""A game as a numbered diagram: the number of each turn on its point, and captions for those without room there."""
+"""Numbered diagrams of game records: the number of each turn on its point, and captions for turns without a point.
+
+`ninetka_env.games.go.picture.render_diagram` draws them.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,31 @@ from ninetka_env.core.record import GameRecord
 
 
 class Diagram(NamedTuple):
-    """What a diagram shows."""
+    """The content of a diagram."""
 
     cells: npt.NDArray[np.int8]
-    """(size, size) cell codes, rank 1 first: the stones before the first turn shown, and all that were placed then."""
+    """(size, size) cell codes, rank 1 first: the stones before the first turn shown and all stones placed since."""
     numbers: npt.NDArray[np.int16]
-    """(size, size): the turn that placed each stone, counted from 1 in the game; 0 on those that were there before."""
+    """(size, size): the turn that placed each stone, counted from 1 in the game; 0 for stones placed before `first`."""
     first: int
     last: int
-    """The turns that are shown."""
+    """The range of turns shown, both included."""
     captions: tuple[str, ...]
-    """What the board has no room for, in order: `"31 at 23"` (turn 31 on the point of stone 23), `"12 pass"`."""
+    """The turns that are not on the board, in order: `"31 at 23"` (turn 31 on the point of stone 23), `"12 pass"`."""
 
 
 def make_diagram(record: GameRecord, first: int = 1, last: int | None = None) -> Diagram:
-    """Return the diagram of the turns `first` to `last` of a game of Go, both counted from 1; None for all.
+    """Return the diagram of the turns `first` to `last` of a game of Go.
 
-    Stones that are taken stay in a diagram. A turn on a point that is taken in it already is told by a caption.
+    Captured stones stay in the diagram. A turn on a point that already has a stone in the diagram gets a caption.
+
+    Args:
+        record: a game record of Go.
+        first: the first turn, counted from 1.
+        last: the last turn, included; None for the last turn of the game.
 
     Raises:
-        ValueError: naming the turns that there are.
+        ValueError: if the game has no such turns.
     """
     count = len(record.actions)
     end = count if last is None else last

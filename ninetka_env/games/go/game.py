@@ -1,4 +1,4 @@
-"""`Game`: the readable Python face of one position of Go."""
+"""`Game`: the Python interface to one position of Go. The compiled rules are in `rules`."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ _COMPARED = (
     "board", "to_move", "ko_point", "captured", "plies", "passes", "resigned", "komi", "max_plies", "ko", "scoring",
     "planes", "handicap", "allow_resign",
 )  # fmt: skip
-"""The fields that make a position, as its text tells them. The others follow from the board, but for what depends on
-how it came about: orders (which stone is the head of a chain, how empty points are listed), the turns before, and the
-earlier boards that superko forbids."""
+"""The fields that `==` compares: those that the text of a position contains. The other fields follow from the board or
+from the history: which stone is the head of a chain, the order of the empty points, earlier turns and boards."""
 
 
 class Game(game.Game):
-    """One position of Go, and the game that goes on from it.
+    """One position of Go, which can be played on.
 
-    Seat 0 is Black, seat 1 White. Actions are the points `size * (rank - 1) + file`, then the pass, then, if it is an
-    action, to resign.
+    Seat 0 is Black, seat 1 White. Actions are the points `size * (rank - 1) + file`, then the pass, then, with
+    `allow_resign`, resigning.
 
     Examples:
         >>> game = Game.new(komi=6.5)
@@ -56,30 +55,34 @@ class Game(game.Game):
             **options: see `ninetka_env.games.go.definition.GoOptions`.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is invalid; the message names the option and its allowed values.
         """
         return cls.start(cls.definition().variant(**options))
 
     @classmethod
     def from_board(cls, board: npt.ArrayLike, to_move: int = 0, **options: Any) -> Self:
-        """Start from a (size, size) array of cell codes, rank 1 first: 0 empty, 1 black, 2 white.
+        """Start a game from a position.
 
         Args:
-            board: the stones.
-            to_move: the seat that acts next.
-            options: as for `new`, but for `size` and `handicap`.
+            board: (size, size) cell codes, rank 1 first: 0 empty, 1 black, 2 white.
+            to_move: the seat to move.
+            options: as for `new`, except `size` and `handicap`.
 
         Raises:
-            ValueError: naming the option that is wrong, or a chain without a liberty.
+            ValueError: if an option is invalid, or a chain has no liberty.
         """
         cells = check_board(board)
         for name in {"size", "handicap"} & {*options}:
-            raise ValueError(f"{name}={options[name]!r}: the board tells, expected nothing")
+            raise ValueError(f"{name}={options[name]!r}: expected no {name}, the board determines it")
         return cls(set_up(cls.definition().variant(size=len(cells), **options), cells, to_move))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read what `str(game)` wrote, or its first line; raises `ValueError` naming the word that is wrong."""
+        """Read a position from the text of `str(game)`, or from the first line of that text.
+
+        Raises:
+            ValueError: if the text is not valid; the message quotes the wrong word.
+        """
         found = read_position(text)
         variant = cls.definition().variant(
             size=len(found.board), komi=found.komi, ko=found.ko, scoring=found.scoring, max_plies=found.max_plies,
@@ -91,28 +94,31 @@ class Game(game.Game):
 
     @property
     def board(self) -> npt.NDArray[np.int8]:
-        """(size, size) int8 cell codes, rank 1 first: 0 empty, 1 black, 2 white. A read-only view, not a copy."""
+        """(size, size) int8 cell codes, rank 1 first: 0 empty, 1 black, 2 white; a read-only view."""
         view: npt.NDArray[np.int8] = self.records["board"][0, :-1].reshape(self.size, self.size)
         view.flags.writeable = False
         return view
 
     @property
     def passes(self) -> int:
-        """Turns passed in a row, up to now."""
+        """The number of passes in a row just before this position."""
         return int(self.records["passes"][0])
 
     def captured(self) -> npt.NDArray[np.int64]:
-        """Return how many opposing stones each seat took, (2,) int64."""
+        """Return how many stones of the opponent each seat has captured, (2,) int64."""
         return self.records["captured"][0].astype(np.int64)
 
     def owners(self) -> npt.NDArray[np.int8]:
-        """Return whose stone or territory each point is as the board stands, (size, size) int8 seats; -1 nobody's."""
+        """Return the seat that owns each point as stone or territory, (size, size) int8; -1 for neutral points.
+
+        No stones count as dead.
+        """
         owners = np.zeros(self.size**2, np.int8)
         _write_owners(self.records, 0, owners)
         return owners.reshape(self.size, self.size)
 
     def ko_points(self) -> npt.NDArray[np.int64]:
-        """Return the points, ascending, that the ko rule and nothing else forbids the seat to move to place on."""
+        """Return the points that only the ko rule forbids to the seat to move, ascending."""
         points = np.zeros(self.size**2, np.bool_)
         if not self.is_over:
             _write_ko_points(self.records, 0, points)
@@ -120,23 +126,24 @@ class Game(game.Game):
 
     @property
     def scored(self) -> bool:
-        """Whether scores decide who wins: not where a seat resigned, by an event or an action."""
+        """Whether the scores decide the winner: not after a resignation, by an event or an action."""
         return super().scored and not self.records["resigned"][0]
 
     def result(self) -> str:
-        """Return the result as records write it: `B+2`, `W+1.5`, `B+R` by resignation, `W+T` on time, `0` if drawn.
+        """Return the result as game records write it.
 
-        After a seat has left it is `B+F`; while the game is on `?`.
+        Examples: `B+2`, `W+1.5`, `B+R` by resignation, `W+T` on time, `B+F` if White left the game, `0` for a draw,
+        and `?` if the game is not over.
         """
         return counted_result(self)
 
     # What can be done
 
     def hand_turn(self, seat: int) -> None:
-        """Let a seat move next, whoever's turn it is, also in a game that is over: it goes on.
+        """Give the turn to a seat, also if the other seat is to move or the game is over; the game then continues.
 
-        Protocols and records may show two turns of a seat in a row. The other's turn between them is not played: no
-        pass, no ply; what the simple ko rule forbade it forbids no more. Passes before count no more either.
+        GTP and game records may contain two turns of a seat in a row. The other seat's turn between them counts neither
+        as a pass nor as a ply. The simple ko rule and earlier passes have no effect any more.
         """
         seat = check_count("seat", seat, 0, 1)
         if seat != self.to_move or self.is_over:
@@ -145,16 +152,16 @@ class Game(game.Game):
             hand_turn(self.records, 0, seat)
 
     def with_options(self, **options: Unpack[GoOptions]) -> Self:
-        """Return this position in a game with other options; it is over if its plies are at the new limit.
+        """Return this position with other options; it is over if it has reached a new limit of plies.
 
         Args:
-            **options: all but `ko`, `size` and `handicap`, which are fixed from the start on.
+            **options: any options except `ko`, `size` and `handicap`, which are fixed at the start of a game.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is invalid; the message names the option and its allowed values.
         """
         if fixed := {"ko", "size", "handicap"} & options.keys():
-            raise ValueError(f"{min(fixed)}: expected none, a game that has begun keeps it")
+            raise ValueError(f"{min(fixed)}: expected none, it is fixed at the start of a game")
         variant, game = self.definition().variant(**{"size": self.size, "komi": self.komi, **options}), self.copy()
         for one, code in zip(OPTIONS, variant.codes, strict=True):
             if one.name in options:
@@ -185,12 +192,12 @@ class Game(game.Game):
 
     @property
     def handicap(self) -> int:
-        """How many handicap stones were on the board at the start."""
+        """The number of handicap stones at the start."""
         return int(self.records["handicap"][0])
 
     @property
     def max_plies(self) -> int:
-        """The game ends after so many plies."""
+        """The game ends after this many plies."""
         return int(self.records["max_plies"][0])
 
     @property
@@ -203,21 +210,25 @@ class Game(game.Game):
         """`"standard"` or `"alphazero"`."""
         return PLANE_SETS[self.records["planes"][0]]
 
-    # What people read
+    # Names and texts
 
     def action_name(self, action: int) -> str:
-        """Name an action: the point it is played on, such as `"E5"`, `"pass"` or `"resign"`."""
+        """Return the name of an action: its point, such as `"E5"`, `"pass"` or `"resign"`."""
         return action_name(action, self.size)
 
     def action_index(self, name: str) -> int:
-        """Return the action of a name, in any case; raises `ValueError` for other text."""
+        """Return the action with a name; case does not matter.
+
+        Raises:
+            ValueError: if there is no such action.
+        """
         action = action_index(name, self.size)
         if action >= self.num_actions:
             raise ValueError(f"no action {name!r}: resigning is an action with allow_resign=True only")
         return action
 
     def describe_illegal(self, action: int) -> str:
-        """Say why an action is illegal: over, occupied, suicide, ko or superko."""
+        """Return a message that says why an action is illegal: range, game over, occupied, suicide, ko or superko."""
         if not 0 <= action < self.num_actions:
             return f"action {shortened(action)} is illegal: expected 0..{self.num_actions - 1}"
         what = f"action {action} ({self.action_name(action)}) is illegal"
@@ -226,14 +237,14 @@ class Game(game.Game):
         return f"{what} for {SEATS[self.to_move]} at ply {self.ply}: {self._reason(action)}"
 
     def _reason(self, point: int) -> str:
-        """Say what forbids the seat to move to place a stone on a point."""
+        """Return the reason why the seat to move may not place a stone on a point."""
         if self.board.flat[point]:
             return "the point is occupied"
         if point == self.records["ko_point"][0]:
-            return "ko, the stone just played there may not be taken back at once"
+            return "ko, the stone that has just captured may not be captured back at once"
         if _is_suicide(self.records, 0, point):
             return "suicide, the stone would have no liberty"
-        return f"superko ({self.ko}), the board would be one that was there before"
+        return f"superko ({self.ko}), the move would repeat an earlier board"
 
     def __str__(self) -> str:
         """Return the position as text that `from_text` reads back."""
@@ -247,11 +258,11 @@ class Game(game.Game):
         return write_position(position)
 
     def __eq__(self, other: object) -> bool:
-        """Compare positions, options included, and events."""
+        """Compare the positions, their options and events."""
         return isinstance(other, Game) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        """Hash the position as it stands now."""
+        """Return the hash of the current position; it changes when the game is played on."""
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
@@ -259,11 +270,11 @@ class Game(game.Game):
 
     @classmethod
     def start(cls, variant: Variant, seed: int | None = None) -> Self:
-        """Start a game of a variant; nothing is drawn before the first turn, so any seed gives the same."""
+        """Start a game of a variant; the seed has no effect, because the start of Go is not random."""
         return super().start(variant, 0 if seed is None else seed)
 
 
-# Entries from Python, as in `ninetka_env.core.game`
+# Functions to call from Python, as in `ninetka_env.core.game`
 
 
 @jit

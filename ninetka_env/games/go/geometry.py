@@ -1,15 +1,15 @@
-"""Boards of all sizes as read-only tables: points, neighbours, symmetries, names.
+"""The geometry of boards of all sizes: numbers and names of points, and read-only tables of neighbours and symmetries.
 
-The numbering, for point = size * (rank - 1) + file, with files and ranks as Black sees them; here for size 9:
+Point numbers are `size * (rank - 1) + file`, with files and ranks as Black sees them. For size 9:
 
     9   72 73 74 75 76 77 78 79 80
-    8   63 64 65 66 67 68 69 70 71    The action `size * size` passes, `size * size + 1` resigns where that is an
-    ..  ..                            action. Files are named without I.
+    8   63 64 65 66 67 68 69 70 71    The action `size * size` passes; `size * size + 1` resigns, with
+    ..  ..                            `allow_resign`. The letter I is not used for files.
     2    9 10 11 12 13 14 15 16 17
-    1    0  1  2  3  4  5  6  7  8    One number more than there are points stands for everywhere off the board.
+    1    0  1  2  3  4  5  6  7  8    In tables, the number `size * size` means off the board.
          A  B  C  D  E  F  G  H  J
 
-Tables of points hold the boards of all sizes one after the other, smallest first: `first_row` tells where one begins.
+The tables of points contain the boards of all sizes, the smallest first. `first_row` returns the first row of a board.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import numpy.typing as npt
 from ninetka_env.core.jit import frozen, inner, jit
 
 SMALLEST, LARGEST = 2, 19
-"""Sizes of boards."""
+"""The range of board sizes."""
 USUAL = 9
-"""The size unless told."""
+"""The default size."""
 
 EMPTY, BLACK, WHITE, WALL = 0, 1, 2, 3
-"""Codes of cells: a stone has that of its seat plus 1. `WALL` is off the board; it has the bits of both colours."""
+"""Cell codes. The code of a stone is its seat plus 1. `WALL` is off the board and has the bits of both colours."""
 
 FILE_NAMES = "ABCDEFGHJKLMNOPQRST"
 
@@ -38,19 +38,19 @@ _SIZES = range(SMALLEST, LARGEST + 1)
 
 @inner
 def wide(number: Any) -> int:
-    """Return a number of any integer type as int64: functions are compiled once for each type that they meet."""
-    return np.int64(number)  # type: ignore[return-value]  # int(..) would leave the type as it is
+    """Convert a number of any integer type to int64, because numba compiles a function for each argument type."""
+    return np.int64(number)  # type: ignore[return-value]  # in numba, int(..) does not change the type
 
 
 @jit(counted=False)
 def first_row(points: int) -> int:
-    """Return where the board of so many points begins in the tables of points."""
+    """Return the first row of the board with this number of points in the tables of points."""
     size = int(np.sqrt(points))  # the compiler knows the result
     return (size - 1) * size * (2 * size - 1) // 6 - 1
 
 
 def _around(size: int, steps: tuple[tuple[int, int], ...]) -> npt.NDArray[np.int16]:
-    """Return the points these steps (ranks, files) away from each point, (points, 4); `size**2` off the board."""
+    """Return the points at the given (rank, file) offsets of each point, (points, 4) int16; `size**2` off the board."""
     ranks, files = np.divmod(np.arange(size * size), size)
     rows = []
     for up, right in steps:
@@ -61,22 +61,23 @@ def _around(size: int, steps: tuple[tuple[int, int], ...]) -> npt.NDArray[np.int
 
 
 NEIGHBOURS = frozen(np.vstack([_around(n, ((-1, 0), (0, -1), (0, 1), (1, 0))) for n in _SIZES]), np.uint16)
-"""(2469, 4) uint16: the points below, to the left, to the right and above; `size**2` where that is off the board."""
+"""(2469, 4) uint16: the points below, to the left, to the right and above; `size**2` if off the board."""
 DIAGONALS = frozen(np.vstack([_around(n, ((-1, -1), (-1, 1), (1, -1), (1, 1))) for n in _SIZES]), np.uint16)
 """(2469, 4) uint16: the same for the diagonal neighbours."""
 _PADDING = np.zeros(32, np.bool_)
 NOT_LEFT = frozen(np.hstack([*(np.tile(np.arange(n) > 0, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
 NOT_RIGHT = frozen(np.hstack([*(np.tile(np.arange(n) < n - 1, n) for n in _SIZES), _PADDING]) * 255, np.uint8)
-"""(2501,) uint8: all bits set but on the first and on the last file; longer than the boards by what a vector holds."""
+"""(2501,) uint8: 0 on the first (`NOT_LEFT`) or the last file (`NOT_RIGHT`), else 255; padded by one vector register,
+32 bytes."""
 
 HANDICAP_POINTS = frozen([20, 60, 56, 24, 40], np.int16)
-"""(5,) int16: where handicap stones stand on 9 x 9, in the order in which they are given: C3 G7 C7 G3 E5, those of
-`fixed_handicap` in the Go Text Protocol, version 2."""
+"""(5,) int16: the handicap points on 9 x 9, C3 G7 C7 G3 E5, in the order of `fixed_handicap` in the Go Text Protocol,
+version 2."""
 
 
 @functools.cache
 def symmetries(size: int) -> npt.NDArray[np.int16]:
-    """Return where the 8 symmetries of the board take each point, (8, points) int16; symmetry 0 leaves all in place.
+    """Return the image of each point under the 8 symmetries, (8, points) int16; symmetry 0 is the identity.
 
     Symmetry k transposes if `k & 4`, then mirrors ranks if `k & 2`, then files if `k & 1`.
     """
@@ -91,13 +92,13 @@ def symmetries(size: int) -> npt.NDArray[np.int16]:
 
 
 def action_symmetries(size: int, num_actions: int) -> npt.NDArray[np.int64]:
-    """Return the same for actions, (8, num_actions) int64; pass stays pass."""
+    """Return the image of each action under the 8 symmetries, (8, num_actions) int64; pass and resign do not change."""
     others = np.tile(np.arange(size * size, num_actions), (8, 1))
     return frozen(np.hstack([symmetries(size), others]), np.int64)
 
 
 def star_points(size: int) -> list[int]:
-    """Return the points that boards mark: on the third or fourth line, and the centre."""
+    """Return the star points (hoshi): on the third or fourth line from the edge, and the centre."""
     if size < 7:
         return [size * size // 2] if size % 2 else []
     near = 3 if size >= 13 else 2
@@ -108,13 +109,13 @@ def star_points(size: int) -> list[int]:
 
 
 def point_name(point: int, size: int) -> str:
-    """Name a point as people do: its file, then its rank, such as `"E5"`."""
+    """Return the name of a point: its file, then its rank, such as `"E5"`."""
     rank, file = divmod(int(point), size)
     return f"{FILE_NAMES[file]}{rank + 1}"
 
 
 def point_index(name: str, size: int) -> int:
-    """Return the point of a name; case is free.
+    """Return the point with a name; case does not matter.
 
     Raises:
         ValueError: if there is no such point on a board of this size.
@@ -127,11 +128,15 @@ def point_index(name: str, size: int) -> int:
 
 
 def action_name(action: int, size: int) -> str:
-    """Name an action: the point it is played on, `"pass"`, or `"resign"`."""
+    """Return the name of an action: its point, `"pass"`, or `"resign"`."""
     return point_name(action, size) if action < size * size else ("pass", "resign")[action - size * size]
 
 
 def action_index(name: str, size: int) -> int:
-    """Return the action of a name given by `action_name`, in any case; `ValueError` as in `point_index`."""
+    """Return the action with a name of `action_name`; case does not matter.
+
+    Raises:
+        ValueError: as in `point_index`.
+    """
     words = ("pass", "resign")
     return size * size + words.index(name.lower()) if name.lower() in words else point_index(name, size)

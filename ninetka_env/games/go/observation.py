@@ -1,7 +1,7 @@
-"""From a game and a viewer to the numpy observation: two sets of planes, and the compiled code that draws them.
+"""Observations of Go: two sets of planes, and the compiled functions that write them.
 
-Planes are size x size, int8, 0 or 1, rank 1 first: index `[plane, rank - 1, file]`. Stones are the viewer's own or the
-other's.
+Planes are size x size int8 arrays of 0 and 1, rank 1 first: index `[plane, rank - 1, file]`. The viewer is the seat
+that observes; "own" stones are the viewer's, "other" stones the opponent's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ninetka_env.games.go.scratch import Bytes, scratch
 
 
 class Planes(NamedTuple):
-    """One row of a table of planes: planes `first .. first + number - 1` hold `meaning`."""
+    """A row in the table of planes: the planes `first .. first + number - 1` and their meaning."""
 
     name: str
     first: int
@@ -30,33 +30,33 @@ class Planes(NamedTuple):
 
 
 STANDARD = (
-    Planes("stones", 0, 2, "own stones, the other's stones"),
+    Planes("stones", 0, 2, "own stones, the opponent's stones"),
     Planes("own_liberties", 2, 3, "own chains with 1, 2, 3 or more liberties"),
-    Planes("other_liberties", 5, 3, "the other's chains with 1, 2, 3 or more liberties"),
-    Planes("ko", 8, 1, "points that the ko rule, and nothing else, forbids the viewer to place on now"),
-    Planes("last", 9, 2, "the last placing, the last but one; nothing for a pass"),
+    Planes("other_liberties", 5, 3, "the opponent's chains with 1, 2, 3 or more liberties"),
+    Planes("ko", 8, 1, "points that only the ko rule forbids to the viewer, if the viewer is to move"),
+    Planes("last", 9, 2, "the points of the last turn and of the turn before; none for a pass"),
     Planes("passed", 11, 1, "the last turn was a pass (filled plane)"),
     Planes("black", 12, 1, "the viewer is Black (filled plane)"),
-    Planes("to_move", 13, 1, "the viewer is to move, and the game is on (filled plane)"),
+    Planes("to_move", 13, 1, "the viewer is to move, and the game is not over (filled plane)"),
     Planes("late", 14, 1, "at most 16 plies are left before the limit (filled plane)"),
-    Planes("ahead", 15, 1, "the viewer wins if both pass now: points, komi and option in one (filled plane)"),
+    Planes("ahead", 15, 1, "the viewer has the higher score, komi included (filled plane)"),
 )
 """The table of the planes `"standard"`, in order."""
 
 ALPHAZERO = (
     Planes("own", 0, 8, "own stones now, and 1 to 7 turns ago"),
-    Planes("other", 8, 8, "the other's stones now, and 1 to 7 turns ago"),
+    Planes("other", 8, 8, "the opponent's stones now, and 1 to 7 turns ago"),
     Planes("black_to_move", 16, 1, "Black is to move (filled plane)"),
 )
 """The table of the planes `"alphazero"`: those of D. Silver et al., "Mastering the game of Go without human knowledge",
-Nature 550, 2017, on the smaller board; before the first turn there are no stones."""
+Nature 550, 2017, at the size of the board. Boards before the first turn are empty."""
 
 PLANE_COUNTS = tuple(table[-1].first + table[-1].number for table in (STANDARD, ALPHAZERO))
-"""By the place of a set in `rules.PLANE_SETS`."""
+"""The number of planes in each set of `rules.PLANE_SETS`."""
 
 LATE_PLIES = 16
 
-# For plain ints, numba would compile what they are given to one by one.
+# np.int64, because numba would compile a called function again for each plain int constant.
 _STONES, _OWN, _OTHER, _KO, _LAST, _PASSED, _BLACK, _TO_MOVE, _LATE, _AHEAD = (
     np.int64(planes.first) for planes in STANDARD
 )
@@ -67,7 +67,7 @@ Tensor = npt.NDArray[np.int8]
 
 @jit(counted=False)
 def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw the planes that the game has by its options, as seen by `viewer`, into `planes`, (C * points,) int8."""
+    """Write the planes of the game's option `planes`, as seen by seat `viewer`, into `planes`, (C * points,) int8."""
     if game.planes:
         _write_alphazero(game, viewer, planes)
     else:
@@ -104,7 +104,7 @@ def _write_standard(game: Record, viewer: int, planes: Tensor) -> None:
 
 @inner
 def _write_stones(game: Record, colour: int, planes: Tensor, plane: int) -> None:
-    """Mark the stones of a colour (comparing int8 with int8 is what lets this loop vectorise)."""
+    """Mark the stones of a colour. The loop is vectorised because it compares int8 with int8."""
     points, cell = len(game.empty), np.int8(colour)
     target = planes[plane * points : (plane + 1) * points]
     for point in range(points):
@@ -130,7 +130,7 @@ def _fill(game: Record, planes: Tensor, plane: int, value: bool) -> None:
 
 @inner
 def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
-    """Mark the stones of each chain in the plane of its liberties."""
+    """Mark the stones of each chain in the plane of its number of liberties."""
     points, counts, kinds = len(game.empty), scratch(), scratch()
     _count_liberties(game, counts)
     for point in range(points):
@@ -142,10 +142,11 @@ def _write_liberties(game: Record, own: int, planes: Tensor) -> None:
 
 @inner
 def _count_liberties(game: Record, counts: Bytes) -> None:
-    """Count liberties, up to 3, into the place of each chain's head: an empty point is one of all chains beside it.
+    """Write the number of liberties of each chain, at most 3, at the index of its head.
 
-    There are no questions asked, which would take longer, and each side counts in a place of its own, since to add to
-    one place again and again takes longer too. Bytes suffice: k connected stones have 2 k + 2 liberties at most.
+    The loop is branch-free, because random data would defeat branch prediction. Each of the four directions has its own
+    counters, because repeated additions to the same counter are slower. Bytes suffice: k connected stones have at most
+    2 k + 2 liberties.
     """
     points = len(game.empty)
     first, below, left, right, above = first_row(points), scratch(), scratch(), scratch(), scratch()
@@ -166,7 +167,7 @@ def _count_liberties(game: Record, counts: Bytes) -> None:
 
 @jit(inline=True, counted=False)
 def _write_kind(points: int, kinds: Bytes, kind: int, planes: Tensor, plane: int) -> None:
-    """Mark the points of a kind (the compiler vectorises the loop only where it sees the size of the board)."""
+    """Mark the points of a kind. Merged into the caller, because the loop is vectorised only for a known board size."""
     target, wanted = planes[plane * points : (plane + 1) * points], np.uint8(kind)
     for point in range(points):
         target[point] = kinds[point] == wanted
@@ -195,7 +196,7 @@ def _write_last(game: Record, planes: Tensor) -> None:
 
 @inner
 def _leads(game: Record, viewer: int) -> bool:
-    """Tell whether the viewer has more points, whoever may have resigned."""
+    """Return whether the viewer has more points, whether or not a seat has resigned."""
     black, white = points_of(game)
     lead = 2 * black - 2 * white - game.komi
     return lead > 0 if viewer == 0 else lead < 0

@@ -1,7 +1,7 @@
-"""Pictures of Go in pixels: positions, whom the points belong to, numbered diagrams.
+"""RGB pictures of Go: positions, ownership of points, numbered diagrams.
 
-Lengths are counted in the distance of two lines. What never changes is drawn once for each size; pygame is imported by
-the functions that draw.
+The background is drawn once for each size and cached. pygame is imported only when a function draws. `render` has text
+and SVG.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ STONE_COLOURS: tuple[Colour, ...] = ((52, 50, 54), (238, 235, 228))
 _PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (150, 137, 124)
 _WOOD, _LINE, _NAMES, _LAST, _KO = (222, 184, 122), (96, 68, 40), (120, 88, 54), (214, 72, 52), (62, 106, 176)
 _MARGIN = 1.25
-"""From the edge of the picture to the first line."""
+"""The distance from the edge of the picture to the first line of the grid."""
 
 
 def render_rgb(
     game: Game, size: int = 720, *, territory: bool = False, ownership: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.uint8]:
-    """Return a picture of the position, (size, 7 * size // 5, 3) uint8, with a panel beside the board.
+    """Return a picture of the position, (size, 7 * size // 5, 3) uint8, with a panel next to the board.
 
     Args:
         game: the position.
         size: the height in pixels, 100..4000.
-        territory: whether to mark the empty points that belong to a seat as the board stands.
-        ownership: (S, S) numbers, rank 1 first, from 1 (surely Black's in the end) to -1 (White's), to be drawn.
+        territory: whether to mark the empty points that are territory, with no stones counted as dead.
+        ownership: (S, S) predicted ownership to draw, rank 1 first, from 1 (certainly Black) to -1 (certainly White).
 
     Raises:
-        ValueError: if `size` or the shape of `ownership` is wrong.
-        ImportError: if pygame is missing, naming the extra to install.
+        ValueError: if `size` or `ownership` is not valid.
+        ImportError: if pygame is not installed; the message names the extra to install.
     """
     board = _Board(size, game.size)
     board.stones(game.board)
@@ -60,16 +60,16 @@ def render_rgb(
 def render_diagram(
     record: GameRecord, first: int = 1, last: int | None = None, *, size: int = 720
 ) -> npt.NDArray[np.uint8]:
-    """Return a numbered diagram, (size, 7 * size // 5, 3) uint8, with its captions beside the board.
+    """Return a numbered diagram, (size, 7 * size // 5, 3) uint8, with its captions next to the board.
 
     Args:
-        record: a game of Go.
+        record: a game record of Go.
         first: the first turn to show, counted from 1.
-        last: the last one; None for that of the game.
+        last: the last turn to show; None for the last turn of the game.
         size: the height in pixels, 100..4000.
 
     Raises:
-        ValueError: naming what is wrong with the turns or the size.
+        ValueError: if the turns or the size are not valid.
     """
     diagram = make_diagram(record, first, last)
     board = _Board(size, len(diagram.cells))
@@ -90,7 +90,7 @@ def _checked(ownership: npt.ArrayLike, size: int) -> npt.NDArray[np.float64]:
 
 
 class _Board(Canvas):
-    """A canvas with a board; places are measured in tenths of the picture's height whatever the board's size."""
+    """A canvas with a board. Coordinates do not depend on the board size: the height of the picture is 11 units."""
 
     def __init__(self, height: int, size: int, background: bool = True) -> None:
         if not 100 <= height <= 4000:
@@ -98,21 +98,21 @@ class _Board(Canvas):
         super().__init__((7 * height // 5, height), 11.0, _background(height, size) if background else None)
         self.size, self.step = size, (11 - 2 * _MARGIN) / (size - 1)
         self.left = 11.25
-        """Where the panel begins."""
+        """The left edge of the panel."""
 
     def place(self, point: int) -> tuple[float, float]:
-        """Return where a point is, from the left and from the top."""
+        """Return the coordinates (x, y) of a point, from the top left."""
         rank, file = divmod(point, self.size)
         return _MARGIN + self.step * file, 11 - _MARGIN - self.step * rank
 
     def stones(self, cells: npt.NDArray[np.int8]) -> None:
-        """Draw the stones of a board of cell codes."""
+        """Draw the stones of a board of cell codes, (size, size)."""
         for point in np.flatnonzero(cells).tolist():
             sprite = _stone_sprite(int(cells.flat[point]) - 1, round(0.95 * self.step * self.cell))
             self.sprite(sprite, *self.place(point))
 
     def ownership(self, values: npt.NDArray[np.float64]) -> None:
-        """Draw squares in the colour of whom the points belong to, the larger the surer."""
+        """Draw a square in the colour of its owner on each point; its area is proportional to the certainty."""
         for point, value in enumerate(values.ravel().tolist()):
             if abs(value) > 0.05:
                 (x, y), side = self.place(point), 0.5 * self.step * abs(value) ** 0.5
@@ -121,7 +121,7 @@ class _Board(Canvas):
                 self.box(x - 0.42 * side, y - 0.42 * side, 0.84 * side, 0.84 * side, colour, 0.03)
 
     def marks(self, game: Game) -> None:
-        """Mark the last stone by a ring, and points that the ko rule forbids by a square."""
+        """Mark the last stone with a ring, and the points that the ko rule forbids with squares."""
         last = int(game.records["last"][0])
         if last >= 0:
             self.disc(*self.place(last), 0.24 * self.step, _LAST, 0.075 * self.step)
@@ -145,7 +145,7 @@ def _stone_sprite(seat: int, diameter: int) -> Any:
 
 @functools.lru_cache(maxsize=4)
 def _background(height: int, size: int) -> Any:
-    """Return a surface with what never changes: page, wood, lines, star points, names of files and ranks."""
+    """Return a surface with the fixed part of the picture: page, wood, lines, star points, names of files and ranks."""
     board = _Board(height, size, background=False)
     board.surface.fill(_PAGE)
     board.box(0.22, 0.28, 10.6, 10.6, mix(_PAGE, (0, 0, 0), 0.2), 0.2)
@@ -166,7 +166,7 @@ def _background(height: int, size: int) -> Any:
 
 
 def _draw_panel(board: _Board, game: Game) -> None:
-    """Draw what stands beside the board: where the game is, the seats with captures and scores, the last turn."""
+    """Draw the panel next to the board: the state of the game, the seats with captures and scores, the last turn."""
     left, width = board.left, 3.85
     board.text("Go", left, 0.95, 1.3, _TEXT)
     board.text(headline(game), left, 1.75, 0.42, _TEXT if game.is_over else _FAINT)
@@ -187,11 +187,11 @@ def _draw_panel(board: _Board, game: Game) -> None:
     board.text(last_turn(game), left, 10.4, 0.42, _FAINT)
 
 
-# What pictures say, in text as in pixels
+# Texts in pictures, shared with `render`
 
 
 def headline(game: Game) -> str:
-    """Say where the game is, or who won."""
+    """Return the ply and the player to move, or the result of a finished game."""
     if not game.is_over:
         return f"ply {game.ply}, {SEATS[game.to_move]} to move"
     result = game.result()
@@ -199,7 +199,7 @@ def headline(game: Game) -> str:
 
 
 def last_turn(game: Game) -> str:
-    """Tell of the last turn, `""` before the first."""
+    """Return a description of the last turn or event, `""` before the first turn."""
     last = int(game.records["last"][0])
     if game.event is not None:
         return f"{SEATS[game.event.seat]}: {game.event.kind}"

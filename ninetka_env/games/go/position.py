@@ -1,4 +1,4 @@
-"""Setting up positions of Go: from a board, and from what the text of a position says beside it."""
+"""Make states of Go from a board or from the text of a position (`text`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_board(board: npt.ArrayLike) -> npt.NDArray[np.int8]:
     """Return a square array of cell codes (0 empty, 1 black, 2 white), rank 1 first, as int8.
 
     Raises:
-        ValueError: if it has another shape or other codes.
+        ValueError: if the shape or a code is not valid.
     """
     cells = np.asarray(board)
     if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or not SMALLEST <= len(cells) <= LARGEST:
@@ -32,10 +32,10 @@ def check_board(board: npt.ArrayLike) -> npt.NDArray[np.int8]:
 
 
 def set_up(variant: Variant, board: npt.NDArray[np.int8], to_move: int) -> Records:
-    """Return the (1,) record of a game of a variant that starts from a board.
+    """Return the (1,) state of a game of a variant that starts from a board.
 
     Raises:
-        ValueError: if a chain has no liberty, naming one of its points.
+        ValueError: if a chain has no liberty; the message names one of its points.
     """
     games = new_games(variant.replaced(handicap=0), make_streams(0))
     _put_all(games, board.reshape(-1), check_count("to_move", to_move, 0, 1))
@@ -47,10 +47,10 @@ def set_up(variant: Variant, board: npt.NDArray[np.int8], to_move: int) -> Recor
 
 
 def read_records(variant: Variant, found: Position) -> Records:
-    """Return the (1,) record of a position of a variant.
+    """Return the (1,) state of a parsed position.
 
     Raises:
-        ValueError: if no game can come to it by what is easy to see, naming what is wrong.
+        ValueError: if the ply, the passes or the ko point cannot occur in a game.
     """
     games = set_up(variant, found.board, found.to_move)
     most = int(games["max_plies"][0])
@@ -60,7 +60,7 @@ def read_records(variant: Variant, found: Position) -> Records:
         raise ValueError(f"passes={found.passes}: expected at most as many as plies, {found.plies}")
     if found.ko_point >= 0 and (found.passes or not _may_be_ko(games, found.ko_point)):
         name = point_name(found.ko_point, len(found.board))
-        raise ValueError(f"ko={name}: no stone can have been taken there by the last turn in a ko")
+        raise ValueError(f"ko={name}: the last turn cannot have captured a stone there in a ko")
     games["captured"][0] = found.captured
     games["plies"][0], games["passes"][0], games["ko_point"][0] = found.plies, found.passes, found.ko_point
     games["handicap"][0], games["resigned"][0] = found.handicap, found.resigned * (found.to_move + 1)
@@ -68,7 +68,7 @@ def read_records(variant: Variant, found: Position) -> Records:
 
 
 def _may_be_ko(games: Records, point: int) -> bool:
-    """Tell whether the seat to move would take exactly one stone, which stands alone, by a lone stone on a point."""
+    """Return whether a lone stone of the seat to move on a point would capture exactly one lone stone."""
     game = games[0]
     points, other = len(game["empty"]), 2 - int(game["to_move"])
     around = [int(one) for one in NEIGHBOURS[first_row(points) + point]]
@@ -81,7 +81,7 @@ def _may_be_ko(games: Records, point: int) -> bool:
 
 @jit
 def _put_all(games: Records, board: npt.NDArray[np.int8], to_move: int) -> None:
-    """Put the stones of a board of cell codes on the empty board of the first game, and begin there."""
+    """Put the stones of a board of cell codes on the empty board of the first game, and make it the start position."""
     game = games[0]
     for point in range(len(board)):
         if board[point]:
@@ -94,10 +94,10 @@ def _put_all(games: Records, board: npt.NDArray[np.int8], to_move: int) -> None:
 
 @jit
 def hand_turn(games: Records, index: int, seat: int) -> None:
-    """Let a seat move next as if its opponent's last turn had been its own; see `Game.hand_turn`.
+    """Give the turn to a seat without playing one; see `Game.hand_turn`.
 
-    No turn is played, so superko takes the board as one that `seat` was to move on. A game at its limit of plies begins
-    to count anew, and forgets its earlier boards: there is room for one per ply.
+    For superko, the current board is now one with `seat` to move. A game at its limit of plies restarts its count of
+    plies and forgets its earlier boards, because a state has space for one board per ply.
     """
     game = games[index]
     if game.to_move != seat:

@@ -1,4 +1,4 @@
-"""Pictures of a position of Go: text for a terminal, an rgb array, a drawing for pages."""
+"""Render positions of Go: text for a terminal, SVG for web pages; RGB pictures come from `picture`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _WOOD, _INK, _LIGHT = (222, 184, 122), (96, 68, 40), (255, 255, 255)
 def render_ansi(game: Game, color: bool = True) -> str:
     """Return the board as text for a terminal.
 
-    The last stone stands in brackets, a point that the ko rule forbids is an `x`.
+    The last stone is in brackets. `x` marks a point that the ko rule forbids.
 
     Args:
         game: the position.
-        color: use 24-bit colours (ANSI escapes); without them the text says the same.
+        color: whether to use 24-bit colours (ANSI escapes).
     """
     names = "    " + "".join(f" {name} " for name in FILE_NAMES[: game.size])
     lines = [names, *_ansi_ranks(game, color), names]
@@ -65,7 +65,7 @@ SVG_STYLE = (
 
 
 def render_svg(game: Game) -> str:
-    """Return a position as an `<svg>` element: lines, stones in the colours of their seats, a ring on the last one."""
+    """Return a position as an `<svg>` element: lines, stones, a ring on the last stone; `SVG_STYLE` has the colours."""
     size = game.size
     parts = [f'<rect class="wood" width="{size}" height="{size}" rx=".2"/>']
     for line in range(size):

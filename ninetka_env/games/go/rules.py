@@ -1,13 +1,13 @@
-"""The rules of Go, compiled: one game is one record, a batch is an array of them.
+"""The compiled rules of Go. The state of a game is one element of a structured array; a batch is an array of states.
 
-Each size of the board has a record type of its own, and another one where superko must know all earlier boards; the
-compiler sees the size in it. All functions trust their arguments (`is_legal` tells) and draw no random numbers.
+Each board size has its own dtype, and a second one for superko, which stores all earlier boards. So the board size is a
+constant for the compiler. The functions do not check their arguments (use `is_legal`) and draw no random numbers.
 
-Stones of a chain form a ring (`after`) and know its *head*, one of them, in whose place the numbers of the chain are
-kept. `liberties` are counted once for each stone beside them, so a chain that has an empty point on two sides counts it
-twice: that costs one addition to keep up, and still is 0 just when the chain has none ("pseudo-liberties", as in
-libEGO, the library of L. Lew). Empty points, and what is off the board, belong to a chain that nobody looks at, whose
-head is off the board: loops over neighbours then need no questions.
+The stones of a chain form a ring (`after`). One of them is the *head* of the chain; values of the chain are stored at
+the index of its head. `liberties` are pseudo-liberties, as in libEGO, the library of L. Lew: an empty point counts once
+for each adjacent stone of the chain. This number is updated by one addition, and it is 0 exactly if the chain has no
+liberty. Empty points and the cell off the board belong to an unused chain, whose head is off the board, so that loops
+over neighbours need no branches.
 """
 
 from __future__ import annotations
@@ -37,40 +37,40 @@ from ninetka_env.games.go.repetition import (
 KO_RULES = ("simple", "positional", "situational")
 SCORINGS = ("area", "document", "territory")
 PLANE_SETS = ("standard", "alphazero")
-"""Options of the game; a record holds the index of its own in each of these tuples."""
+"""The values of three options; a state stores their indices in these tuples."""
 
 NOBODY = -1
-"""Stands for a point where there is none."""
+"""Represents no point."""
 
 
 def _record_type(size: int, superko: bool) -> np.dtype[Any]:
-    """Make the record type of a size of the board."""
+    """Make the dtype of the states for a board size."""
     points = size * size
     number = np.uint8 if points + 1 < 256 else np.uint16
     fields: list[Any] = [
         ("seen", np.uint64, (MAX_PLIES + 1 if superko else 1,)),  # hashes of all boards so far: see `repetition`
         ("sketch", np.uint64, (SKETCH_WORDS if superko else 1,)),
         ("trail", np.uint16, (points,)),  # the cell 1 to 7 turns ago, two bits each, for the planes "alphazero" only
-        ("liberties", np.int16, (points + 1,)),  # by head, counted once for each stone beside them
-        ("captured", np.int16, (2,)),  # opposing stones that each seat took
+        ("liberties", np.int16, (points + 1,)),  # by head: pseudo-liberties
+        ("captured", np.int16, (2,)),  # the opponent's stones that each seat has captured
         ("komi", np.int16),  # in half points
         ("plies", np.int16),
         ("max_plies", np.int16),
         ("num_empty", np.int16),
         ("num_seen", np.int16),
-        ("ko_point", np.int16),  # where the seat to move may not take back by the simple ko rule, or -1
+        ("ko_point", np.int16),  # the point that the simple ko rule forbids to the seat to move, or -1
         ("last", np.int16),  # the points of the last two turns, -1 for a pass or none
         ("before_last", np.int16),
         ("chain", number, (points + 1,)),  # the head of each stone's chain; off the board for empty points
         ("after", number, (points,)),  # the next stone of the ring
-        ("stones", number, (points,)),  # by head
+        ("stones", number, (points,)),  # by head: the number of stones
         ("empty", number, (points,)),  # the first `num_empty` are the empty points, in any order
-        ("place", number, (points,)),  # where in `empty` an empty point is
+        ("place", number, (points,)),  # the index of an empty point in `empty`
         ("board", np.int8, (points + 1,)),  # cell codes: 0 empty, seat + 1; the last one is `WALL`
-        ("crowd", np.int8, (points + 1,)),  # how many neighbours are stones or off the board
+        ("crowd", np.int8, (points + 1,)),  # the number of neighbours that are stones or off the board
         ("num_players", np.int8),
         ("to_move", np.int8),
-        ("passes", np.int8),  # turns passed in a row
+        ("passes", np.int8),  # passes in a row
         ("resigned", np.int8),  # the seat that has resigned by an action, plus 1; else 0
         ("ko", np.int8),
         ("scoring", np.int8),
@@ -88,13 +88,13 @@ _TYPES = {(size, superko): _record_type(size, superko) for size in _SIZES for su
 
 
 def record_type(size: int, superko: bool = False) -> np.dtype[Any]:
-    """Return the type of the records of games on a board of this size, with or without room for earlier boards."""
+    """Return the dtype of the states for a board size, with or without the earlier boards that superko needs."""
     return _TYPES[size, superko]
 
 
 @jit(counted=False)
 def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
-    """Start a game; nothing is drawn from the streams. See `definition.OPTIONS`."""
+    """Start a game with option codes in the order of `definition.OPTIONS`; the random streams are not used."""
     game.komi, game.ko, game.scoring, game.handicap = options[0], options[1], options[2], 0
     game.max_plies = options[4] if options[4] else 2 * len(game.empty)
     game.allow_resign, game.planes = options[6], options[7]
@@ -116,7 +116,7 @@ def _give_handicap(game: Record, stones: int) -> None:
 
 @inner
 def clear(game: Record) -> None:
-    """Make `game` an empty board with seat 0 to move; its options stay as they are."""
+    """Reset `game` to an empty board with seat 0 to move; its options do not change."""
     points = len(game.empty)
     row = first_row(points)
     for point in range(points):
@@ -143,19 +143,19 @@ def clear(game: Record) -> None:
 
 @jit(counted=False)
 def is_over(game: Record) -> bool:
-    """Tell whether two passes in a row, the limit of plies or a resignation have ended the game."""
+    """Return whether the game is over: by two passes in a row, the limit of plies or a resignation."""
     return game.passes >= 2 or game.plies >= game.max_plies or game.resigned != 0
 
 
 @jit(counted=False)
 def num_actions(game: Record) -> int:
-    """Return the number of points, and one more for the pass, and one for resigning where that is an action."""
+    """Return the number of actions: the points, the pass, and resigning with `allow_resign`."""
     return len(game.empty) + 1 + int(game.allow_resign)
 
 
 @jit(counted=False)
 def is_legal(game: Record, action: int) -> bool:
-    """Tell whether the seat to move may play `action`; any int is a fair question."""
+    """Return whether `action` is legal for the seat to move; out-of-range integers return False."""
     if action < 0 or action >= num_actions(game) or is_over(game):
         return False
     return action >= len(game.empty) or (game.board[action] == 0 and may_place(game, action))
@@ -163,7 +163,7 @@ def is_legal(game: Record, action: int) -> bool:
 
 @inner
 def may_place(game: Record, point: int) -> bool:
-    """Tell whether the seat to move may place a stone on an empty point of a game that is on."""
+    """Return whether the seat to move may place a stone on an empty point; the game must not be over."""
     if point == game.ko_point or is_suicide(game, point):
         return False
     return not (has_superko(game) and repeats(game, point))
@@ -171,11 +171,11 @@ def may_place(game: Record, point: int) -> bool:
 
 @inner
 def is_suicide(game: Record, point: int) -> bool:
-    """Tell whether a stone that the seat to move places on an empty point captures nothing and has no liberty there."""
+    """Return whether a stone of the seat to move on an empty point would capture nothing and have no liberty."""
     if game.crowd[point] < 4:
         return False
     row, own = first_row(len(game.empty)) + point, game.to_move + 1
-    breathes = False  # one question at the end: four on the way would be answered by chance
+    breathes = False  # the loop is branch-free, because random data would defeat branch prediction
     for k in range(4):
         neighbour = NEIGHBOURS[row, k]
         head = game.chain[neighbour]
@@ -186,7 +186,7 @@ def is_suicide(game: Record, point: int) -> bool:
 
 @jit(counted=False)
 def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
-    """Write the legal actions of the seat to move into `mask`, (num_actions,) int8; all zero when the game is over."""
+    """Write the legal actions of the seat to move into `mask`, (num_actions,) int8; all zero if the game is over."""
     points = len(game.empty)
     if is_over(game):
         mask[:] = 0
@@ -201,7 +201,7 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
             mask[point] = may_place(game, point)
         return
     for first in range(0, points, 64):
-        shut = 0  # as bits: only points without an empty neighbour can be suicide
+        shut = 0  # a bit set: only a stone on a point without empty neighbours can be suicide
         for k in range(min(64, points - first)):
             shut |= int((game.board[first + k] == 0) & (game.crowd[first + k] == 4)) << k
         while shut:
@@ -217,7 +217,7 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
 
 @jit(counted=False)
 def play(game: Record, action: int) -> int:
-    """Play a legal action and hand the turn on; returns 0, nobody is passed over in Go."""
+    """Play a legal action and give the turn to the other seat. Returns 0, because no seat is passed over in Go."""
     if action > len(game.empty):
         game.resigned = game.to_move + 1
         return 0
@@ -229,14 +229,14 @@ def play(game: Record, action: int) -> int:
 
 @inner
 def _remember(game: Record) -> None:
-    """Add the board to the trail of the last seven."""
+    """Add the current board to `trail`, which stores the last seven boards."""
     for point in range(len(game.trail)):
         game.trail[point] = ((game.trail[point] << 2) | game.board[point]) & 0x3FFF
 
 
 @inner
 def take_turn(game: Record, action: int) -> None:
-    """Place a stone or pass, and hand the turn on; unlike `play` it leaves the trail of earlier boards as it is."""
+    """Place a stone or pass, and give the turn to the other seat. Unlike `play`, do not update `trail`."""
     game.ko_point = NOBODY
     game.before_last = game.last
     if action == len(game.empty):
@@ -256,18 +256,18 @@ def take_turn(game: Record, action: int) -> None:
 
 @inner
 def place_stone(game: Record, point: int) -> None:
-    """Place a stone of the seat to move, take what it captures, and note the ko that this makes."""
+    """Place a stone of the seat to move, remove what it captures, and set the ko point."""
     put(game, point, game.to_move + 1)
     captured = _capture_around(game, point)
     if captured:
         game.captured[game.to_move] += captured
         if captured == 1 and game.stones[game.chain[point]] == 1 and game.liberties[point] == 1:
-            game.ko_point = game.empty[game.num_empty - 1]  # the stone just taken
+            game.ko_point = game.empty[game.num_empty - 1]  # the point of the captured stone
 
 
 @inner
 def put(game: Record, point: int, colour: int) -> None:
-    """Put a stone on an empty point, nothing more: chains without a liberty stay."""
+    """Put a stone on an empty point without capturing: chains without a liberty stay."""
     points = len(game.empty)
     row = first_row(points) + point
     _fill(game, point)
@@ -275,7 +275,7 @@ def put(game: Record, point: int, colour: int) -> None:
     game.chain[point] = game.after[point] = point
     game.stones[point] = 1
     game.liberties[point] = 4 - game.crowd[point]
-    friends = 0  # as bits: four questions at once are cheaper than four that chance answers
+    friends = 0  # a bit set, because four branches on random data would be mispredicted
     for k in range(4):
         neighbour = NEIGHBOURS[row, k]
         game.crowd[neighbour] += 1
@@ -291,7 +291,7 @@ def put(game: Record, point: int, colour: int) -> None:
 
 @inner
 def _fill(game: Record, point: int) -> None:
-    """Take a point from the list of the empty ones; the last of the list takes its place."""
+    """Remove a point from the list of empty points; the last point of the list takes its index."""
     game.num_empty -= 1
     moved, place = game.empty[game.num_empty], game.place[point]
     game.empty[place] = moved
@@ -300,7 +300,7 @@ def _fill(game: Record, point: int) -> None:
 
 @inner
 def _join(game: Record, one: int, other: int) -> None:
-    """Make one chain of two, given by their heads; the one with more stones keeps its head."""
+    """Join two chains, given by their heads; the head of the chain with more stones becomes the common head."""
     if game.stones[one] < game.stones[other]:
         one, other = other, one
     game.stones[one] += game.stones[other]
@@ -314,7 +314,7 @@ def _join(game: Record, one: int, other: int) -> None:
 
 @inner
 def _capture_around(game: Record, point: int) -> int:
-    """Remove the opposing chains next to a point that have no liberty; return how many stones that are."""
+    """Remove the opponent's chains next to a point that have no liberty; return the number of their stones."""
     row, captured, dead = first_row(len(game.empty)) + point, 0, 0
     for k in range(4):
         neighbour = NEIGHBOURS[row, k]
@@ -322,7 +322,7 @@ def _capture_around(game: Record, point: int) -> int:
     while dead:
         neighbour = NEIGHBOURS[row, lowest(dead)]
         dead &= dead - 1
-        if game.board[neighbour]:  # a chain that is next to the point twice is taken once
+        if game.board[neighbour]:  # a chain next to the point twice is removed once
             captured += _remove(game, game.chain[neighbour])
     return captured
 

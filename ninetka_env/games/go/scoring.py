@@ -1,13 +1,14 @@
-"""What a game of Go is worth: points by the three ways of counting, the winner, rewards, and who owns which point.
+"""Scores, winner, rewards and ownership of points in Go.
 
-Nothing is removed as dead: the board counts as it stands (J. Tromp and B. Taylor, "The logical rules of Go"). An empty
-region is the territory of a seat if only its stones are next to it; else it is nobody's, as the empty board is.
+No stones are removed as dead (J. Tromp and B. Taylor, "The logical rules of Go"); `ninetka_agents.go.status` estimates
+dead stones. An empty region is the territory of a seat if only stones of that seat are next to it; otherwise, as on the
+empty board, it is neutral.
 
     "area"       stones + territory                the Chinese way
     "document"   stones + territory + captured     as the description of the game adds up
-    "territory"  territory + captured              the Japanese way, without agreement about the dead
+    "territory"  territory + captured              the Japanese way, without agreement about dead stones
 
-White has the komi on top. With an integer komi scores may be equal: the game is drawn, a *jigo*.
+The komi is added to White's score. With an integer komi the scores may be equal: the game is drawn, a *jigo*.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from ninetka_env.games.go.geometry import BLACK, NOT_LEFT, NOT_RIGHT, WHITE, fir
 from ninetka_env.games.go.scratch import LENGTH, Bytes, scratch
 
 AREA, DOCUMENT, TERRITORY = 0, 1, 2
-"""Places in `rules.SCORINGS`."""
+"""Indices in `rules.SCORINGS`."""
 
 _OFFSET = 32
-"""Where the board begins in scratch room, so that one can look a rank below it."""
+"""The index of the board's first point in scratch arrays, so that the rank below the board can be read."""
 
 
 @jit(counted=False)
 def winner_of(game: Record) -> int:
-    """Return the seat with more points as the board stands, or `DRAWN`; after a resignation, the other seat."""
+    """Return the seat with more points on the current board, or `DRAWN`; after a resignation, the other seat."""
     if game.resigned:
         return 2 - game.resigned
     black, white = points_of(game)
@@ -43,7 +44,7 @@ def winner_of(game: Record) -> int:
 
 @jit(counted=False)
 def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
-    """Write the points of Black, and those of White with the komi, into `scores`, (2,) of floats."""
+    """Write the points of Black, and of White including komi, into `scores`, (2,) float."""
     black, white = points_of(game)
     scores[0] = black
     scores[1] = white + game.komi / 2
@@ -51,7 +52,10 @@ def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
 
 @jit(counted=False)
 def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
-    """Write (own score - other score) / points of the board, at most 1, (2,) float32; all after a resignation."""
+    """Write the rewards (own score - other score) / number of points into `rewards`, (2,) float32.
+
+    They are limited to -1..1. After a resignation, they are 1 for the winner and -1 for the loser.
+    """
     black, white = points_of(game)
     lead = min(max((black - white - game.komi / 2) / len(game.empty), -1.0), 1.0)
     if game.resigned:
@@ -62,7 +66,7 @@ def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
 
 @jit(counted=False)
 def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
-    """Write the seat whose stone or territory each point is, (points,) int8; -1 where nobody's."""
+    """Write the seat that owns each point, as stone or territory, into `targets`, (points,) int8; -1 if neutral."""
     reach = scratch()
     _write_reach(game, reach)
     for point in range(len(game.empty)):
@@ -72,11 +76,11 @@ def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
 
 @inner
 def points_of(game: Record) -> tuple[int, int]:
-    """Return the points of Black and of White, without komi, by the way of counting that the game has."""
+    """Return the points of Black and White, without komi, by the game's option `scoring`."""
     reach = scratch()
     _write_reach(game, reach)
     here = reach[_OFFSET : _OFFSET + len(game.empty)]
-    black, white = np.uint16(0), np.uint16(0)  # of 16 bits, for the sake of wide instructions
+    black, white = np.uint16(0), np.uint16(0)  # 16 bits, so that the loop uses vector instructions
     for point in range(len(here)):
         black = np.uint16(black + (here[point] == BLACK))
         white = np.uint16(white + (here[point] == WHITE))
@@ -87,7 +91,7 @@ def points_of(game: Record) -> tuple[int, int]:
 
 @inner
 def _besides(game: Record, seat: int) -> int:
-    """Return what a way of counting other than by area adds to the area of a seat."""
+    """Return what `"document"` or `"territory"` scoring adds to the area of a seat."""
     stones = 0
     if game.scoring == TERRITORY:
         for point in range(len(game.empty)):
@@ -97,9 +101,10 @@ def _besides(game: Record, seat: int) -> int:
 
 @inner
 def _write_reach(game: Record, reach: Bytes) -> None:
-    """Write the colours of the stones on or around each point: codes of cells, 3 for both, from `_OFFSET` on.
+    """Write the colours that each point reaches, as cell codes (3 for both colours), from index `_OFFSET`.
 
-    Colours spread over empty points from neighbour to neighbour, everywhere at once, until nothing changes.
+    A point reaches the colour of its own stone, or of the stones around its empty region. The colours spread over empty
+    points from neighbour to neighbour, on the whole board at once, until nothing changes.
     """
     points = len(game.empty)
     empty, spread = scratch(), scratch()
@@ -118,9 +123,9 @@ def _write_reach(game: Record, reach: Bytes) -> None:
 
 @jit(inline=True, counted=False)
 def _spread(points: int, empty: Bytes, old: Bytes, new: Bytes) -> int:
-    """Let colours spread to neighbouring empty points; return 0 if nothing changes.
+    """Spread the colours by one step to neighbouring empty points; return 0 if nothing changes.
 
-    What lies behind the board in the last vector register is not empty, so it stays 0.
+    Cells behind the board in the last vector register do not count as empty, so they stay 0.
     """
     size, first, changed = int(np.sqrt(points)), first_row(points), np.uint8(0)
     room = (points + 31) // 32 * 32

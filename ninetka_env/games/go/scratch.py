@@ -1,4 +1,4 @@
-"""Room for short-lived bytes of a compiled function: on the stack, so that it costs nothing."""
+"""Scratch arrays of bytes for compiled functions. They are on the stack, so that no memory is allocated."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from numba.extending import lower_builtin
 Bytes = npt.NDArray[np.uint8]
 
 LENGTH = 448
-"""Enough for the largest board, rounded up to whole vector registers, with room to look beyond both ends."""
+"""Enough for the largest board, rounded up to whole vector registers, with a margin at both ends."""
 _BYTES = types.Array(types.uint8, 1, "C")
 
 
 def scratch() -> Bytes:
-    """Return room, (448,) uint8, for the function that asks, until that returns; what it holds is undefined."""
+    """Return an uninitialised array, (448,) uint8, that is valid until the calling function returns."""
     return np.zeros(LENGTH, np.uint8)
 
 
 @infer_global(scratch)
 class _Template(ConcreteTemplate):
-    cases = [signature(_BYTES)]  # noqa: RUF012 (numba's way)
+    cases = [signature(_BYTES)]  # noqa: RUF012 (numba requires a class attribute)
 
 
 @lower_builtin(scratch)

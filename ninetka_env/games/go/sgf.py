@@ -1,11 +1,11 @@
-"""Go in the Smart Game Format: records of games, and positions, as other programs write and read them.
+"""Read and write game records of Go in the Smart Game Format (SGF, FF[4]). The syntax is in `ninetka_env.core.sgf`.
 
-Options that SGF has no name for stand in a property of our own, `NK[ko=positional scoring=document max=100 planes=..]`.
-Games of other programs need not follow our rules to the end. Where `RE` states another result than our rules give, such
-as `B+2.5` where people agreed on dead stones, it is `GameRecord.stated`, decides who has won, and is written again.
-Where `RE` says that a seat resigned, lost on time or left, and the game is not over here, an event ends it. Where
-resigning is an action, the resignation of the seat to move is read as that action: files do not distinguish it from a
-resignation by `Game.resign`.
+Options that SGF has no name for are in a private property, `NK[ko=positional scoring=document max=100 planes=..]`.
+
+The result `RE` of another program may differ from the result by these rules, such as `B+2.5` after an agreement on dead
+stones. Then it becomes `GameRecord.stated`, decides the winner, and is written again. If `RE` says that a seat
+resigned, lost on time or left, and the game is not over, an event ends the game. With `allow_resign`, a resignation of
+the seat to move is read as the action, because files do not distinguish it from `Game.resign`.
 """
 
 from __future__ import annotations
@@ -30,29 +30,36 @@ from ninetka_env.games.go.repetition import MAX_PLIES
 from ninetka_env.games.go.rules import SCORINGS
 
 SMALLEST = 5
-"""Files hold boards of 5 x 5 to 19 x 19."""
+"""SGF files contain boards of 5 x 5 to 19 x 19."""
 RULES = {"chinese": "area", "aga": "area", "nz": "area", "tromp-taylor": "area", "japanese": "territory",
          "korean": "territory", "ing": "area", "goe": "area"}  # fmt: skip
-"""How other programs' `RU` count, in any case; other names count by area."""
+"""The scoring for each `RU` of other programs, in lower case; all other values of `RU` mean area scoring."""
 NAMES = {"area": "Chinese", "territory": "Japanese"}
-"""The `RU` that we write."""
+"""The `RU` that is written for each scoring; `"document"` is written as `"area"`, with `NK`."""
 OWN = {"ko": "ko", "scoring": "scoring", "max": "max_plies", "planes": "planes", "resign": "allow_resign"}
-"""The words of `NK`, and the options they tell."""
+"""The words of `NK` and the options that they set."""
 
 Move = tuple[int, int]
-"""A seat, and the point that it places on or the pass."""
+"""A seat and its action, a point or the pass."""
 
 _LETTERS = "abcdefghijklmnopqrs"
 
 
 def to_sgf(point: int, size: int) -> str:
-    """Return SGF's name of a point, `"ee"` for E5 on 9 x 9: column, then row, from the top left; `""` for a pass."""
+    """Return the SGF name of a point or the pass: column, then row, from the top left.
+
+    Examples: `"ee"` for E5 on 9 x 9, `""` for the pass.
+    """
     rank, file = divmod(point, size)
     return "" if point == size * size else _LETTERS[file] + _LETTERS[size - 1 - rank]
 
 
 def from_sgf(name: str, size: int) -> int:
-    """Return the point that SGF calls so, or the pass for `""` and `"tt"`; `ValueError` for others."""
+    """Return the point with an SGF name, or the pass for `""` and `"tt"`.
+
+    Raises:
+        ValueError: if there is no such point.
+    """
     if name in ("", "tt"):
         return size * size
     letters = _LETTERS[:size]
@@ -65,24 +72,24 @@ def from_sgf(name: str, size: int) -> int:
 
 
 def write(record: GameRecord) -> list[Node]:
-    """Return the nodes of a game, root first.
+    """Return the nodes of a game record, root first.
 
     Raises:
-        ValueError: if files do not hold boards of its size, or an action resigned a game for which another result is
-            stated: in files resigning is no move, but a result.
+        ValueError: if SGF does not allow the board size, or if the game ended by the action to resign and another
+            result is stated: in SGF, resigning is a result, not a move.
     """
     start, final = _go(record.start()), record.final()
     if start.size < SMALLEST:
-        raise ValueError(f"SGF holds boards of {SMALLEST} to {LARGEST}, not size {start.size}: give another name")
+        raise ValueError(f"SGF holds boards of {SMALLEST} to {LARGEST}, not size {start.size}: use another file format")
     if record.stated and record.actions[-1:] == (start.size**2 + 1,):
-        raise ValueError(f"SGF has one result: expected that of resigning alone, not also {quote(record.stated)}")
+        raise ValueError(f"SGF has one result: expected the resignation alone, not also {quote(record.stated)}")
     root = new_root(GO, record, final)
     root |= {"SZ": [str(start.size)], "KM": [f"{start.komi:g}"]} | _rules(record.variant) | _setup(start)
     game, nodes = start, [root]
     for number, action in enumerate(record.actions):
         if number in record.handed:
             game.hand_turn(1 - game.to_move)
-        if action <= game.size**2:  # resigning is a result
+        if action <= game.size**2:  # in SGF, resigning is a result, not a move
             nodes.append({COLOURS[game.to_move]: [to_sgf(action, game.size)]})
         game.play(action)
     return nodes
@@ -94,7 +101,7 @@ def _go(game: Any) -> Game:
 
 
 def _rules(variant: Variant) -> Node:
-    """Return `RU`, and `NK` where there is more to tell."""
+    """Return the property `RU`, and `NK` with the options that differ from their defaults."""
     told = {word: variant.options[name] for word, name in OWN.items()
             if variant.options[name] != GO.option(name).default}  # fmt: skip
     rules = {"RU": [NAMES.get(variant.options["scoring"], NAMES["area"])]}
@@ -102,7 +109,7 @@ def _rules(variant: Variant) -> Node:
 
 
 def _setup(start: Game) -> Node:
-    """Return the properties that set up a position."""
+    """Return the properties that set up the start position; none for an empty board with Black to move."""
     node = stones_of(start.board.ravel(), lambda point: to_sgf(point, start.size))
     if start.handicap:
         node["HA"] = [str(start.handicap)]
@@ -116,10 +123,12 @@ def _setup(start: Game) -> Node:
 
 
 def read(nodes: Sequence[Node]) -> GameRecord:
-    """Return the game that nodes tell; a turn that is left out is handed to the other seat.
+    """Return the game record of a sequence of nodes, root first.
+
+    If a seat moves twice in a row, the turn is given to that seat; see `Game.hand_turn`.
 
     Raises:
-        ValueError: naming the property that is wrong, or the move, by number and point, that is illegal.
+        ValueError: if a property is not valid or a move is illegal; the message names the property or the move.
     """
     size = _size(nodes[0])
     setup = _Setup(size)
@@ -141,7 +150,7 @@ def _size(root: Node) -> int:
 
 
 def _moves_of(node: Node, before: int, size: int) -> list[Move]:
-    """Return the move of a node, if it has one; `before` moves were played."""
+    """Return the list of the move in a node, empty if there is none; `before` is the number of earlier moves."""
     moves = [(COLOURS.index(name), value.strip()) for name in COLOURS for value in node.get(name, [])]
     if len(moves) > 1:
         raise ValueError(f"move {before + 1}: expected one move in a node, found {len(moves)}")
@@ -152,7 +161,7 @@ def _moves_of(node: Node, before: int, size: int) -> list[Move]:
 
 
 def _variant(root: Node, size: int, moves: int) -> Variant:
-    """Return the variant that a root tells; the limit of plies is never too low for the moves."""
+    """Return the variant that the root node describes, with a limit of plies that suffices for `moves` moves."""
     values: dict[str, Any] = {"size": size, "komi": _komi(value_of(root, "KM") or "0")}
     values["scoring"] = RULES.get(value_of(root, "RU").lower(), SCORINGS[0])
     if moves > min(2 * size * size, MAX_PLIES):
@@ -173,14 +182,14 @@ def _komi(text: str) -> float:
 
 @dataclass
 class _Setup:
-    """The stones that a file puts on the board before the first move."""
+    """The stones that a file sets up before the first move."""
 
     size: int
     cells: dict[int, int] = field(default_factory=dict)
     to_move: int | None = None
 
     def read(self, node: Node, moves: int) -> None:
-        """Take the set-up properties of a node; `moves` were played before it."""
+        """Read the set-up properties of a node; `moves` is the number of earlier moves."""
         for cell, name in enumerate(("AE", "AB", "AW")):
             for point in _points(node.get(name, ()), self.size, name):
                 if moves:
@@ -195,7 +204,7 @@ class _Setup:
             self.to_move = COLOURS.index(told)
 
     def begin(self, variant: Variant, handicap: str, moves: Sequence[Move]) -> tuple[Variant, Game | None]:
-        """Return the variant with its handicap, and the first position if that is no start of a variant."""
+        """Return the variant with its handicap, and the start position, or None if the variant starts like that."""
         stones = {point: cell for point, cell in self.cells.items() if cell}
         count = len(stones)
         blacks = [*stones.values()].count(1)
@@ -215,7 +224,7 @@ class _Setup:
 
 
 def _points(values: Iterable[str], size: int, name: str) -> Iterator[int]:
-    """Yield the points of a list, in which `aa:cc` stands for a rectangle."""
+    """Yield the points of a list of SGF names, in which `aa:cc` means a rectangle."""
     for value in values:
         try:
             corners = [from_sgf(corner.strip(), size) for corner in value.split(":")]
@@ -230,7 +239,7 @@ def _points(values: Iterable[str], size: int, name: str) -> Iterator[int]:
 
 
 def _played(record: GameRecord, moves: Sequence[Move]) -> GameRecord:
-    """Play moves and return the record with them; passes after the end, as some programs write them, are left out."""
+    """Return the record with moves played. Passes after the end, which some programs write, are left out."""
     actions: list[int] = []
     handed: list[int] = []
     game = _go(record.start())
@@ -249,7 +258,7 @@ def _played(record: GameRecord, moves: Sequence[Move]) -> GameRecord:
 
 
 def _ended(record: GameRecord, text: str) -> GameRecord:
-    """Return the record with the result that `RE` states; where resigning is an action, with that action."""
+    """Return the record with the result of `RE`, which may add the action to resign (with `allow_resign`)."""
     final = _go(record.final())
     winner, kind = read_result(text, GO.seats)
     if kind == "resigned" and final.allow_resign and not final.is_over and winner == 1 - final.to_move:

@@ -1,6 +1,6 @@
-"""Positions of Go as text: a line for programs, a drawing for people.
+"""Positions of Go as text: one line for programs and a drawing for people.
 
-`str(game)` gives both, and `Game.from_text` reads both or the line alone:
+`str(game)` writes both. `Game.from_text` reads both, or the line alone:
 
     go5 ...../.XO../X.XO./.XO../..... W ko=- komi=7 caps=0,1 ply=7 rules=simple,area
 
@@ -11,11 +11,12 @@
     1 . . . . .
       A B C D E
 
-`X` is a black stone, `O` a white one. The line has the size of the board, its ranks from the highest down, who is to
-move, the point that the simple ko rule forbids now, komi, the stones that Black and White took, the plies played, and
-the rules: ko, scoring. What is not as usual follows, in this order: the limit of plies (`max=100`), the turns passed in
-a row (`passes=1`), the other options (`handicap=2`, `planes=alphazero`, `resign`), and in place of `resign` `resigned`
-if the player to move has done it. What came before is not written: superko and the planes of earlier turns start anew.
+`X` is a black stone, `O` a white stone. The line contains the size of the board, its ranks from the highest down, the
+player to move, the point that the simple ko rule forbids, komi, the stones captured by Black and White, the plies
+played, and the rules: ko and scoring. Values that differ from their defaults follow, in this order: the limit of plies
+(`max=100`), the passes in a row (`passes=1`), and the other options (`handicap=2`, `planes=alphazero`, `resign`).
+`resigned` replaces `resign` if the player to move has resigned. The history is not written: superko and the planes of
+earlier turns start empty.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from ninetka_env.games.go.repetition import MAX_PLIES
 from ninetka_env.games.go.rules import KO_RULES, PLANE_SETS, SCORINGS
 
 SEATS = ("Black", "White")
-"""What people call the seats, after the colours of their stones."""
+"""The names of the seats, by the colours of their stones."""
 SIGNS = ".XO"
-"""The sign of each cell code."""
+"""The sign of each cell code, empty, black and white."""
 
 
 def draw(board: npt.NDArray[np.int8]) -> str:
-    """Draw a board of cell codes, rank 1 first, as people see it: rank 1 at the bottom."""
+    """Return the drawing of a (size, size) board of cell codes, rank 1 first; the drawing has rank 1 at the bottom."""
     size = len(board)
     width = len(str(size))
     ranks = [f"{rank + 1:{width}} {' '.join(SIGNS[cell] for cell in board[rank])}" for rank in range(size)]
@@ -46,10 +47,10 @@ def draw(board: npt.NDArray[np.int8]) -> str:
 
 
 def read_drawing(text: str) -> npt.NDArray[np.int8]:
-    """Return the (size, size) board of cell codes, rank 1 first, that `draw` has drawn; spaces are free.
+    """Return the (size, size) board of cell codes, rank 1 first, of a drawing by `draw`; the number of spaces is free.
 
     Raises:
-        ValueError: naming the line that is wrong and what is expected there.
+        ValueError: if the drawing is not valid; the message has the line and what is expected there.
     """
     lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     size = len(lines) - 1
@@ -69,7 +70,7 @@ def read_drawing(text: str) -> npt.NDArray[np.int8]:
 
 
 class Position(NamedTuple):
-    """What the text of a position says."""
+    """The content of the text of a position."""
 
     board: npt.NDArray[np.int8]
     """(size, size) cell codes, rank 1 first."""
@@ -92,7 +93,7 @@ class Position(NamedTuple):
 
 
 def write_position(position: Position) -> str:
-    """Return a position as text that `read_position` reads back; the format is described at the top of this module."""
+    """Return the text of a position, which `read_position` reads; the module docstring describes the format."""
     size = len(position.board)
     ranks = "/".join("".join(SIGNS[cell] for cell in rank) for rank in position.board[::-1])
     ko = "-" if position.ko_point < 0 else point_name(position.ko_point, size)
@@ -121,17 +122,17 @@ _WORDS = (
     ("ply=0 or another number", rf"ply={_NUMBER}"),
     ("rules=simple,area or others", rf"rules=({'|'.join(KO_RULES)}),({'|'.join(SCORINGS)})"),
 )
-"""Each word of the line: what it is called, and its pattern."""
+"""The words of the line that are always present: a description for messages, and the pattern."""
 _MORE = re.compile(
     rf"(?: max={_NUMBER})?(?: passes=([12]))?(?: handicap=([2-5]))?(?: planes=({PLANE_SETS[1]}))?(?: (resign(?:ed)?))?"
 )
 
 
 def read_position(text: str) -> Position:
-    """Return what `write_position` wrote, or its first line.
+    """Return the position of a text by `write_position`, or of the first line of such a text.
 
     Raises:
-        ValueError: if the text is no such position, naming what is wrong and what was expected.
+        ValueError: if the text is not valid; the message has the wrong word and what is expected.
     """
     line, _, drawing = text.strip().partition("\n")
     words = line.split()
@@ -176,7 +177,7 @@ def _check_plies(name: str, number: int) -> int:
 
 
 def _read_ranks(text: str, size: int) -> npt.NDArray[np.int8]:
-    """Return the board of ranks from the highest down."""
+    """Parse the ranks, given from the highest down; return the (size, size) board, rank 1 first."""
     if not SMALLEST <= size <= LARGEST:
         raise ValueError(f"go{size}: expected a size of {SMALLEST} to {LARGEST}")
     ranks = text.split("/")
@@ -187,4 +188,4 @@ def _read_ranks(text: str, size: int) -> npt.NDArray[np.int8]:
 
 def _check_drawing(drawing: str, board: npt.NDArray[np.int8]) -> None:
     if drawing.strip() and not np.array_equal(read_drawing(f"\n{drawing}"), board):
-        raise ValueError("the board is drawn otherwise than the line above it says")
+        raise ValueError("the drawing of the board differs from the line above it")

@@ -1,1 +1,1 @@
-"""Kropki: dots that enclose dots."""
+"""Kropki: the rules, positions, observations, pictures and SGF of the game. Start with `geometry`, then `rules`."""

@@ -1,7 +1,7 @@
-"""What searches ask of Kropki: the legal actions as choices, and random playouts.
+"""Functions of Kropki for searches: legal actions as choices, random actions and random playouts.
 
-A choice is a node: to place a point there, or, when the seat is drawing, to draw the core told by that node; N ends
-the turn.
+Choice n places a point on node n. While the seat to move is drawing, choice n draws the core that node n names, and
+choice N (the number of nodes) ends the turn. See `ninetka_env.core.verbs` for what choices are.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ninetka_env.games.kropki.regions import count_drawable, drawable_node
 from ninetka_env.games.kropki.rules import num_nodes, place_point, play
 
 Places = npt.NDArray[np.int16]
-"""Cells."""
+"""Cell indices; see `geometry`."""
 
 
 @jit(counted=False)
 def write_choices(game: Record, choices: Words) -> None:
-    """Write the free nodes, or the drawable cores and the end of the turn."""
+    """Write the set of legal choices: the free nodes, or the drawable cores and the end of the turn."""
     for word in range(len(choices)):
         choices[word] = 0
     if game.placed:
@@ -46,19 +46,19 @@ def _add(choices: Words, choice: int) -> None:
 
 @jit(counted=False)
 def choice_action(game: Record, choice: int) -> int:
-    """Return the action that a choice stands for."""
+    """Return the action of a choice."""
     return choice + num_nodes(game) if game.placed else choice
 
 
 @jit(counted=False)
 def random_action(game: Record, streams: Streams, index: int) -> int:
-    """Draw a uniformly random legal action from stream `index`."""
+    """Return a uniformly random legal action, drawn from stream `index`."""
     return _random_drawing(game, streams, index) if game.placed else _random_node(game, streams, index)
 
 
 @inner
 def _random_node(game: Record, streams: Streams, index: int) -> int:
-    """Draw a free node: by trying while that is quick, else by counting."""
+    """Return a random free node, by rejection sampling if more than an eighth of the nodes are free."""
     nodes, place = num_nodes(game), int(game.width) + 1
     if int(game.free) * 8 > nodes:
         while True:
@@ -74,7 +74,7 @@ def _random_node(game: Record, streams: Streams, index: int) -> int:
 
 @inner
 def _random_drawing(game: Record, streams: Streams, index: int) -> int:
-    """Draw one of the cores that may be drawn, or the end of the turn."""
+    """Return a random action that draws a core or ends the turn."""
     nodes, count = num_nodes(game), count_drawable(game)
     number = draw_below(streams, index, count + 1)
     return 2 * nodes if number == count else nodes + drawable_node(game, number)
@@ -88,13 +88,13 @@ def playout(game: Record, streams: Streams, index: int) -> None:
 
 @jit
 def traced_playout(game: Record, streams: Streams, index: int, trace: Trace) -> None:
-    """Play `game` to its end with uniformly random actions, and note each turn."""
+    """Play `game` to its end with uniformly random actions, and record each action in `trace`."""
     _play_out(game, streams, index, trace)
 
 
 @jit
 def _play_out(game: Record, streams: Streams, index: int, trace: Trace | None) -> None:
-    """Play at random, and note each turn if there is where: numba compiles both ways apart."""
+    """Play `game` to its end at random; record the actions if there is a trace. numba compiles each case separately."""
     places, count, first = np.empty(num_nodes(game), np.int16), 0, int(game.width) + 1
     for place in range(first, first + num_nodes(game)):
         places[count] = place
@@ -104,10 +104,10 @@ def _play_out(game: Record, streams: Streams, index: int, trace: Trace | None) -
 
 @jit
 def play_places(game: Record, streams: Streams, index: int, places: Places, trace: Trace | None) -> None:
-    """Place points on all of these cells that are free when their turn comes, in a random order, and draw at random.
+    """Place points on these cells in a random order, skipping cells that are no longer free, and draw at random.
 
-    Nodes never become free again. So the free ones are tried in a random order, and those no longer free left out:
-    that draws from the free nodes uniformly at each turn. Which comes next is known long before, and so quickly met.
+    `places` is shuffled in place. Nodes never become free again, so this is the same as drawing uniformly from the free
+    nodes in each turn. It is faster, because the order is known in advance.
     """
     _finish_turn(game, streams, index, trace)
     for left in range(len(places), 1, -1):
@@ -123,7 +123,7 @@ def play_places(game: Record, streams: Streams, index: int, places: Places, trac
 
 @inner
 def _finish_turn(game: Record, streams: Streams, index: int, trace: Trace | None) -> None:
-    """Draw or end the turn at random, as long as the seat to move is drawing."""
+    """Play random drawing actions until the turn of the seat that is drawing has ended."""
     while game.placed:
         action = _random_drawing(game, streams, index)
         if trace is not None:

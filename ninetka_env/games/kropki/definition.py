@@ -1,4 +1,4 @@
-"""Kropki for the register of games."""
+"""The definition of Kropki for the registry of games: its options, sizes and compiled functions."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ OPTIONS = (
     Whole("height", 10, "rows of the board", LEAST_SIDE, MOST_HEIGHT),
     Choice("territory", "declared", "regions are drawn by the players after they have placed a point, or all at once "
            "by the rules", TERRITORIES),
-    Choice("start", "empty", "the board begins empty, or with a cross of four points in the middle", STARTS),
+    Choice("start", "empty", "the board starts empty, or with a cross of four points in the middle", STARTS),
 )  # fmt: skip
-"""The options of the game; compiled code knows the sides as they are and the others by the places of their values."""
+"""The options of the game. Compiled code gets `width` and `height` as they are, and the index of each other value."""
 
 
 class KropkiOptions(TypedDict, total=False):
-    """The options of Kropki but for the sides, for type checkers; `OPTIONS` has their defaults and checks them."""
+    """The options of Kropki except `width` and `height`, for type checkers. `OPTIONS` has the defaults and checks."""
 
     territory: str
-    """`"declared"` (the default): the players draw regions, after they have placed a point; `"immediate"`: the rules
-    draw all at once."""
+    """`"declared"` (the default): the players draw regions after they have placed a point. `"immediate"`: the rules
+    draw all regions at once."""
     start: str
-    """`"empty"` (the default), or `"cross"`: two points of each seat stand in the middle."""
+    """`"empty"` (the default), or `"cross"`: the game starts with two points of each seat in the middle."""
 
 
 def _sizes(options: Values) -> Sizes:
-    """A game has N places; with `"declared"` also, per turn, one end at most, and drawings.
+    """Return the sizes of a variant.
 
-    Each drawing makes a live point inert, so that there are no more of them than points.
+    A game on N nodes has at most N placements. With `"declared"` it also has at most N ends of a turn, and at most N
+    drawings, because each drawing makes a live point inert.
     """
     width, height = options["width"], options["height"]
     nodes, declared = width * height, options["territory"] == "declared"
@@ -54,10 +55,10 @@ def _limits(nodes: int) -> Limits:
 
 
 def _symmetries(options: Values) -> np.ndarray:
-    """Where the symmetries take the actions: those that leave the start as it is.
+    """Return the action permutations, (K, num_actions), of the symmetries that map the start to itself.
 
-    A drawing is told by the lowest point of a core, and a symmetry may make another one the lowest: no table can tell.
-    So with `"declared"` there is only the one that changes nothing.
+    With `"declared"` this is only the identity. There a drawing is named by the lowest point of its core, and after a
+    symmetry another point may be the lowest, so a table of actions cannot express it.
     """
     width, height = options["width"], options["height"]
     nodes = node_symmetries(width, height)

@@ -1,4 +1,4 @@
-"""What a point in a game of Kropki would enclose, for who thinks about where to place it."""
+"""Describe what a new point in a game of Kropki would enclose, for players and analysis."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from ninetka_env.games.kropki.rules import mover, num_nodes, play
 
 
 def find_enclosures(game: Game) -> dict[int, list[int]]:
-    """Return what the seat to move would newly enclose by a point on each node, opposing points in it or not.
+    """Return which nodes the seat to move would newly enclose by a point on each free node.
+
+    Nodes count as enclosed whether or not there are opposing points among them.
 
     Returns:
-        The enclosed nodes by the node of the point, both ascending; nodes that enclose nothing are left out.
+        Maps the node of the point to the nodes that it encloses, both ascending. Nodes that enclose nothing are left
+        out; the result is empty if the game is over or the seat to move is drawing.
     """
     found: dict[int, list[int]] = {}
     if game.is_over or game.drawing:
@@ -30,9 +33,9 @@ def find_enclosures(game: Game) -> dict[int, list[int]]:
 
 @jit
 def _write_enclosures(games: Records, room: Records, pairs: npt.NDArray[np.int64]) -> int:
-    """Write (node, enclosed node) as long as there is room; `room` is for one game. Returns how many there are.
+    """Write pairs (node, enclosed node) until `pairs` is full, and return their number.
 
-    Only a point between two ways that own points part can enclose anything new.
+    Only a point whose ring has at least two sectors can enclose anything new. `room` is scratch for one state.
     """
     game, count, first = games[0], 0, int(games[0].width) + 1
     live, bit = mover(game) + 1, ENCLOSED << mover(game)

@@ -1,4 +1,4 @@
-"""`Game`: the readable Python face of one position of Kropki."""
+"""`Game`: the Python API of one position of Kropki. Compiled code uses `rules` instead."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ninetka_env.games.kropki.text import SEATS, Position, read_position, write_
 
 
 class Game(game.Game):
-    """One position of Kropki, and the game that goes on from it.
+    """One position of Kropki, from which the game can be played on.
 
     Seat 0 is Black and opens, seat 1 is White. Node n is row * width + column, row 0 on top. Action n places a point on
     node n. With `territory="declared"` action N + m then draws the core whose lowest opposing point is on node m, and
-    2N ends the turn; if there is nothing to draw, the turn ends by itself.
+    2N ends the turn. If there is nothing to draw, the turn ends automatically.
 
     Examples:
         >>> game = Game.new(5, 4)
@@ -49,7 +49,7 @@ class Game(game.Game):
             **options: see `ninetka_env.games.kropki.definition.KropkiOptions`.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is wrong; the message names the option and its allowed values.
         """
         return cls.start(cls.definition().variant(width=width, height=height, **options))
 
@@ -65,19 +65,19 @@ class Game(game.Game):
         territory: str = "declared",
         start: str = "empty",
     ) -> Self:
-        """Set up a position.
+        """Return a position with these points and regions.
 
         Args:
-            board: (H, W) points: 0 none, seat + 1.
-            region: (H, W), in whose region each node lies: 0 nobody's, seat + 1; None for no regions.
+            board: (H, W) points: 0 for none, else seat + 1.
+            region: (H, W), whose region each node lies in: 0 for no region, else seat + 1; None for no regions at all.
             to_move: the seat that acts next.
-            drawing: it has placed its point, and may draw now.
+            drawing: whether that seat has placed its point and may draw now.
             last: the node of the point placed last, None for none.
             territory: as in `new`.
-            start: how the game began; it changes nothing but the count of plies.
+            start: how the game started; it only changes the number of plies.
 
         Raises:
-            ValueError: naming what is wrong; see `position.read_board`.
+            ValueError: if the position is impossible; see `position.read_board`.
         """
         points = np.asarray(board)
         if points.ndim != 2:
@@ -89,23 +89,23 @@ class Game(game.Game):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read what `str(game)` wrote; raises `ValueError` naming what is wrong."""
+        """Return the position that `str(game)` wrote; raise `ValueError` if the text is not valid."""
         found = read_position(text)
         return cls.from_board(
             found.board, found.region, found.to_move, drawing=found.drawing, last=found.last,
             territory=found.territory, start=found.start,
         )  # fmt: skip
 
-    # What can be asked
+    # Properties
 
     @property
     def width(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return int(self.records["width"][0])
 
     @property
     def height(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return int(self.records["height"][0])
 
     @property
@@ -115,7 +115,7 @@ class Game(game.Game):
 
     @property
     def start_option(self) -> str:
-        """`"empty"` or `"cross"`: how the game began."""
+        """`"empty"` or `"cross"`: how the game started."""
         return STARTS[self.records["crossed"][0]]
 
     @property
@@ -131,12 +131,15 @@ class Game(game.Game):
 
     @property
     def board(self) -> npt.NDArray[np.int8]:
-        """(H, W) int8: whose point stands on each node, 0 nobody's, seat + 1. A copy."""
+        """(H, W) int8: whose point is on each node; 0 for none, else seat + 1. A copy."""
         return self._cells() & 3
 
     @property
     def region(self) -> npt.NDArray[np.int8]:
-        """(H, W) int8: in whose region each node lies, 0 nobody's, seat + 1; chains lie in none. A copy."""
+        """(H, W) int8: whose region each node lies in; 0 for no region, else seat + 1. A copy.
+
+        The chain round a region is not part of the region.
+        """
         return self._cells() >> 2 & 3
 
     def drawable(self) -> npt.NDArray[np.int64]:
@@ -147,15 +150,15 @@ class Game(game.Game):
         return actions.reshape(self.height, self.width)
 
     def _cells(self) -> npt.NDArray[np.int8]:
-        """Return the bits of point and region, (H, W)."""
+        """Return the point and region bits of the nodes, (H, W) int8."""
         first, nodes = self.width + 1, self.width * self.height
         cells = self.records["cell"][0, first : first + nodes] & 15
         return cells.astype(np.int8).reshape(self.height, self.width)
 
-    # What people read
+    # Names and text
 
     def action_name(self, action: int) -> str:
-        """Name an action: the node, such as `"C4"`; `"*C4"` to draw the core of that node; `"end"`."""
+        """Return the name of an action: `"C4"` to place on a node, `"*C4"` to draw the core it names, or `"end"`."""
         nodes = self.width * self.height
         if action == 2 * nodes:
             return "end"
@@ -163,9 +166,9 @@ class Game(game.Game):
         return "*" * drawing + node_name(node, self.width, self.height)
 
     def action_index(self, name: str) -> int:
-        """Return the action of a name; raises `ValueError` for other text.
+        """Return the action of a name; raise `ValueError` for other text.
 
-        A drawing may be told by any node of a core that may be drawn now.
+        A drawing may be named by any node of a core that may be drawn now.
         """
         nodes = self.width * self.height
         if name == "end" and self.num_actions > nodes:
@@ -177,14 +180,14 @@ class Game(game.Game):
         return drawable if drawable >= 0 else nodes + node
 
     def describe_illegal(self, action: int) -> str:
-        """Say why an action is illegal: what it is, and what is in the way."""
+        """Return why an action is illegal, as a message that names the action and the reason."""
         if not 0 <= action < self.num_actions:
             return f"action {shortened(action)} is illegal: expected 0..{self.num_actions - 1}"
         what = f"action {action} ({self.action_name(action)}) is illegal for seat {self.to_move}"
         return f"{what}: {'the game is over' if self.is_over else self._reason(action)}"
 
     def _reason(self, action: int) -> str:
-        """Say what is in the way of an action."""
+        """Return the reason why an action is illegal."""
         nodes = self.width * self.height
         if action >= nodes and not self.drawing:
             return "a turn begins with a point: place it first"
@@ -210,7 +213,7 @@ class Game(game.Game):
 
 @jit
 def _write_drawable(games: Records, actions: npt.NDArray[np.int64]) -> None:
-    """Write the action that draws the core of each node; the game changes meanwhile."""
+    """Write the action that draws the core of each node. Uses scratch fields of `games[0]` meanwhile: pass a copy."""
     game = games[0]
     first, count = int(game.width) + 1, count_drawable(game)
     for number in range(count):

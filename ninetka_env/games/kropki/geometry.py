@@ -1,15 +1,15 @@
-"""The board of Kropki: sizes, how nodes are numbered and named, symmetries, and the tables of a node's ring.
+"""The board of Kropki: sizes, numbers and names of nodes, symmetries, and tables of a node's eight neighbours.
 
-Node n = row * width + column, row 0 on top. A record keeps what lies on the nodes in a flat array of *cells*: cell
-n + width + 1 holds node n, with a row and a node of nothing before the first and after the last one, so that all eight
-neighbours of a node are in the array:
+Node n = row * width + column, row 0 on top. A state stores the nodes in a flat array of *cells*: cell n + width + 1
+holds node n. There are `width + 1` unused cells before the first and after the last node, so that all eight neighbours
+of a node are in the array. In compiled code `place` is the index of a cell.
 
     NW -w-1   N -w   NE -w+1        7  0  1
      W -1      .      E +1          6  .  2      steps and numbers of the *directions*, clockwise
     SW +w-1   S +w   SE +w+1        5  4  3
 
-Rows follow one another without a gap. So the west neighbour of a node in the first column is the last node of the row
-above: whoever looks round a node of the edge must leave such directions out.
+Rows follow one another without a gap, so the west neighbour of a node in the first column is the last node of the row
+above. Code that looks at the neighbours of an edge node must skip such directions; see `ON_BOARD`.
 """
 
 from __future__ import annotations
@@ -23,63 +23,63 @@ import numpy.typing as npt
 from ninetka_env.core.jit import frozen
 
 LEAST_SIDE, MOST_WIDTH, MOST_HEIGHT = 3, 39, 32
-"""Bounds of width and height: 39 x 32 is the sheet that the game is played on in matches."""
+"""Bounds of width and height. 39 x 32 is the board of matches."""
 
 # Cells: the bits of one byte
 
 POINT = 3
-"""Bits of whose point stands on a node: 0 nobody's, 1 Black's, 2 White's."""
+"""Mask of the bits for the point on a node: 0 none, 1 Black's, 2 White's."""
 REGION = 3 << 2
-"""Bits of whose region a node lies in: 0 nobody's, 1 << 2 Black's, 2 << 2 White's."""
+"""Mask of the bits for the region that a node lies in: 0 none, 1 << 2 Black's, 2 << 2 White's."""
 LIVE = POINT | REGION
-"""Bits that tell live points: they are seat + 1 for a live point of that seat, 0 for a free node."""
+"""Mask for live points: the masked value is seat + 1 for a live point of that seat, and 0 for a free node."""
 ENCLOSED = 1 << 4
 """Set where Black encloses a node; `ENCLOSED << 1` for White."""
 EDGE = 1 << 6
 """Set on the nodes of the edge, and on the cells beyond them."""
 MARK = 1 << 7
-"""Set for a while on nodes that were visited; not set between the plies."""
+"""Set temporarily on visited nodes; never set between actions."""
 
 # Directions
 
 SOUTH = 4
 STEP_ROWS = frozen([-1, -1, 0, 1, 1, 1, 0, -1], np.int64)
 STEP_COLUMNS = frozen([0, 1, 1, 1, 0, -1, -1, -1], np.int64)
-"""(8,) int64: the step in each direction is `STEP_ROWS * width + STEP_COLUMNS`."""
+"""(8,) int64: the step in each direction, in cells, is `STEP_ROWS * width + STEP_COLUMNS`."""
 NOT_WEST, NOT_EAST = 0b00011111, 0b11110001
-"""The directions, as bits, that do not lead west, or east."""
+"""Bit sets of the directions that do not lead west, and that do not lead east."""
 
 
 def _on_board(width: int) -> list[int]:
-    """Return the directions, as bits, that do not lead over the end of a row, for all cells of a board's width."""
+    """Return, for each cell of boards of this width, the bit set of directions that do not wrap round a row's end."""
     cells = range(MOST_WIDTH * MOST_HEIGHT + 2 * (MOST_WIDTH + 1))
     row = [NOT_WEST, *[255] * (width - 2), NOT_EAST]
     return [row[(place - 1) % width] for place in cells] if width >= LEAST_SIDE else [0 for _ in cells]
 
 
 ON_BOARD = frozen([_on_board(width) for width in range(MOST_WIDTH + 1)], np.uint8)
-"""(40, 1328) uint8: by width and cell, the directions that lead to no other row's end.
+"""(40, 1328) uint8: by width and cell, the bit set of directions that do not wrap round the end of a row.
 
-Above the first and below the last row there are no points, so that they need no care.
+Directions beyond the first and the last row are included, because the cells there hold no points.
 """
 
 
-# Rings: which of the eight neighbours of a node are own points, as bits by direction
+# Rings: the bit set of the directions in which a node's neighbour is an own point
 
 
 class _Sector(NamedTuple):
-    """A run of neighbours, not own points, at least one of them orthogonal: a way by which a core may leave."""
+    """A run of neighbours that are no own points, at least one of them orthogonal: a core may continue there."""
 
     entry: int
-    """An orthogonal direction in it."""
+    """An orthogonal direction in the sector."""
     after: int
-    """The direction of the own point that ends it, clockwise."""
+    """The direction of the own point that ends the sector, clockwise."""
 
 
 def _sectors(ring: int) -> list[_Sector]:
-    """Return the sectors of a ring, shortest first; without own points there is none, as nothing bounds it.
+    """Return the sectors of a ring, shortest first; a ring without own points has no sectors.
 
-    What is enclosed is small as a rule, and so is the sector that leads there.
+    An enclosed core is usually small, and a short sector usually leads to it, so short sectors are searched first.
     """
     found: list[tuple[int, _Sector]] = []
     for before in range(8):
@@ -95,7 +95,7 @@ def _sectors(ring: int) -> list[_Sector]:
 
 
 def _arcs(ring: int) -> list[int]:
-    """Return a direction for each set of own points in the ring that are joined beside the node."""
+    """Return one direction for each arc: a set of own points in the ring that are connected without the node itself."""
     sectors = _sectors(ring)
     return [one.after for one in sectors] if sectors else [d for d in range(8) if ring >> d & 1][:1]
 
@@ -105,21 +105,24 @@ def _filled_up(rows: list[list[int]]) -> list[list[int]]:
 
 
 NUM_SECTORS = frozen([len(_sectors(ring)) for ring in range(256)], np.int64)
-"""(256,) int64: sectors of each ring, at most 4."""
+"""(256,) int64: number of sectors of each ring, at most 4."""
 SECTOR_ENTRY = frozen(_filled_up([[s.entry for s in _sectors(ring)] for ring in range(256)]), np.int64)
 """(256, 4) int64: an orthogonal direction in each sector."""
 NUM_ARCS = frozen([len(_arcs(ring)) for ring in range(256)], np.int64)
 ARC = frozen(_filled_up([_arcs(ring) for ring in range(256)]), np.int64)
-"""(256,) and (256, 4) int64: the sets of own points in a ring that are joined beside the node, a direction of each."""
+"""(256,) and (256, 4) int64: the number of arcs of each ring, and a direction of each arc.
+
+An arc is a set of own points in the ring that are connected without the node itself.
+"""
 
 
 # Symmetries
 
 
 def node_symmetries(width: int, height: int) -> npt.NDArray[np.int64]:
-    """Return where the symmetries of the board take each node: (8, N) int64 on squares, else (4, N).
+    """Return the nodes to which each symmetry of the board maps the nodes: (8, N) int64 if it is a square, else (4, N).
 
-    Symmetry k: transpose if `k & 4`, then mirror rows if `k & 2`, then columns if `k & 1`; the first one takes none.
+    Symmetry k: transpose if `k & 4`, then mirror rows if `k & 2`, then columns if `k & 1`. Symmetry 0 is the identity.
     """
     rows, columns = np.divmod(np.arange(width * height), width)
     found = []
@@ -135,7 +138,7 @@ def node_symmetries(width: int, height: int) -> npt.NDArray[np.int64]:
 
 
 def column_name(column: int) -> str:
-    """Name a column: A..Z, then AA, AB and so on."""
+    """Return the name of a column: A..Z, then AA, AB and so on."""
     letters = ""
     while column >= 0:
         column, letter = column // 26 - 1, column % 26
@@ -144,13 +147,13 @@ def column_name(column: int) -> str:
 
 
 def node_name(node: int, width: int, height: int) -> str:
-    """Name a node as people do: its column, then the row counted from the bottom, such as `"C4"`."""
+    """Return the name of a node: its column, then the row counted from the bottom, such as `"C4"`."""
     row, column = divmod(int(node), width)
     return f"{column_name(column)}{height - row}"
 
 
 def node_index(name: str, width: int, height: int) -> int:
-    """Return the node of a name, whose letters may be small.
+    """Return the node of a name; letters may be upper or lower case.
 
     Raises:
         ValueError: if the board has no such node.

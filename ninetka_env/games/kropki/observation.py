@@ -1,6 +1,6 @@
-"""From a game and a viewer to the numpy observation: the table of planes, and the compiled code that draws them.
+"""Observations of Kropki: the table of planes, and the compiled code that writes them.
 
-Planes are height x width, int8, 0 or 1. "Own" and "opposing" are the viewer's words.
+Planes are height x width, int8, 0 or 1. "Own" and "opposing" are relative to the viewer.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Plane(NamedTuple):
 PLANES = (
     Plane("own", "own live points"),
     Plane("opposing", "opposing live points"),
-    Plane("own_inert", "own points in anybody's region"),
-    Plane("opposing_inert", "opposing points in anybody's region"),
+    Plane("own_inert", "own points in a region of either seat"),
+    Plane("opposing_inert", "opposing points in a region of either seat"),
     Plane("own_region", "nodes in an own region"),
     Plane("opposing_region", "nodes in an opposing region"),
     Plane("free", "free nodes: no point, and in no region"),
@@ -44,18 +44,18 @@ PLANES = (
 
 NUM_PLANES = len(PLANES)
 _OWN_INERT, _OPPOSING_REGION = 2, 5
-"""The first and the last of the planes that are empty as long as there are no regions."""
+"""The first and the last plane that are empty as long as there are no regions."""
 _DRAWABLE, _LAST, _DRAWING, _BLACK, _TO_MOVE = range(9, NUM_PLANES)
-"""The planes that do not follow from each node's own byte."""
+"""The planes that do not follow from each node's cell alone."""
 
 Tensor = npt.NDArray[np.int8]
 Cells = npt.NDArray[np.uint8]
 
 
 def _tests(viewer: int) -> list[tuple[int, int, int, int]]:
-    """Return the test that a node's byte passes for each of the first planes, which follow from it.
+    """Return a test of a node's cell for each of the first planes, as (bits, value, other bits, excluded value).
 
-    Some of its bits have a value, others another one than told; no bits never have the value 1.
+    A cell passes if `cell & bits == value` and `cell & other_bits != excluded`. With (0, 1) the second part is true.
     """
     own, opposing = viewer + 1, 2 - viewer
     own_bit, opposing_bit = ENCLOSED << viewer, ENCLOSED << (1 - viewer)
@@ -69,19 +69,19 @@ def _tests(viewer: int) -> list[tuple[int, int, int, int]]:
 
 
 _TESTS = frozen([_tests(viewer) for viewer in range(2)], np.uint8)
-"""(2, 9, 4) uint8: by viewer and plane: bits, their value, other bits, and the value that these do not have."""
+"""(2, 9, 4) uint8: by viewer and plane: bits, value, other bits, excluded value; see `_tests`."""
 
 
 @jit(counted=False)
 def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw all planes of `game` as seen by seat `viewer` into `planes`, (14 * N,) int8."""
+    """Write all planes of `game` as seen by seat `viewer` into `planes`, (14 * N,) int8."""
     write_slow_planes(game, viewer, planes)
     write_fast_planes(game, viewer, planes)
 
 
 @jit(counted=False)
 def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw the plane that never changes for a viewer who is to move, and leave the others empty."""
+    """Write the plane that never changes for a viewer who is to move, and clear the others."""
     nodes = num_nodes(game)
     planes[:] = 0
     planes[_TO_MOVE * nodes : (_TO_MOVE + 1) * nodes] = viewer == game.to_move
@@ -89,9 +89,9 @@ def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
 
 @jit(counted=False)
 def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw all other planes that may differ from what `planes` holds of an earlier position of the game.
+    """Write all other planes that may differ from the earlier position of the game in `planes`.
 
-    Regions never go away: as long as there are none, their planes are still empty.
+    Regions never disappear, so the planes of regions are still empty as long as there are no regions.
     """
     nodes, first = num_nodes(game), int(game.width) + 1
     cell, regions = game.cell[first : first + nodes], game.score[0] + game.score[1] > 0
@@ -111,15 +111,15 @@ def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
 
 @inner
 def _mark(cell: Cells, test: Cells, plane: Tensor) -> None:
-    """Mark the nodes that pass a test of `_TESTS`."""
+    """Write a plane: 1 for the nodes that pass a test of `_TESTS`, else 0."""
     bits, value, others, but = test
-    for node in range(len(cell)):  # bytes compared with bytes: that is what lets this loop vectorise
+    for node in range(len(cell)):  # comparing bytes with bytes lets this loop vectorise
         plane[node] = ((cell[node] & bits) == value) & ((cell[node] & others) != but)
 
 
 @inner
 def _write_drawable(game: Record, plane: Tensor) -> None:
-    """Mark the cores that may be drawn: all that is enclosed and joined to the nodes that tell them."""
+    """Mark the cores that may be drawn: the enclosed nodes that are connected to the nodes that name them."""
     for number in range(count_drawable(game)):
         node = drawable_node(game, number)
         plane[node] = 1
@@ -129,9 +129,9 @@ def _write_drawable(game: Record, plane: Tensor) -> None:
 
 @inner
 def _fill_core(game: Record, plane: Tensor, node: int) -> None:
-    """Mark the core of a marked node: sweep down and up over what is marked and a row beyond, as long as that grows.
+    """Mark the core of a marked node: sweep down and up over the marked nodes and one row beyond until nothing changes.
 
-    Without a queue: whoever looks at a game leaves it as it is.
+    This needs no queue in the state, because writing an observation must not change the state.
     """
     w, low, high, grown = int(game.width), node, node, True
     while grown:
@@ -148,7 +148,10 @@ def _fill_core(game: Record, plane: Tensor, node: int) -> None:
 
 @inner
 def _grow(game: Record, plane: Tensor, node: int) -> bool:
-    """Mark a node that is enclosed, thus not on the edge, and beside one that is marked; tell whether it is new."""
+    """Mark an enclosed node if a neighbour is marked; return whether it is newly marked.
+
+    Enclosed nodes are never on the edge, so all four neighbours exist.
+    """
     w = int(game.width)
     if plane[node] or game.cell[node + w + 1] & (ENCLOSED << mover(game)) == 0:
         return False

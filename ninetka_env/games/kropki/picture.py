@@ -1,10 +1,10 @@
-"""The picture of a position of Kropki in pixels: squared paper, points, chains and hatched regions, and the score.
+"""Draw a position of Kropki in pixels: squared paper, points, chains and hatched regions, and the score.
 
-The paper is drawn on `_OVERSAMPLE` times the pixels asked for and then made smaller, so that all edges are smooth.
+The picture is drawn at `_OVERSAMPLE` times the requested size and then scaled down, so that all edges are smooth.
 pygame is imported by the functions that draw, not with this module.
 
-What a seat has drawn is drawn from the nodes in its regions alone, square by square of the paper: the corners of a
-square beside a corner inside a region are inside too, or links of the chain.
+Regions and their chains are drawn from the nodes in the regions alone, one square of the paper at a time: the corners
+of a square next to a corner inside a region are inside too, or links of the chain.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Corner = tuple[int, int]
 _PAPER, _GRID, _BORDER, _TEXT, _FAINT = (252, 250, 243), (196, 214, 230), (150, 176, 200), (52, 54, 60), (132, 138, 146)
 _CARD, _ACTIVE = (244, 240, 230), (226, 234, 242)
 INKS: tuple[Colour, ...] = ((32, 38, 56), (205, 72, 52))
-"""RGB of what each seat draws: Black's ink is dark and its points are filled, White's is red and they are open."""
+"""RGB colour of each seat. Black's points are dark and filled, White's points are red and open."""
 _MAY = (245, 200, 80)
 _OVERSAMPLE = 2
 _MARGIN = 1.1
-"""Beside the outer nodes, in squares of the paper."""
+"""Margin beyond the outer nodes, in squares of the paper."""
 _PANEL, _ROWS = 0.42, 12.0
-"""Width of the panel, and how many of its lines fill its height, of the picture's height."""
+"""Width of the panel as a share of the picture's height, and the number of text lines that fill the panel's height."""
 _WIDEST = 1.7
-"""Of the board, times the height of the picture."""
+"""Maximum width of the board as a multiple of the picture's height."""
 
 
 def draw(game: Game, size: int = 720) -> Any:
@@ -53,7 +53,7 @@ def draw(game: Game, size: int = 720) -> Any:
 
 
 class _Sheet:
-    """A surface of twice the size asked for, with a place for each node."""
+    """A surface of `_OVERSAMPLE` times the requested size, with methods that draw in coordinates of nodes."""
 
     def __init__(self, game: Game, size: int) -> None:
         self.pygame, self.game = load_pygame(), game
@@ -63,7 +63,7 @@ class _Sheet:
         self.square = min(height / rows, _WIDEST * height / columns)
         """Pixels from node to node."""
         self.line = height / _ROWS
-        """Pixels from line to line of the panel."""
+        """Pixels from one text line of the panel to the next."""
         self.panel = columns * self.square
         self.top = (height - rows * self.square) / 2
         width = -(-round(self.panel + _PANEL * height) // _OVERSAMPLE)
@@ -75,11 +75,11 @@ class _Sheet:
         return self.pygame.transform.smoothscale(self.surface, self._finished_size)
 
     def place(self, row: float, column: float) -> tuple[float, float]:
-        """Return where a node is, in pixels."""
+        """Return the position of a node in pixels."""
         return (column + _MARGIN) * self.square, self.top + (row + _MARGIN) * self.square
 
     def stroke(self, start: Corner, end: Corner, colour: Colour, width: float) -> None:
-        """Draw a line with round ends from node to node; its width is in squares."""
+        """Draw a line with round ends between two nodes; `width` is in squares."""
         (x, y), (to_x, to_y) = self.place(*start), self.place(*end)
         half = max(1.0, width * self.square / 2)
         length = np.hypot(to_x - x, to_y - y) or 1.0
@@ -91,12 +91,12 @@ class _Sheet:
             self.pygame.draw.circle(self.surface, colour, point, half)
 
     def disc(self, row: int, column: int, radius: float, colour: Colour, width: float = 0.0) -> None:
-        """Fill a circle round a node, or draw it as a ring; lengths in squares."""
+        """Draw a circle round a node, filled or with a line of `width`; lengths are in squares."""
         thickness = max(2, round(width * self.square)) if width else 0
         self.pygame.draw.circle(self.surface, colour, self.place(row, column), radius * self.square, thickness)
 
     def text(self, text: str, x: float, y: float, height: float, colour: Colour, align: float = 0.0) -> None:
-        """Write a line round height y, in pixels; x is where it begins (`align=0`), its middle (0.5) or its end (1)."""
+        """Write a line of text centred on height y, in pixels; x is its start (`align=0`), middle (0.5) or end (1)."""
         drawn, box = _font(round(height)).render(text, colour)
         self.surface.blit(drawn, (round(x - align * box.width), round(y - box.height / 2)))
 
@@ -107,7 +107,7 @@ def _font(height: int) -> Any:
 
 
 def _draw_paper(sheet: _Sheet) -> None:
-    """Draw the squares, half a square beyond the outer nodes, and the names of columns and rows."""
+    """Draw the grid, a little beyond the outer nodes, and the names of columns and rows."""
     game = sheet.game
     last_row, last_column = game.height - 1, game.width - 1
     size, thin = min(0.46 * sheet.square, 0.55 * sheet.line), max(1, round(0.03 * sheet.square))
@@ -135,7 +135,7 @@ def _draw_regions(sheet: _Sheet, seat: int) -> None:
     for corners in _pieces(sheet.region == seat + 1):
         sheet.pygame.draw.polygon(mask, 1, [sheet.place(*corner) for corner in corners])
         chain = [corner for corner in corners if sheet.region[corner] != seat + 1]
-        if len(chain) == 2:  # also where two regions have them in common
+        if len(chain) == 2:  # two regions may share a link
             links.append(chain)
     _hatch(sheet, mask, seat)
     for start, end in links:
@@ -143,7 +143,7 @@ def _draw_regions(sheet: _Sheet, seat: int) -> None:
 
 
 def _pieces(inside: Any) -> Iterator[list[Corner]]:
-    """Yield the part of each square that is in a region, as its corners: three or four."""
+    """Yield the part of each square that lies in a region, as a polygon of three or four corners."""
     for row, column in np.argwhere(inside[:-1, :-1] | inside[1:, :-1] | inside[:-1, 1:] | inside[1:, 1:]).tolist():
         square = [(row, column), (row, column + 1), (row + 1, column + 1), (row + 1, column)]
         yield [corner for i, corner in enumerate(square)
@@ -151,7 +151,7 @@ def _pieces(inside: Any) -> Iterator[list[Corner]]:
 
 
 def _hatch(sheet: _Sheet, mask: Any, seat: int) -> None:
-    """Tint what a mask covers, with strokes that rise for Black and fall for White."""
+    """Hatch the pixels that a mask covers, with strokes that rise for Black and fall for White."""
     pixels, covered = sheet.pygame.surfarray.pixels3d(sheet.surface), sheet.pygame.surfarray.array2d(mask) != 0
     x, y = np.nonzero(covered)
     period = max(6.0, sheet.square / 2.5)
@@ -164,7 +164,7 @@ def _hatch(sheet: _Sheet, mask: Any, seat: int) -> None:
 
 
 def _draw_points(sheet: _Sheet) -> None:
-    """Draw all points; those that are not live are small. What may be drawn shines, the last point has a ring."""
+    """Draw all points: inert points small, the last point with a ring, nodes of drawable cores highlighted."""
     game = sheet.game
     for row, column in np.argwhere(game.drawable() >= 0).tolist():
         sheet.disc(row, column, 0.42, _MAY)
@@ -178,11 +178,11 @@ def _draw_points(sheet: _Sheet) -> None:
         sheet.disc(*divmod(game.last_point, game.width), 0.44, INKS[int(sheet.board.flat[game.last_point]) - 1], 0.06)
 
 
-# What stands beside the paper
+# The panel next to the board
 
 
 def _draw_panel(sheet: _Sheet) -> None:
-    """Draw the name of the game, where it is, and the seats with their scores."""
+    """Draw the name of the game, its status, and the seats with their scores."""
     game, line = sheet.game, sheet.line
     left, right = sheet.panel + 0.2 * line, sheet.surface.get_width() - 0.4 * line
     sheet.text("Kropki", left, 1.0 * line, 1.3 * line, _TEXT)
@@ -205,7 +205,7 @@ def _draw_panel(sheet: _Sheet) -> None:
 
 
 def headline(game: Game) -> str:
-    """Say where the game is, or who won."""
+    """Return the status of the game as text: the ply and the seat to move, or the winner."""
     if game.is_over:
         winner = game.winner()
         return "drawn" if winner == DRAWN else f"{SEATS[winner]} wins"

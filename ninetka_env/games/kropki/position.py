@@ -1,4 +1,4 @@
-"""Setting up a position of Kropki from points and regions."""
+"""Build the state of a position of Kropki from points and regions, and reject impossible positions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,22 @@ from ninetka_env.games.kropki.rules import CROSS_POINTS, IMMEDIATE, clear, num_n
 def read_board(
     board: npt.ArrayLike, region: npt.ArrayLike, to_move: int, drawing: bool, last: int | None, variant: Variant
 ) -> Records:
-    """Return (1,) records of the position with these points and regions, (H, W) each: 0 none, seat + 1.
+    """Return the state, (1,), of the position with these points and regions.
 
-    Points need not be as many as turns would have placed. With `drawing` the seat has placed its point already.
+    The seats' numbers of points are not checked against the number of turns.
+
+    Args:
+        board: (H, W) integers: 0 for no point, else seat + 1.
+        region: (H, W) integers: 0 for no region, else seat + 1.
+        to_move: the seat that acts next.
+        drawing: whether that seat has placed its point already.
+        last: the node of the point placed last, None for none.
+        variant: the variant of the game.
 
     Raises:
-        ValueError: if a number is wrong, live points do not enclose a region, it is not what a least chain
-            round opposing points encloses, no point stands where one was placed
-            last, there is nothing to draw, or something that would have been drawn is not.
+        ValueError: if a number is out of range; if live points do not enclose a region; if a region is not what the
+            smallest chain round opposing points encloses; if there is no point on node `last`; if `drawing` and
+            nothing can be drawn; or if a region that the rules would have drawn is missing.
     """
     check_count("to_move", to_move, 0, 1)
     width, height = variant.options["width"], variant.options["height"]
@@ -38,7 +46,7 @@ def read_board(
     node = int(_first_not_least(records, np.repeat(records, 2)))
     if node >= 0:
         name = node_name(node, width, height)
-        raise ValueError(f"region at {name}: a region is what the least chain round opposing points encloses, no more")
+        raise ValueError(f"region at {name}: a region is only what the smallest chain round opposing points encloses")
     game = records[0]
     if last is not None and points[check_count("last", last, 0, len(points) - 1)] == 0:
         raise ValueError(f"last={node_name(last, width, height)}: no point stands there")
@@ -84,9 +92,10 @@ def _set_up(
 
 @inner
 def _find_enclosed(game: Record, seat: int) -> None:
-    """Find anew what a seat encloses, and the opposing points there, by a flood from the edge.
+    """Recompute what a seat encloses, and count the opposing points there, by a flood fill from the edge.
 
-    A step over the left or right end of a row leads to another node of the edge, which does no harm here.
+    A step beyond the left or right end of a row leads to another edge node. That is harmless, because the flood fill
+    starts from all edge nodes.
     """
     cell, walk, w, enclosed, waiting = game.cell, game.walk, int(game.width), ENCLOSED << seat, 0
     for place in range(w + 1, w + 1 + w * int(game.height)):
@@ -125,7 +134,7 @@ def _list_drawable(records: Records, seat: int) -> None:
 
 @jit
 def _first_astray(records: Records) -> int:
-    """Return the first node of a region that its seat's live points do not enclose, or that ends beside it; or -1."""
+    """Return the first node of a region that live points of its seat do not enclose or border; -1 if there is none."""
     game = records[0]
     cell, w = game.cell, int(game.width)
     for node in range(num_nodes(game)):
@@ -142,10 +151,11 @@ def _first_astray(records: Records) -> int:
 
 @jit
 def _first_not_least(records: Records, drafts: Records) -> int:
-    """Return the first node that another seat's region, or none, would have if all regions were drawn anew; or -1.
+    """Return the first node whose region would change if all regions were drawn anew, or -1 if there is none.
 
-    Points in a region of their own seat were live when it was drawn, and so may shorten its chain, unless the opponent
-    can have captured them before: where all of its points together enclose them.
+    Points in a region of their own seat were live when the region was drawn, so they may make its chain smaller. Points
+    that all points of the opponent together enclose are exceptions, because the opponent may have captured them before.
+    `drafts` is scratch for two states.
     """
     game, bare, again = records[0], drafts[0], drafts[1]
     first = int(game.width) + 1

@@ -1,12 +1,12 @@
-"""Regions: what a point encloses, the least chain round a core, and what drawing it changes.
+"""Regions of Kropki: what a point encloses, the smallest chain round a core, and how drawing it changes the state.
 
-The *core* of a node for a seat is what is reached from it by orthogonal steps through nodes that are no live points of
-that seat; a core without a node of the edge is *enclosed*. An enclosed core that holds opposing points, and is not
-drawn yet, may be drawn: then its *inside* becomes a region of the seat, that is all that the least simple closed chain
-round the core encloses.
+The *core* of a node for a seat is the set of nodes that orthogonal steps reach from the node without crossing a live
+point of that seat. A core without an edge node is *enclosed*. A seat may draw an enclosed core that contains opposing
+points and is not drawn yet. Then all nodes inside the smallest simple closed chain round the core become a region of
+the seat.
 
-The bits `ENCLOSED` of a record are exact at every time, and `held` counts the opposing points in cores that a seat
-encloses and has not drawn. Both follow from points and regions alone, so that equal positions are equal records.
+The `ENCLOSED` bits of a state are always exact. `held` counts, per seat, the opposing points in cores that the seat
+encloses and has not drawn. Both follow from points and regions alone, so equal positions have equal states.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from ninetka_env.games.kropki.geometry import (
 UNMARKED = MARK - 1
 """All bits but `MARK`."""
 WORD = 8
-"""Cells of a word."""
+"""Cells in a 64-bit word."""
 EACH = np.uint64(0x0101010101010101)
 """A word with 1 in each byte."""
 LOW, HIGH = EACH * np.uint64(127), EACH << np.uint64(7)
 """The low bits and the high bit of each byte."""
 BLOCK = 32
-"""Cells that loops go through at once; a record has a whole number of blocks."""
+"""Cells that a vectorised loop handles at once. A state has a whole number of blocks."""
 at = np.uint64
-"""Makes an int an index that compiled code takes as it is; one with a sign it would test, and count from the end."""
+"""Converts an index to uint64. Compiled code tests a signed index for negative values, which count from the end."""
 
 
 @inner
@@ -54,7 +54,7 @@ def step(game: Record, direction: int) -> int:
 
 @inner
 def ring_of(game: Record, place: int, bits: int, value: int) -> int:
-    """Return the directions, as bits, of the neighbours of cell `place` whose `bits` are `value`."""
+    """Return the bit set of the directions in which the neighbour of cell `place` has `cell & bits == value`."""
     cell, w = game.cell, int(game.width)
     return int(ON_BOARD[w, at(place)]) & (
         int(cell[at(place - w)] & bits == value)
@@ -68,17 +68,18 @@ def ring_of(game: Record, place: int, bits: int, value: int) -> int:
     )
 
 
-# Groups: the points of a seat that king's steps join, live or not. A group's label is its lowest cell. Points never go
-# away, so groups never split.
+# Groups: sets of points of one seat, live or not, that are connected orthogonally or diagonally. A group's label is its
+# lowest cell. Points are never removed, so groups never split.
 
 
 @inner
 def join_groups(game: Record, place: int) -> bool:
-    """Label a new point, and make one group of all that it joins.
+    """Label a new point, and merge the groups that it connects.
 
     Returns:
-        Whether two arcs of its ring were in one group already: only then can it close a chain. (Beside a node without
-        a region an inert point joins no arcs: it is met across a corner, between two links of its region's chain.)
+        Whether two arcs of the point's ring were in one group already. Only then can the point close a chain. (Inert
+        points do not connect arcs: a node without a region touches an inert point only diagonally, between two links
+        of the chain round that region.)
     """
     label = game.label
     ring, closing = ring_of(game, place, POINT, int(game.cell[place]) & POINT), False
@@ -89,7 +90,7 @@ def join_groups(game: Record, place: int) -> bool:
             closing = True
         elif label[there] > label[place]:
             _relabel(game, there, place)
-        elif arc == 0:  # still alone
+        elif arc == 0:  # the point is still a group of its own
             label[place] = label[there]
         else:
             _relabel(game, place, there)
@@ -98,10 +99,10 @@ def join_groups(game: Record, place: int) -> bool:
 
 @inner
 def _relabel(game: Record, there: int, place: int) -> None:
-    """Give the group of one cell the label of another one; all its cells are from the old label on."""
+    """Give the group of cell `there` the label of cell `place`."""
     label = game.label
     old, change = label[there], label[there] ^ label[place]
-    for i in range(len(label)):  # a store in every turn, and no branch, is what lets this loop vectorise
+    for i in range(len(label)):  # an unconditional store without a branch lets this loop vectorise
         label[i] ^= change * (label[i] == old)
 
 
@@ -112,16 +113,16 @@ def _relabel(game: Record, there: int, place: int) -> None:
 def enclose(game: Record, seat: int, place: int) -> None:
     """Mark what a new live point of `seat` on cell `place` newly encloses.
 
-    The point itself must not lie in a core that the seat encloses already: then nothing is new.
+    The point must not lie in a core that the seat enclosed before. (In such a core nothing is newly enclosed.)
     """
     ring = ring_of(game, place, LIVE, seat + 1)
     sectors, closed = int(NUM_SECTORS[ring]), 0
     for sector in range(sectors):
-        if closed + 1 == sectors:  # the point was not enclosed, so one way leads out
+        if closed + 1 == sectors:  # the point was not enclosed, so at least one sector leads to the edge
             break
         entry = place + step(game, SECTOR_ENTRY[ring, sector])
         value = int(game.cell[entry])
-        if value & (ENCLOSED << seat):  # two sectors may lead into one core
+        if value & (ENCLOSED << seat):  # already marked: two sectors may lead into the same core
             closed += 1
         elif value & EDGE == 0:
             size = flood(game, seat, entry, len(game.walk))
@@ -131,14 +132,15 @@ def enclose(game: Record, seat: int, place: int) -> None:
 
 @inner
 def flood(game: Record, seat: int, start: int, top: int) -> int:
-    """Visit the core of cell `start`, which is no node of the edge, for `seat`; `walk[top:]` is left alone.
+    """Find the core of cell `start`, which must not be an edge node, for `seat`; `walk[top:]` is left alone.
 
     Returns:
-        The number of its cells; they are marked, and stand at the front of `walk`. 0 if the core has a node of the
-        edge; then nothing has changed.
+        The number of cells of the core. The cells are marked, and written to the front of `walk`. If the core has an
+        edge node, 0, and nothing has changed.
     """
     cell, walk, live = game.cell, game.walk, seat + 1
-    size, waiting, met = 0, top - 1, 0  # who waits stands at the back: both together are never more than the nodes
+    # The queue is at the back of `walk`, because found and waiting cells together are never more than the nodes.
+    size, waiting, met = 0, top - 1, 0
     cell[at(start)] |= MARK
     if _is_alone(game, seat, start):  # the most frequent case by far
         walk[0] = start
@@ -149,7 +151,8 @@ def flood(game: Record, seat: int, start: int, top: int) -> int:
         here = int(walk[at(waiting)])
         walk[at(size)] = here
         size, waiting = size + 1, waiting + 1
-        for there in (here - near, here - aside, here + aside, here + near):  # no branches: chance would mislead them
+        # Branch-free, because random data defeats branch prediction. The step to the nearest edge is followed first.
+        for there in (here - near, here - aside, here + aside, here + near):
             value = int(cell[at(there)])
             new = int(value & MARK == 0) & int(value & LIVE != live)
             cell[at(there)] = value | new * MARK
@@ -166,7 +169,7 @@ def flood(game: Record, seat: int, start: int, top: int) -> int:
 
 @jit(inline=True)
 def _ways_out(game: Record, place: int) -> tuple[int, int]:
-    """Return the step to the nearest edge from a cell that is on none, and that to the nearer one of the others."""
+    """Return two steps from a cell that is not on the edge: to the nearest edge, and to the nearer edge sideways."""
     w = int(game.width)
     row = int(at(place - 1) // at(w))
     column, below = place - 1 - row * w, int(game.height) + 1 - row
@@ -178,7 +181,7 @@ def _ways_out(game: Record, place: int) -> tuple[int, int]:
 
 @jit(inline=True)
 def _is_alone(game: Record, seat: int, place: int) -> bool:
-    """Tell whether all four orthogonal neighbours are live points of `seat`."""
+    """Return whether all four orthogonal neighbours are live points of `seat`."""
     cell, w, live = game.cell, int(game.width), seat + 1
     others = int(cell[place - w]) ^ live | int(cell[place + 1]) ^ live
     others |= int(cell[place + w]) ^ live | int(cell[place - 1]) ^ live
@@ -187,7 +190,7 @@ def _is_alone(game: Record, seat: int, place: int) -> bool:
 
 @inner
 def unmark(game: Record, first: int, stop: int) -> None:
-    """Forget the cells `walk[first:stop]`."""
+    """Unmark the cells `walk[first:stop]` and remove them from `walk`."""
     for i in range(first, stop):
         game.cell[int(game.walk[i])] &= UNMARKED
         game.walk[i] = 0
@@ -195,7 +198,7 @@ def unmark(game: Record, first: int, stop: int) -> None:
 
 @jit(inline=True)
 def _mark_enclosed(game: Record, seat: int, size: int) -> None:
-    """Note that the seat encloses the first cells of `walk`, and forget them."""
+    """Mark the first `size` cells of `walk` as enclosed by the seat, and remove them from `walk`."""
     cell, walk, enclosed = game.cell, game.walk, ENCLOSED << seat
     for i in range(size):
         value = int(cell[int(walk[i])])
@@ -206,33 +209,33 @@ def _mark_enclosed(game: Record, seat: int, size: int) -> None:
 
 @inner
 def is_held(value: int, seat: int) -> bool:
-    """Tell whether a cell's value is that of an opposing point in a core that `seat` encloses and has not drawn."""
+    """Return whether a cell's value is that of an opposing point in a core that `seat` encloses and has not drawn."""
     return value & _held_bits(seat) == (2 - seat | ENCLOSED << seat)
 
 
 @jit(inline=True)
 def _held_bits(seat: int) -> int:
-    """Return the bits that tell whether a cell is held: of `REGION` there is one for each seat, and none are both."""
+    """Return the mask of the bits that decide `is_held`; of `REGION` only the seat's bit, as each seat has its own."""
     return POINT | ENCLOSED << seat | seat + 1 << 2
 
 
-# What may be drawn: while a seat is drawing, the lowest opposing point of each core that it may draw stands at the end
-# of `walk`, the lowest of all last. So nobody who asks needs to visit cores, and asking writes nothing.
+# What may be drawn: while a seat is drawing, the end of `walk` lists the lowest opposing point of each core that the
+# seat may draw, the lowest of all last. So queries need not search for cores, and do not change the state.
 
 
 @inner
 def list_drawable(game: Record, seat: int) -> None:
-    """Note what `seat` may draw."""
+    """Write the list of cores that `seat` may draw to the end of `walk`."""
     cell, walk = game.cell, game.walk
     top, left, place = len(walk), np.int64(game.held[seat]), np.int64(0)
     while left > 1:
         place = next_held(game, seat, place)
-        for i in range(flood(game, seat, place, top)):  # marked until all are found
+        for i in range(flood(game, seat, place, top)):  # cells stay marked until all cores are found
             left -= is_held(int(cell[int(walk[i])]), seat)
             walk[i] = 0
-        top -= 1  # each core leaves out more of `walk` than it takes
+        top -= 1  # `walk` stays long enough: a core takes one entry, and later fills do not visit its cells again
         walk[top] = place
-    if left:  # a core of its own
+    if left:  # the last point is a core that needs no flood fill
         walk[top - 1] = next_held(game, seat, place)
     if game.held[seat] > 1:
         for i in range(len(cell)):
@@ -241,10 +244,11 @@ def list_drawable(game: Record, seat: int) -> None:
 
 @inner
 def next_held(game: Record, seat: int, place: int) -> int:
-    """Return the first cell from `place` on that is held and not marked; there must be one.
+    """Return the first cell from `place` on for which `is_held` is true and which is not marked; there must be one.
 
-    Looks at eight cells at once: a byte of a word is 0 if all its bits are as wanted (H. S. Warren, "Hacker's Delight",
-    6-1: the high bit of a byte is set unless the byte is 0, and no carry leaves it).
+    Tests eight cells at once: after the XOR, a byte of the word is 0 if the cell has the wanted bits. Zero bytes are
+    found as in H. S. Warren, "Hacker's Delight", 6-1: the high bit of a byte is set unless the byte is 0, without
+    carries between bytes.
     """
     words, byte = game.cell.view(np.uint64), place // WORD
     bits, held = EACH * np.uint64(_held_bits(seat) | MARK), EACH * np.uint64(2 - seat | ENCLOSED << seat)
@@ -259,14 +263,14 @@ def next_held(game: Record, seat: int, place: int) -> int:
 
 @jit(inline=True)
 def forget_drawable(game: Record) -> None:
-    """Forget what `list_drawable` noted."""
+    """Clear the list that `list_drawable` wrote."""
     for number in range(count_drawable(game)):
         game.walk[len(game.walk) - 1 - number] = 0
 
 
 @inner
 def count_drawable(game: Record) -> int:
-    """Count the cores that may be drawn."""
+    """Return the number of cores that may be drawn."""
     count, last = 0, len(game.walk) - 1
     while game.walk[last - count]:
         count += 1
@@ -275,7 +279,7 @@ def count_drawable(game: Record) -> int:
 
 @inner
 def drawable_node(game: Record, number: int) -> int:
-    """Return the node that tells core `number` of those that may be drawn, in rising order."""
+    """Return the node that names drawable core `number`; the nodes ascend."""
     return int(game.walk[len(game.walk) - 1 - number]) - int(game.width) - 1
 
 
@@ -284,7 +288,7 @@ def drawable_node(game: Record, number: int) -> int:
 
 @inner
 def draw_region(game: Record, seat: int, start: int) -> None:
-    """Draw the least chain of `seat` round the drawable core of cell `start`; its inside becomes a region."""
+    """Draw the smallest chain of `seat` round the drawable core of cell `start`; its inside becomes a region."""
     core = flood(game, seat, start, len(game.walk))
     chain, stop = core, core
     if core > 1:  # round a single node the chain is its four neighbours, and nothing else lies inside
@@ -300,11 +304,11 @@ def draw_region(game: Record, seat: int, start: int) -> None:
 
 @inner
 def trace_chain(game: Record, seat: int, core: int) -> int:
-    """Append the least simple closed chain round the core `walk[:core]` to `walk`, marked; return where it ends.
+    """Append the smallest simple closed chain round the core `walk[:core]` to `walk`, marked; return the chain's end.
 
-    It goes round the core along its live points, the core on the right, and whenever a node comes up again it cuts the
-    loop off: what hangs on a single node is no part of the chain. It starts above a highest node of the core, which
-    cannot hang on anything: up from there no core is in the way.
+    The trace follows the live points round the core, with the core on the right. Whenever it reaches a node a second
+    time, it removes the loop in between, because what is attached by a single node is no part of the chain. It starts
+    above a highest node of the core. That link cannot be part of such a loop, because no node of the core is above it.
     """
     cell, walk = game.cell, game.walk
     here = int(walk[0])
@@ -325,7 +329,7 @@ def trace_chain(game: Record, seat: int, core: int) -> int:
             walk[stop] = here
             stop += 1
         here += step(game, direction)
-        core_side = direction + 2 + direction % 2 & 7  # where the last node of the core that was seen lies from here
+        core_side = direction + 2 + direction % 2 & 7  # direction from here to the core node that was seen last
         direction = _next_link(game, seat, here, core_side)
         if here == start and direction == first:
             return stop
@@ -333,7 +337,7 @@ def trace_chain(game: Record, seat: int, core: int) -> int:
 
 @jit(inline=True)
 def _next_link(game: Record, seat: int, here: int, direction: int) -> int:
-    """Turn left from a direction that leads into the core, until the next link of the chain is ahead."""
+    """Return the direction of the next link: turn left from a direction into the core until a live point is ahead."""
     while game.cell[here + step(game, direction)] & LIVE != seat + 1:
         direction = direction - 1 & 7
     return direction
@@ -341,7 +345,10 @@ def _next_link(game: Record, seat: int, here: int, direction: int) -> int:
 
 @inner
 def _fill_inside(game: Record, core: int, chain: int) -> int:
-    """Append to `walk` what is reached from the core `walk[:core]` before the chain, marked; return where it ends."""
+    """Append the other cells inside the chain to `walk`, marked; return their end.
+
+    `walk[:core]` is the core and `walk[core:chain]` the chain.
+    """
     cell, walk, w = game.cell, game.walk, int(game.width)
     i, stop = 0, chain
     while i < stop:
@@ -360,10 +367,11 @@ def _fill_inside(game: Record, core: int, chain: int) -> int:
 
 @inner
 def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
-    """Put the cells `walk[:core]` and `walk[chain:stop]` into a region of `seat`, and count.
+    """Put the cells `walk[:core]` and `walk[chain:stop]` into a region of `seat`, and update the counts.
 
     Returns:
-        Whether cores of the opponent that it encloses are joined to others, as a point of it beside them is inert now.
+        Whether an opposing point next to a core that the opponent encloses has become inert, so that the core may be
+        connected to others now.
     """
     cell, own, opposing, broken = game.cell, seat + 1, 2 - seat, False
     for i in range(stop):
@@ -386,10 +394,10 @@ def _take(game: Record, seat: int, core: int, chain: int, stop: int) -> bool:
 
 @inner
 def _join_cores(game: Record, seat: int, core: int, chain: int, stop: int) -> None:
-    """Find anew what `seat` encloses, after the cells `walk[:core]` and `walk[chain:stop]` became an opposing region.
+    """Update what `seat` encloses after the cells `walk[:core]` and `walk[chain:stop]` became an opposing region.
 
-    The region and its chain `walk[core:chain]` lie in one core of `seat` now, together with each core that had a node
-    there. Whoever gets out of the region crosses the chain: so that core is enclosed if all cells of the chain were.
+    The region, its chain `walk[core:chain]`, and each core that had a node there, are one core of `seat` now. Every
+    path out of the region crosses the chain, so this core is enclosed if all cells of the chain were enclosed.
     """
     cell, bit, enclosed = game.cell, ENCLOSED << seat, ENCLOSED << seat
     for i in range(core, chain):
@@ -403,7 +411,7 @@ def _join_cores(game: Record, seat: int, core: int, chain: int, stop: int) -> No
 
 @inner
 def _open_cores(game: Record, seat: int, stop: int) -> None:
-    """Note that `seat` does not enclose the cells `walk[:stop]` any more, nor what of its cores is joined to them."""
+    """Clear the enclosed bits of `seat` on the cells `walk[:stop]` and on all enclosed cells connected to them."""
     walk, w, bit = game.walk, int(game.width), ENCLOSED << seat
     for i in range(stop):
         _open(game, seat, int(walk[i]))
@@ -411,7 +419,7 @@ def _open_cores(game: Record, seat: int, stop: int) -> None:
     for i in range(stop):
         here = int(walk[i])
         while True:
-            for there in (here - w, here + 1, here + w, here - 1):  # beyond the end of a row nothing is enclosed
+            for there in (here - w, here + 1, here + w, here - 1):  # steps beyond a row's end reach no enclosed node
                 if game.cell[there] & bit:
                     _open(game, seat, there)
                     walk[waiting] = there
@@ -425,7 +433,7 @@ def _open_cores(game: Record, seat: int, stop: int) -> None:
 
 @jit(inline=True)
 def _open(game: Record, seat: int, place: int) -> None:
-    """Note that `seat` does not enclose a cell any more."""
+    """Clear the enclosed bit of `seat` on a cell."""
     value = int(game.cell[place])
     game.held[seat] -= is_held(value, seat)
     game.cell[place] = value & ~(ENCLOSED << seat)
@@ -433,6 +441,6 @@ def _open(game: Record, seat: int, place: int) -> None:
 
 @inner
 def beside(game: Record, place: int, bit: int) -> bool:
-    """Tell whether a bit is set on one of the four orthogonal neighbours."""
+    """Return whether a bit is set on any of the four orthogonal neighbours."""
     cell, w = game.cell, int(game.width)
     return (int(cell[place - w]) | int(cell[place + 1]) | int(cell[place + w]) | int(cell[place - 1])) & bit != 0

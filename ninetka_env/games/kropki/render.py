@@ -1,4 +1,4 @@
-"""Pictures of Kropki: text for a terminal, an rgb array. pygame is imported only by what draws pixels."""
+"""Render positions of Kropki as text for a terminal, and as an RGB array. Only drawing pixels imports pygame."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from ninetka_env.games.kropki.text import SEATS
 
 SIGNS = {(0, 0): "·", (1, 0): "●", (2, 0): "○", (1, 2): "x", (2, 1): "o", (1, 1): "#", (2, 2): "@", (0, 1): "/",
          (0, 2): "\\"}  # fmt: skip
-"""The sign of each (point, region), 0 none, seat + 1: live points, captured ones, own ones inside, empty inside."""
+"""The sign of each (point, region), 0 for none, else seat + 1.
+
+In order: free, live points, captured points, points inside own regions, empty nodes inside regions.
+"""
 _PAPER = (252, 250, 243)
 
 
 def render_ansi(game: Game, color: bool = True) -> str:
-    """Return the board as text for a terminal; 39 columns and what stands beside them take 110 characters.
+    """Return the board as text for a terminal. 39 columns and the text next to the board take 110 characters.
 
-    The last point stands in brackets; in the drawing stage, the text beside the board names what may be drawn.
+    The last point is in brackets. While a seat is drawing, the text next to the board lists the legal actions.
 
     Args:
         game: the position.
-        color: use 24-bit colours (ANSI escapes); without them the text says the same.
+        color: use 24-bit colours (ANSI escapes); without them the text has the same content.
     """
     names = "".join(f"{column_name(column):>2}"[-2:] for column in range(game.width))
     lines = [f"    {names}", *(_row(game, row, color) for row in range(game.height))]
@@ -44,7 +47,7 @@ def render_ansi(game: Game, color: bool = True) -> str:
 
 
 def _row(game: Game, row: int, color: bool) -> str:
-    """Return a row of the board with its number."""
+    """Return a row of the board as text, with its number."""
     codes = list(zip(game.board[row].tolist(), game.region[row].tolist(), strict=True))
     last = game.last_point if game.last_point is not None else -1
     at = last % game.width if last // game.width == row else -2
@@ -56,7 +59,7 @@ def _row(game: Game, row: int, color: bool) -> str:
 
 
 def _paint(text: str, code: tuple[int, int], color: bool) -> str:
-    """Write on paper, in the ink of a point's seat; regions are tinted in that of theirs."""
+    """Colour text in the ink of the point's seat, on paper that is tinted with the ink of the region's seat."""
     if not color:
         return text
     point, region = code
@@ -66,7 +69,7 @@ def _paint(text: str, code: tuple[int, int], color: bool) -> str:
 
 
 def _seen(line: str) -> int:
-    """Count the characters of a line that are seen."""
+    """Return the length of a line of text without its escape sequences."""
     return sum(part.partition("m")[2] != "" and len(part.partition("m")[2]) for part in line.split("\x1b")[1:]) + len(
         line.split("\x1b")[0]
     )
@@ -77,7 +80,7 @@ def _scores(game: Game) -> list[str]:
 
 
 def _drawable(game: Game) -> list[str]:
-    """Name what may be drawn."""
+    """Return the lines of text with the names of the legal actions while a seat is drawing."""
     if not game.drawing or game.is_over:
         return []
     return ["", *(game.action_name(int(action)) for action in game.legal_actions())]
@@ -92,6 +95,6 @@ def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
 
     Raises:
         ValueError: if the size is out of range.
-        ImportError: if pygame is missing, naming the extra to install.
+        ImportError: if pygame is missing; the message names the extra to install.
     """
     return np.ascontiguousarray(load_pygame().surfarray.array3d(draw(game, size)).swapaxes(0, 1))

@@ -1,4 +1,4 @@
-"""A game of Kropki that a record tells, replayed turn by turn, and how records name nodes."""
+"""Replay a game of Kropki turn by turn, and convert SGF names of nodes; `sgf` reads and writes the files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ POINT = re.compile(r"[a-zA-Z]{2}")
 
 
 def to_sgf(node: int, width: int) -> str:
-    """Return SGF's name of a node: column, then row from the top, `a`..`z`, then `A`..`Z`."""
+    """Return the SGF name of a node: column, then row from the top, `a`..`z`, then `A`..`Z`."""
     row, column = divmod(node, width)
     return LETTERS[column] + LETTERS[row]
 
 
 def from_sgf(name: str, width: int, height: int) -> int:
-    """Return the node of that name; `ValueError` if the board has none."""
+    """Return the node of an SGF name; raise `ValueError` if the board has no such node."""
     column, row = (LETTERS.find(letter) for letter in name) if POINT.fullmatch(name) else (-1, -1)
     if not (0 <= column < width and 0 <= row < height):
         raise ValueError(f"no node {quote(name)}: expected aa to {to_sgf(width * height - 1, width)}")
@@ -35,21 +35,32 @@ def from_sgf(name: str, width: int, height: int) -> int:
 
 
 class Reading:
-    """A game that is played as a record tells it, turn by turn."""
+    """A game in progress that is replayed from a file, turn by turn."""
 
     def __init__(self, record: GameRecord, number: int = 0) -> None:
-        """Begin at the start of a record, after so many turns that made it."""
+        """Start from the first position of `record`; `number` is the number of moves in the file that set it up."""
         start = record.start()
         assert isinstance(start, Game)
         self.game = start
         self.actions: list[int] = []
         self.number = number
-        """Turns read."""
+        """Number of moves read, for messages."""
 
     def turn(
         self, seat: int | None, node: str, drawings: Iterable[str], draw: Callable[[str], None], goes_on: bool
     ) -> None:
-        """Play a turn: a place, then drawings, then its end unless it goes on; raises `ValueError` naming the move."""
+        """Play a turn: place a point, draw regions, and end the turn.
+
+        Args:
+            seat: the seat that plays in the file; None if the file does not give it.
+            node: SGF name of the node of the point.
+            drawings: the regions to draw, in the form that `draw` takes.
+            draw: called with each drawing; plays it.
+            goes_on: leave the turn open if more may be drawn.
+
+        Raises:
+            ValueError: if the turn is illegal; the message names the move.
+        """
         self.number += 1
         game, what = self.game, f"move {self.number}"
         try:
@@ -70,13 +81,13 @@ class Reading:
         self.actions.append(action)
 
     def draw_core(self, name: str) -> None:
-        """Draw the core of a node."""
+        """Draw the core of a node, given by its SGF name."""
         game, node = self.game, self._node(name)
         action = int(game.drawable().flat[node])
         self._play(action if action >= 0 else game.width * game.height + node)
 
     def draw_chain(self, text: str) -> None:
-        """Draw the core round which a chain is the least one; own points and own regions inside do not count."""
+        """Draw the core round which a chain is the smallest one, ignoring own points and own regions inside."""
         game, seat = self.game, self.game.to_move
         if not game.drawing:
             raise ValueError("there is nothing to draw")
@@ -90,10 +101,21 @@ class Reading:
                 if (told == drawn & (game.board.ravel() != seat + 1)).all():
                     self._play(int(action))
                     return
-        raise ValueError(f"the chain .{text} is not the least one round points that may be taken")
+        raise ValueError(f"the chain .{text} is not the smallest one round points that may be captured")
 
     def check(self, seat: int, before: npt.NDArray[np.int8], chains: Sequence[str], strict: bool) -> None:
-        """Check that the rules have drawn what chains tell: those of the mover, and maybe those of the other seat."""
+        """Check that the rules have drawn the chains of the file's last move.
+
+        Args:
+            seat: the seat that moved.
+            before: (N,) the regions before the move.
+            chains: the chains in the file, of the mover and possibly of the other seat.
+            strict: also check that the file has a chain for every region that the rules drew for the mover. (This is
+                always checked if the file has a chain of the mover.)
+
+        Raises:
+            ValueError: if they differ; the message names the move.
+        """
         now, board = self.game.region.ravel(), self.game.board.ravel()
         told = np.zeros((2, len(now)), bool)
         what = f"move {self.number} ({self._name(int(self.game.records['last'][0]))})"
@@ -104,19 +126,23 @@ class Reading:
             except ValueError as error:
                 raise ValueError(f"{what}: {error}") from None
         if any((told[one] & (board != one + 1) & (now != one + 1)).any() for one in range(2)):
-            raise ValueError(f"{what}: the chains tell of more than the rules draw")
+            raise ValueError(f"{what}: the chains enclose more than the rules draw")
         if (strict or told[seat].any()) and ((now == seat + 1) & (before != seat + 1) & ~told[seat]).any():
-            raise ValueError(f"{what}: the rules draw more than the chains tell of")
+            raise ValueError(f"{what}: the rules draw more than the chains enclose")
 
     def owner(self, chain: str, seat: int) -> int:
-        """Return whose chain is told with a move of a seat: its own, unless a point of the other stands first in it."""
+        """Return the seat of a chain in a move of `seat`: the other seat if the chain's first node holds its point."""
         board = self.game.board
         column, row = (LETTERS.find(letter) for letter in chain[:2])
         on_board = 0 <= column < self.game.width and 0 <= row < self.game.height
         return 1 - seat if on_board and board[row, column] == 2 - seat else seat
 
     def _inside(self, text: str, seat: int, region: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
-        """Return which nodes lie inside a chain; its links must be live points of the seat, each next to the last."""
+        """Return which nodes lie inside a chain, (N,) bool.
+
+        Raises:
+            ValueError: if the chain is not closed, or a link is not a live point of the seat.
+        """
         game = self.game
         links = [self._node(text[i : i + 2]) for i in range(0, len(text), 2)]
         rows, columns = np.divmod(np.array(links), game.width)
@@ -139,7 +165,7 @@ class Reading:
         return node_name(node, self.game.width, self.game.height)
 
     def finished(self, record: GameRecord) -> GameRecord:
-        """Return a record with the actions that were read."""
+        """Return the game record with the actions that were read, and its result."""
         record = replace(record, actions=tuple(self.actions))
         return record.with_result(record.final(), unfinished=True)
 
@@ -147,10 +173,10 @@ class Reading:
 def _inside(
     rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], width: int, height: int
 ) -> npt.NDArray[np.bool_]:
-    """Return which nodes, (N,), lie inside a closed polygon, by the even-odd rule; not those on it."""
+    """Return which nodes lie strictly inside a closed polygon, by the even-odd rule, (N,) bool."""
     inside = np.zeros((height, width), bool)
     for row, column, next_row, next_column in zip(rows[:-1], columns[:-1], rows[1:], columns[1:], strict=True):
-        if row != next_row:  # a ray to the right from a node of the upper row meets this side
+        if row != next_row:  # a ray to the right from nodes of the upper row crosses this side
             top = column if row < next_row else next_column
             inside[min(row, next_row), :top] ^= True
     inside[rows, columns] = False

@@ -1,11 +1,11 @@
-"""The rules of Kropki, compiled: one game is one record, a batch is an array of them.
+"""The rules of Kropki, compiled. A state is one element of a numpy structured array, a batch is such an array.
 
-Whoever plays calls the functions of this file; they trust their arguments (`is_legal` tells). A record has room for
-boards up to a size, and holds the size of its own: so a few record types, `RECORDS`, serve boards of every size, and
-a new size costs no compilation. A copy of a game is an assignment: `games[1] = games[0]`.
+The functions do not check their arguments: use `is_legal` first. A state has room for boards up to some size and stores
+its own width and height, so a few dtypes, `RECORDS`, serve boards of every size, and a new size needs no compilation.
+An assignment copies a state: `games[1] = games[0]`.
 
 Seat 0 is Black and opens, seat 1 is White. A turn places one point on a free node. With the rule `"declared"` the seat
-may then draw regions, one by one, and ends its turn; with `"immediate"` the rules draw all that can be drawn at once.
+may then draw regions, one by one, and ends its turn. With `"immediate"` the rules draw all regions at once.
 """
 
 from __future__ import annotations
@@ -33,36 +33,36 @@ from ninetka_env.games.kropki.regions import (
 )
 
 TERRITORIES = ("declared", "immediate")
-"""When regions are drawn: by the players, after they have placed a point; or at once, by the rules."""
+"""Who draws regions: the players, after they have placed a point; or the rules, at once."""
 DECLARED, IMMEDIATE = range(2)
 STARTS = ("empty", "cross")
-"""What stands on the board before the first turn: nothing, or two points of each seat in the middle."""
+"""The board before the first turn: empty, or with two points of each seat in the middle."""
 CROSS_POINTS = 4
 
 
 def _record_type(width: int, height: int) -> np.dtype[Any]:
-    """Return the type of records with room for boards up to this size."""
+    """Return the dtype of states with room for boards up to this size."""
     nodes = width * height
     cells = -(-(nodes + 2 * (width + 1)) // BLOCK) * BLOCK
     index = np.uint8 if cells <= 256 else np.uint16
     fields = np.dtype(
         [
-            ("cell", np.uint8, (cells,)),  # what lies on each node, see `geometry`; those beyond the board are edge
+            ("cell", np.uint8, (cells,)),  # contents of each cell, see `geometry`; cells beyond the board are EDGE
             ("label", index, (cells,)),  # the lowest cell of the group that a point belongs to; 0 without a point
-            ("walk", index, (nodes,)),  # where cells are noted: between the plies, what may be drawn; all others are 0
+            ("walk", index, (nodes,)),  # a list of cells: scratch, and between actions what may be drawn; else 0
             ("score", np.int16, (2,)),  # per seat, the opposing points in its regions
             ("held", np.int16, (2,)),  # per seat, the opposing points in cores that it encloses and has not drawn
-            ("free", np.int16),  # free nodes
-            ("plies", np.int16),  # points placed in turns
-            ("last", np.int16),  # the node of the last of them, -1 if there is none
+            ("free", np.int16),  # number of free nodes
+            ("plies", np.int16),  # number of points placed in turns
+            ("last", np.int16),  # node of the point placed last, -1 if there is none
             ("num_players", np.int8),  # always 2
             ("to_move", np.int8),
             ("placed", np.int8),  # 1: the seat to move has placed its point, and may draw or end its turn
             ("width", np.int8),
             ("height", np.int8),
             ("territory", np.int8),  # index in TERRITORIES
-            ("crossed", np.int8),  # 1: the game began with a cross
-            ("spare", np.int8, (1,)),  # always 0: it fills the record up, so that equal games are equal byte for byte
+            ("crossed", np.int8),  # 1: the game started with a cross
+            ("spare", np.int8, (1,)),  # padding, always 0, so that equal states are equal byte for byte
         ],
         align=True,
     )
@@ -70,13 +70,13 @@ def _record_type(width: int, height: int) -> np.dtype[Any]:
 
 
 SIDES = ((12, 12), (20, 20), (MOST_WIDTH, MOST_HEIGHT))
-"""The largest board, (width, height), of each record type."""
+"""The largest board, (width, height), of each dtype."""
 RECORDS = tuple(_record_type(*sides) for sides in SIDES)
-"""The record types. All but the options, `last` and `placed` follows from points and regions."""
+"""The dtypes of states. All fields but the options, `to_move`, `last` and `placed` follow from points and regions."""
 
 
 def record_type(width: int, height: int) -> np.dtype[Any]:
-    """Return the smallest record type that has room for a board."""
+    """Return the smallest dtype that has room for a board."""
     return next(
         record for record, sides in zip(RECORDS, SIDES, strict=True) if width <= sides[0] and height <= sides[1]
     )
@@ -92,19 +92,19 @@ def start(game: Record, options: Codes, streams: Streams, index: int) -> None:
 
 @jit
 def place_cross(game: Record) -> None:
-    """Put the cross of match rules (tensu.ru, 4.2) on an empty board: Black up left and down right of its middle."""
+    """Put the cross of match rules (tensu.ru, 4.2) on an empty board: Black top left and bottom right of the middle."""
     game.crossed = 1
     game.free -= CROSS_POINTS
     width = int(game.width)
     corner = (int(game.height) // 2) * width + width // 2  # the row above the middle is row height // 2 - 1
     for seat in range(2):
-        for place in (corner + seat, corner + width + 1 - seat):  # two of a seat are one group, and enclose nothing
+        for place in (corner + seat, corner + width + 1 - seat):  # a seat's two points are one group, enclosing nothing
             game.cell[place] = int(game.cell[place]) | seat + 1
             game.label[place] = corner + seat
 
 
 def start_points(width: int, height: int) -> npt.NDArray[np.int8]:
-    """Return whose point stands on each node after `place_cross`, (N,) int8: 0 nobody's, seat + 1."""
+    """Return whose point is on each node after `place_cross`, (N,) int8: 0 for none, else seat + 1."""
     points = np.zeros((height, width), np.int8)
     points[height // 2 - 1 : height // 2 + 1, width // 2 - 1 : width // 2 + 1] = [[1, 2], [2, 1]]
     return points.ravel()
@@ -147,13 +147,13 @@ def num_actions(game: Record) -> int:
 
 @jit(counted=False)
 def is_over(game: Record) -> bool:
-    """Tell whether no node is free, and the last turn has ended."""
+    """Return whether no node is free and the last turn has ended."""
     return game.free == 0 and game.placed == 0
 
 
 @jit(counted=False)
 def is_legal(game: Record, action: int) -> bool:
-    """Tell whether the seat to move may play `action`; any int is a fair question."""
+    """Return whether the seat to move may play `action`; False for integers that are out of range."""
     nodes = num_nodes(game)
     if game.placed:
         legal = action == 2 * nodes
@@ -181,7 +181,7 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
 
 @jit(counted=False)
 def play(game: Record, action: int) -> int:
-    """Play a legal action and hand the turn on, if it ends; returns 0, as nobody is ever passed over."""
+    """Play a legal action, and pass the turn on if it ends. Return 0, because no seat is ever passed over."""
     nodes = num_nodes(game)
     if action < nodes:
         place_point(game, action + int(game.width) + 1)
@@ -199,13 +199,16 @@ def play(game: Record, action: int) -> int:
 
 @inner
 def mover(game: Record) -> int:
-    """Return the seat to move as an int64, in compiled code too, where `int` keeps an int8 and all it meets twice."""
+    """Return the seat to move as an int64.
+
+    In compiled code `int(game.to_move)` would stay an int8, and every function called with it would be compiled twice.
+    """
     return np.int64(game.to_move)  # type: ignore[return-value]
 
 
 @jit(inline=True)
 def place_point(game: Record, place: int) -> None:
-    """Place a point of the seat to move on the free cell `place`; its turn ends unless it may draw now."""
+    """Place a point of the seat to move on the free cell `place`, and end the turn unless the seat may draw now."""
     seat = mover(game)
     game.last = place - int(game.width) - 1
     game.plies += 1
@@ -219,7 +222,7 @@ def place_point(game: Record, place: int) -> None:
 
 @inner
 def put_point(game: Record, seat: int, place: int) -> None:
-    """Put a live point of `seat` on the free cell `place`, and mark what it encloses."""
+    """Put a live point of `seat` on the free cell `place`, and mark what it encloses. Does not end the turn."""
     value = int(game.cell[place])
     own, opposing = value & (ENCLOSED << seat), value & (ENCLOSED << (1 - seat))
     game.cell[place] = (value | seat + 1) & ~own
@@ -232,11 +235,11 @@ def put_point(game: Record, seat: int, place: int) -> None:
 
 @inner
 def end_turn(game: Record) -> None:
-    """Hand the turn to the other seat, after all has been drawn that the rules draw.
+    """End the turn: draw the regions that the rules draw, and give the turn to the other seat.
 
-    With `"immediate"` "the mover captures before he is captured". With `"declared"`, when the board is full: a point
-    played last into a house could be taken on no later turn. So all that can be drawn is drawn: first by the seat that
-    would be to move, then by the other.
+    With `"immediate"` the rules draw in every turn, the mover's regions first: "the mover captures before he is
+    captured". With `"declared"` they draw when the board is full, because a point that was placed last in an enclosure
+    could be captured in no later turn. Then the regions of the seat that would be to move come first.
     """
     seat = mover(game)
     game.placed, game.to_move = 0, 1 - seat
@@ -248,7 +251,7 @@ def end_turn(game: Record) -> None:
 
 @jit(inline=True)
 def draw_all(game: Record, seat: int) -> None:
-    """Draw all drawable cores of a seat; their order does not matter."""
+    """Draw all drawable cores of a seat. Their order does not affect the result."""
     place = np.int64(0)
     while game.held[seat]:
         place = next_held(game, seat, place)
@@ -272,14 +275,14 @@ def write_scores(game: Record, scores: npt.NDArray[Any]) -> None:
 
 @jit
 def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
-    """Write (own score - the other's) / N for each seat, (2,) float32; N is the number of nodes."""
+    """Write (own score - other score) / N for each seat, (2,) float32; N is the number of nodes."""
     lead = (int(game.score[0]) - int(game.score[1])) / num_nodes(game)
     rewards[0], rewards[1] = lead, -lead
 
 
 @jit
 def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
-    """Write the seat in whose region each node lies, int8; -1 for none, and beyond the nodes of the board."""
+    """Write the seat whose region each node lies in, int8; -1 for no region and beyond the nodes of the board."""
     nodes, first = num_nodes(game), int(game.width) + 1
     for node in range(nodes):
         targets[node] = ((int(game.cell[first + node]) & REGION) >> 2) - 1
@@ -289,5 +292,5 @@ def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
 
 @jit(counted=False)
 def plies(game: Record) -> int:
-    """Count the points placed in turns: drawing and ending a turn are not plies of their own."""
+    """Return the number of points placed in turns. Drawing a region and ending a turn do not count as plies."""
     return int(game.plies)

@@ -1,17 +1,17 @@
-"""Records of Kropki: in the Smart Game Format, as sites of the game write them, and as a line of text.
+"""Read and write game records of Kropki: in the Smart Game Format of the game's sites, and as a line of text.
 
-In SGF, `GM[40]` of eidokropki.reaktywni.pl, a move tells the point and, each after a full stop, the closed chains that
-are drawn with it: `;W[de.cecfdgefdece]`. Chains that the rules draw beside the mover's stand in `TB` and `TW` of that
-node; they are for viewers, and are not read: sites write more there than captures. Games that ended otherwise than by
-our rules, such as by agreement, are not over here: what their file states in `RE` is `GameRecord.stated` and decides
-who has won. The same holds for games that end by grounding, an option of sites: they write an empty move last, several
-points in one node, or points of one seat behind "W pressed STOP", and all that is left out.
+SGF is `GM[40]` of eidokropki.reaktywni.pl. A move is a point and the closed chains that are drawn with it, each after a
+full stop: `;W[de.cecfdgefdece]`. Other chains that the rules draw are written to `TB` and `TW` of the node for viewers.
+They are not read, because sites write more there than captures. The end of a turn is not written. If a game stops while
+a seat may still draw, the last node has `PL` with that seat.
 
-The end of a turn is not written, it follows. Where a game stops while a seat may still draw, a last node tells by `PL`
-that this seat goes on.
+Games that did not end by the rules, for example by agreement, are not over when they are read. The result in `RE` is
+stored as `GameRecord.stated` and decides the winner. The same holds for games that end by grounding, an option of
+sites. Such files end with an empty move, several points in one node, or points of one seat after the comment
+"W pressed STOP"; these are not read.
 
-A line of text, by `line_of` and `read_line`, tells the same in fewer signs: `*df` draws the core that holds that node,
-a `*` alone after the last move tells that its seat may still draw, and `resign` that the seat to move resigned.
+The line of text of `line_of` and `read_line` is shorter. `*df` draws the core that contains that node. A `*` alone
+after the last move means that its seat may still draw. `resign` means that the seat to move resigned.
 
     kropki 10x10 declared empty: ed ce ff cf df dg eg ef fg de*df fe
 """
@@ -52,9 +52,9 @@ from ninetka_env.games.kropki.rules import (
 )
 
 CROSSES = 4
-"""Rows and columns that up to two crosses take."""
+"""Number of rows and of columns that up to two crosses span at most."""
 STOPPED = re.compile("[BW] pressed STOP")
-"""What zagram.org notes where somebody grounds."""
+"""The comment that zagram.org writes where a player grounds."""
 _MOVE = re.compile(r"([a-zA-Z]{2})((?:\.(?:[a-zA-Z]{2})+)*)")
 _LINE = re.compile(rf"kropki (\d\d?)x(\d\d?) ({'|'.join(TERRITORIES)}) ({'|'.join(STARTS)}):(.*)", re.DOTALL)
 _RESIGN = "resign"
@@ -70,11 +70,11 @@ def write(record: GameRecord) -> list[Node]:
     """Return the nodes of a game, root first.
 
     Raises:
-        ValueError: if the game begins from a position with regions, for which SGF has no words.
+        ValueError: if the game starts from a position with regions, which SGF cannot express.
     """
     game, final = _kropki(record.start()), record.final()
     if game.region.any() or game.drawing:
-        raise ValueError("a game that begins from a position with regions cannot be written in SGF")
+        raise ValueError("a game that starts from a position with regions cannot be written in SGF")
     width, height = game.width, game.height
     root = new_root(KROPKI, record, final)
     root |= {"SZ": [f"{width}" if width == height else f"{width}:{height}"], "RU": [game.territory]}
@@ -98,7 +98,7 @@ def _kropki(game: Any) -> Game:
 
 
 def _add_chains(node: Node, game: Game, action: int) -> None:
-    """Add the chains that are drawn by an action, or by the rules after it, to the node of its turn."""
+    """Add the chains that an action draws, or the rules after it, to the SGF node of the turn."""
     nodes, at_once = game.width * game.height, game.territory == TERRITORIES[IMMEDIATE]
     for number, (seat, chain) in enumerate(_chains(game, action)):
         text = "." + "".join(to_sgf(link, game.width) for link in [*chain, chain[0]])
@@ -122,7 +122,10 @@ def _chains(game: Game, action: int) -> list[tuple[int, Chain]]:
 
 @jit
 def _write_chains(games: Records, action: int, links: npt.NDArray[np.int64]) -> int:
-    """Play an action in `games[0]`, and write the links of all chains, (seat, node), and -1 after each chain."""
+    """Play an action in `games[0]`, write the links of all chains, and return the number of rows written.
+
+    A row of `links` is (seat, node); after each chain, node is -1.
+    """
     game, count = games[0], 0
     seat, first, nodes = mover(game), int(game.width) + 1, num_nodes(game)
     forget_drawable(game)
@@ -133,7 +136,7 @@ def _write_chains(games: Records, action: int, links: npt.NDArray[np.int64]) -> 
     if game.territory == IMMEDIATE:
         count = _draw_all(game, seat, links, count)
         return _draw_all(game, 1 - seat, links, count)
-    if game.free == 0 and (action == 2 * nodes or game.held[seat] == 0):  # the last lines
+    if game.free == 0 and (action == 2 * nodes or game.held[seat] == 0):  # the game ends: the rules draw the rest
         count = _draw_all(game, 1 - seat, links, count)
         return _draw_all(game, seat, links, count)
     return count
@@ -151,7 +154,7 @@ def _draw_all(game: Record, seat: int, links: npt.NDArray[np.int64], count: int)
 
 @jit
 def _draw(game: Record, seat: int, place: int, links: npt.NDArray[np.int64], count: int) -> int:
-    """Draw the core of a cell, write its chain, and return how many rows are written."""
+    """Draw the core of a cell, write the links of its chain from row `count` on, and return the new number of rows."""
     core = flood(game, seat, place, len(game.walk))
     stop = trace_chain(game, seat, core)
     for i in range(core, stop):
@@ -167,14 +170,16 @@ def line_of(record: GameRecord) -> str:
     """Return a game as a line of text.
 
     Raises:
-        ValueError: if it begins from a position that was set up, or ended by time, or because a seat left, or resigned
-            when it was not to move.
+        ValueError: if the game starts from a position that was set up, or ended by time, because a seat left the game,
+            or by the resignation of a seat that was not to move.
     """
     if record.begin is not None:
-        raise ValueError("a game that begins from a position that was set up has no line of text")
+        raise ValueError("cannot be written as a line of text: the game starts from a position that was set up")
     start, final = _kropki(record.start()), _kropki(record.final())
     if record.event not in (None, Event("resigned", final.to_move)):
-        raise ValueError("a game that ended otherwise than that the seat to move resigned has no line of text")
+        raise ValueError(
+            "cannot be written as a line of text: the game ended neither by the rules nor by the seat to move resigning"
+        )
     nodes, words = start.width * start.height, []
     for action in record.actions:
         if action < nodes:
@@ -195,7 +200,7 @@ def read_line(text: str) -> GameRecord:
     """Return the game that `line_of` wrote; it may be unfinished.
 
     Raises:
-        ValueError: naming the move, by number and point, that is wrong.
+        ValueError: if the text is not valid; the message gives the number and point of a wrong move.
     """
     match = _LINE.fullmatch(text.strip())
     if match is None:
@@ -219,12 +224,13 @@ def read_line(text: str) -> GameRecord:
 
 
 def read(nodes: Sequence[Node]) -> GameRecord:
-    """Return the game that nodes tell.
+    """Return the game of these SGF nodes.
 
-    Where the file does not tell the rule, it is the one under which its chains are right.
+    If the file does not give the rule of `territory`, it is the rule under which its chains are correct.
 
     Raises:
-        ValueError: naming the property that is wrong, or the move, by number and point, that is illegal.
+        ValueError: if a property is wrong or a move illegal; the message names the property, or the move by number and
+            point.
     """
     width, height = _sides(nodes[0])
     moves = _moves_of(nodes)
@@ -255,7 +261,7 @@ def _sides(root: Node) -> tuple[int, int]:
 
 
 def _rules(told: str) -> tuple[str, ...]:
-    """Return the rules that `RU` may mean, in the order in which they are tried."""
+    """Return the values of `territory` that a value of `RU` may mean, in the order in which to try them."""
     words = re.split(r"[\s,;]+", told.lower())
     if "declared" in words or "mustsurr=0" in words:
         return ("declared",)
@@ -265,7 +271,7 @@ def _rules(told: str) -> tuple[str, ...]:
 
 
 def _moves_of(nodes: Sequence[Node]) -> list[tuple[int, str]]:
-    """Return the moves, who plays and what, without the last one if it is grounding, or what follows a stop."""
+    """Return the moves, (seat, text) each, without grounding: an empty or multiple last move, or moves after a stop."""
     stops = (number for number, node in enumerate(nodes, 1) if STOPPED.search(value_of(node, "C")))
     stop = next((stop for stop in stops if len({seat for seat, _ in _turns(nodes[stop:])}) <= 1), len(nodes))
     turns = _turns(nodes[:stop])
@@ -275,7 +281,7 @@ def _moves_of(nodes: Sequence[Node]) -> list[tuple[int, str]]:
 
 
 def _turns(nodes: Sequence[Node]) -> list[tuple[int, list[str]]]:
-    """Return who plays in these nodes, and what."""
+    """Return the moves in these SGF nodes: the seat, and the values of the property."""
     return [
         (COLOURS.index(name), ["".join(value.split()) for value in node[name]])
         for node in nodes
@@ -285,7 +291,10 @@ def _turns(nodes: Sequence[Node]) -> list[tuple[int, list[str]]]:
 
 
 def _crosses(root: Node, moves: Sequence[tuple[int, str]]) -> int:
-    """Return how many of the first moves are crosses, which playdots.ru writes so: of both, not in turn, all near."""
+    """Return how many of the first moves are crosses: 0, 4 or 8.
+
+    playdots.ru writes crosses as moves: as many of each seat, not in turn, and close together.
+    """
     for count in () if "AB" in root or "AW" in root else (4, 8):
         seats = [seat for seat, _ in moves[:count]]
         if 2 * sum(seats) == len(seats) == count and seats != [seats[0], 1 - seats[0]] * (count // 2):
@@ -298,7 +307,7 @@ def _crosses(root: Node, moves: Sequence[tuple[int, str]]) -> int:
 def _begin(
     nodes: Sequence[Node], variant: Variant, moves: Sequence[tuple[int, str]], crosses: int
 ) -> tuple[Variant, Game | None]:
-    """Return the variant with its start, and the first position if that is no start of a variant."""
+    """Return the variant with its start, and the first position if it is not the start of a variant."""
     width, height = variant.options["width"], variant.options["height"]
     points = np.zeros(width * height, np.int8)
     for node, name in itertools.product(nodes, ("AB", "AW", "AE")):
@@ -307,7 +316,7 @@ def _begin(
                 raise ValueError(f"{name}[{quote(value)}]: expected points to be set up by AB and AW in the first node")
             point = from_sgf(value.strip(), width, height)
             if points[point] not in (0, 1 + (name == "AW")):
-                raise ValueError(f"{name}[{quote(value)}]: a point of the other seat is set up there, too")
+                raise ValueError(f"{name}[{quote(value)}]: a point of the other seat is already set up there")
             points[point] = 1 + (name == "AW")
     for seat, name in moves[:crosses]:
         points[from_sgf(name, width, height)] = seat + 1
@@ -323,10 +332,10 @@ def _begin(
 def _played(
     record: GameRecord, moves: Sequence[tuple[int, str]], crosses: int, goes_on: bool, strict: bool
 ) -> GameRecord:
-    """Play moves but those that are crosses, and return the record with them.
+    """Play all moves after the crosses, and return the game record with them.
 
-    If `goes_on`, the last turn does not end as long as there is something to draw; if `strict`, each chain that the
-    rules draw must be told.
+    If `goes_on`, the last turn stays open as long as there is something to draw. If `strict`, the file must have every
+    chain that the rules draw for the mover.
     """
     reading, declared = Reading(record, crosses), record.variant.options["territory"] == TERRITORIES[DECLARED]
     for number, (seat, text) in enumerate(moves[crosses:], crosses + 1):

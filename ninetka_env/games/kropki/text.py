@@ -1,6 +1,6 @@
-"""Positions of Kropki as text that a person can read.
+"""Read and write positions of Kropki as text.
 
-`str(game)` gives, and `Game.from_text` reads:
+`str(game)` writes, and `Game.from_text` reads:
 
     Kropki  width=5  height=4  territory=declared  start=empty  to_move=white  drawing=no  last=C3
 
@@ -10,9 +10,10 @@
      2   . X X . O
      1   . . . . .
 
-`X` and `O` are live points of Black and White, `x` and `o` points that the other one has captured, `#` and `@` points
-of Black and of White in an own region; `b` and `w` are empty nodes in a region of Black and of White, `.` free nodes.
-Spaces between the signs and blank lines are free. How many actions were played is not written.
+`X` and `O` are live points of Black and White. `x` and `o` are points of Black and White that the other seat has
+captured. `#` and `@` are points of Black and White in an own region. `b` and `w` are empty nodes in a region of Black
+and White. `.` is a free node. Blank lines are ignored, and spaces between signs may vary. The number of actions played
+is not written.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from ninetka_env.games.kropki.geometry import (
 from ninetka_env.games.kropki.rules import STARTS, TERRITORIES
 
 SEATS = ("black", "white")
-"""What people call the seats."""
+"""Names of the seats."""
 
 SIGNS = {".": (0, 0), "X": (1, 0), "O": (2, 0), "x": (1, 2), "o": (2, 1), "#": (1, 1), "@": (2, 2), "b": (0, 1),
          "w": (0, 2)}  # fmt: skip
-"""The sign of each (point, region): 0 none, seat + 1."""
+"""The sign of each (point, region): 0 for none, else seat + 1."""
 _SIGN_OF = {codes: sign for sign, codes in SIGNS.items()}
 
 _HEADER = re.compile(
@@ -53,11 +54,11 @@ _HEADER_HELP = (
 
 
 class Position(NamedTuple):
-    """What the text of a position says."""
+    """The content of the text of a position."""
 
     board: npt.NDArray[np.int8]
     region: npt.NDArray[np.int8]
-    """(H, W): 0 none, seat + 1."""
+    """(H, W), as `board`: 0 for none, else seat + 1."""
     to_move: int
     drawing: bool
     last: int | None
@@ -66,7 +67,7 @@ class Position(NamedTuple):
 
 
 def write_position(position: Position) -> str:
-    """Return a position as text that `read_position` reads back; the format is described at the top of this module."""
+    """Return a position as text that `read_position` reads back; the module docstring describes the format."""
     height, width = position.board.shape
     last = position.last
     header = (
@@ -86,7 +87,7 @@ def _columns(width: int) -> str:
 
 
 def _wide(width: int) -> int:
-    """Return how many letters a column of the drawing has."""
+    """Return the number of characters of a column of the drawing."""
     return len(column_name(width - 1))
 
 
@@ -94,7 +95,7 @@ def read_position(text: str) -> Position:
     """Return what `write_position` wrote.
 
     Raises:
-        ValueError: if the text is no such position, naming the line and what was expected there.
+        ValueError: if the text is not valid; the message gives the line and what was expected there.
     """
     lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     number, words = lines[0] if lines else (1, [])
@@ -116,7 +117,7 @@ def read_position(text: str) -> Position:
 def _read_board(
     lines: list[tuple[int, list[str]]], number: int, width: int, height: int
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
-    """Return points and regions, (H, W) each, of numbered lines that follow line `number`."""
+    """Return points and regions, (H, W) each, from the numbered lines of text that follow line `number`."""
     expected = [[column_name(column) for column in range(width)], *([str(height - row)] for row in range(height))]
     codes = []
     for index, wanted in enumerate(expected):

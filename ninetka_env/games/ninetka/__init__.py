@@ -1,1 +1,1 @@
-"""9tka: read geometry, then rules, then whatever you need."""
+"""9tka: the rules, positions, observations and pictures of the game. Start with `geometry`, then `rules`."""

@@ -1,4 +1,7 @@
-"""What searches ask of 9tka: the legal touches as bits of one word, random playouts, forced passes."""
+"""Functions of 9tka for searches: legal actions as bits of one word, random playouts, forced passes.
+
+See `ninetka_env.core.verbs` for what choices are.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from ninetka_env.games.ninetka.rules import (
 
 @jit
 def write_choices(game: Record, choices: Words) -> None:
-    """Write `legal_bits`: one word is enough."""
+    """Write `legal_bits`, which fit into one word."""
     choices[0] = legal_bits(game)
 
 
 @jit
 def choice_action(game: Record, choice: int) -> int:
-    """Return the action that a bit of `legal_bits` stands for."""
+    """Return the action of a bit of `legal_bits`."""
     return bit_action(game, choice)
 
 
@@ -36,26 +39,26 @@ def play_choice(game: Record, choice: int) -> int:
 
 @jit
 def prepare_root(game: Record) -> None:
-    """Let the rules play forced passes from here on."""
+    """Make the rules play forced passes from now on, including one that is due now."""
     game.auto_pass = 1
     pass_over(game)
 
 
 @jit
 def forced_action(game: Record) -> int:
-    """Return the pass where it is the only legal action, else -1."""
+    """Return the action to pass if it is the only legal action, else -1."""
     return PASS if must_pass(game) else -1
 
 
 @jit
 def random_action(game: Record, streams: Streams, index: int) -> int:
-    """Draw a uniformly random legal action from stream `index`."""
+    """Return a uniformly random legal action, drawn from stream `index`."""
     bits = legal_bits(game)
     return bit_action(game, draw_bit(streams, index, bits)) if bits else PASS
 
 
 @jit
 def playout(game: Record, streams: Streams, index: int) -> None:
-    """Play `game`, which must play forced passes itself, to its end with uniformly random actions."""
+    """Play `game`, which must have `auto_pass` set, to its end with uniformly random actions."""
     while not is_over(game):
         play_bit(game, draw_bit(streams, index, legal_bits(game)))

@@ -1,4 +1,4 @@
-"""9tka for the register of games."""
+"""The definition of 9tka for the registry of games: its options, sizes and compiled functions."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from ninetka_env.games.ninetka.rules import GAME, NEUTRAL_PLACEMENTS, TURN_ORDER
 from ninetka_env.games.ninetka.text import SEATS
 
 OPTIONS = (
-    Choice("num_players", 2, "seats at the table", (2, 3, 4)),
-    Choice("neutral_placement", "players", "who places the neutral stones: the players in turn, or chance at the "
-           "start", NEUTRAL_PLACEMENTS),
-    Choice("turn_order", "restart", "seat 0 opens every phase, or turns simply go on", TURN_ORDERS),
-    Choice("auto_pass", True, "forced passes are played by the rules, or are action 121", (False, True)),
+    Choice("num_players", 2, "number of players", (2, 3, 4)),
+    Choice("neutral_placement", "players", "who places the neutral stones: the players in turn, or the game at "
+           "random before the first turn", NEUTRAL_PLACEMENTS),
+    Choice("turn_order", "restart", "seat 0 opens every phase, or turns continue from phase to phase", TURN_ORDERS),
+    Choice("auto_pass", True, "the rules play forced passes, or the seat to move passes by action 121", (False, True)),
 )  # fmt: skip
-"""The options of the game; compiled code knows each by the place of its value."""
+"""The options of the game. Compiled code gets the index of each value."""
 
 
 class NinetkaOptions(TypedDict, total=False):
-    """The options of 9tka but for `num_players`, for type checkers; `OPTIONS` has their defaults and checks them."""
+    """The options of 9tka except `num_players`, for type checkers. `OPTIONS` has the defaults and the checks."""
 
     neutral_placement: str
-    """`"players"` (the default) place the neutral stones in turn; `"random"` draws one uniformly random legal square
-    per section and starts with the placement phase, seat 0 to move."""
+    """`"players"` (the default): the players place the neutral stones in turn. `"random"`: the game draws one uniformly
+    random legal square per section, and starts with the placement phase and seat 0 to move."""
     turn_order: str
-    """`"restart"` (the default): seat 0 opens every phase; `"continue"`: turns go on from phase to phase."""
+    """`"restart"` (the default): seat 0 opens every phase. `"continue"`: turns continue from phase to phase."""
     auto_pass: bool
-    """Play forced passes at once (the default); if False, the seat to move must pass by action 121."""
+    """True (the default): the rules play forced passes at once. False: the seat to move must pass by action 121."""
 
 
 MOST_PLIES, MOST_PASSES = 81, 36 * 3
-"""9 neutral stones, 36 stones set, 36 slides; and, if the players must pass themselves, fewer passes than this: after
-each slide the other seats at most."""
+"""Limits on the length of a game: 9 neutral stones, 36 placements and 36 slides; and passes if the players must pass
+themselves: after each slide, each of the at most 3 other seats may pass once."""
 
 
 def _sizes(options: Values) -> Sizes:

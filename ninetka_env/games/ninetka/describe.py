@@ -1,4 +1,4 @@
-"""What has happened last in a game of 9tka, in words and squares."""
+"""Describe the last action of a game of 9tka: its landing square, and a short text."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ninetka_env.games.ninetka.text import SEATS
 
 
 def last_landing(game: Game) -> int | None:
-    """Return the square where the stone of the last action stands; None at the start and after a pass."""
+    """Return the square where the stone of the last action is now; None at the start and after a pass."""
     square = game.last_action
     if square is None or square == PASS:
         return None
     if not EDGE[square] or game.board.flat[square]:
         return square
-    slot = SQUARE_SLOT[square]  # it slid over empty squares, so it is the first stone met on the way in
+    slot = SQUARE_SLOT[square]  # the stone slid over empty squares, so it is the first stone on its line
     places = LINE_SQUARES[SLOT_LINE[slot]][:: -1 if SLOT_END[slot] else 1]
     return int(next(place for place in places if game.board.flat[place]))
 
 
 def describe_last(game: Game) -> str:
-    """Say what the last action was and who was passed over after it, such as `"blue: A5 to D5; yellow passed over"`."""
+    """Describe the last action and the seats passed over after it: `"blue: A5 to D5; yellow passed over"`."""
     if game.last_action is None:
         return ""
     landing = last_landing(game)

@@ -1,4 +1,4 @@
-"""`Game`: the readable Python face of one position of 9tka."""
+"""`Game`: the Python API of one position of 9tka. Compiled code uses `rules` instead."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ from ninetka_env.games.ninetka.text import read_position, seat_label, write_posi
 
 
 class Game(game.Game):
-    """One position of 9tka, and the game that goes on from it.
+    """One position of 9tka, from which the game can be played on.
 
-    Seats count from 0, sections from 0, actions are the squares 0..120 that are touched, or 121 to pass.
+    Seats and sections count from 0. Actions 0..120 are squares: the square that gets a neutral stone, the edge square
+    that gets a stone, or the edge square whose stone slides. Action 121 passes.
 
     Examples:
         >>> game = Game.new(2)
@@ -56,11 +57,11 @@ class Game(game.Game):
 
         Args:
             num_players: 2, 3 or 4.
-            seed: for `neutral_placement="random"`; None draws fresh entropy.
+            seed: for `neutral_placement="random"`; None uses fresh entropy.
             **options: see `ninetka_env.games.ninetka.definition.NinetkaOptions`.
 
         Raises:
-            ValueError: naming the option that is wrong and the values it may have.
+            ValueError: if an option is wrong; the message names the option and its allowed values.
         """
         return cls.start(cls.definition().variant(num_players=num_players, **options), seed)
 
@@ -69,12 +70,12 @@ class Game(game.Game):
     def from_board(
         cls, board: npt.ArrayLike, to_move: int, num_players: int, **options: Unpack[NinetkaOptions]
     ) -> Self:
-        """Set up the position of an (11, 11) array of cell codes (0 empty, seat + 1, 5 neutral), `to_move` to act.
+        """Return the position of an (11, 11) array of cell codes (0 empty, seat + 1, 5 neutral) with `to_move` to act.
 
         The phase follows from the board. With `auto_pass`, a seat that cannot slide is passed over at once.
 
         Raises:
-            ValueError: if no game can reach the board by what counting and blocking tell; see `position.read_board`.
+            ValueError: if the position is found to be impossible; see `position.read_board` for what is checked.
         """
         codes = cls.definition().variant(num_players=num_players, **options).codes
         game = cls(read_board(np.asarray(board), to_move, num_players, *codes[1:]))
@@ -84,10 +85,10 @@ class Game(game.Game):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read what `str(game)` wrote; raises `ValueError` naming the line that is wrong."""
+        """Return the position that `str(game)` wrote; raise `ValueError` with the number of a wrong line."""
         found = read_position(text)
         errors = []
-        for neutral_placement in NEUTRAL_PLACEMENTS:  # the text does not tell
+        for neutral_placement in NEUTRAL_PLACEMENTS:  # the text does not contain this option
             try:
                 game = cls.from_board(
                     found.board, found.to_move, found.num_players, neutral_placement=neutral_placement,
@@ -103,12 +104,16 @@ class Game(game.Game):
         raise ValueError(f"{found.where}: {errors[0]}")
 
     def drawn_actions(self) -> tuple[int, ...]:
-        """Return the squares of the neutral stones of a start where chance has placed them."""
+        """Return the squares of the neutral stones of a start position that were placed at random."""
         return tuple(np.flatnonzero(self.records["board"][0] == NEUTRAL_STONE).tolist())
 
     @classmethod
     def start_from(cls, variant: Variant, drawn: tuple[int, ...]) -> Self:
-        """Return the start with neutral stones on these squares; `ValueError` if chance cannot have drawn them."""
+        """Return the start position with neutral stones on these squares.
+
+        Raises:
+            ValueError: if these stones cannot have been placed at random, or the players place them.
+        """
         if variant.options["neutral_placement"] == "players":
             if drawn:
                 raise ValueError(f"{len(drawn)} neutral stones are given, but the players place them")
@@ -150,7 +155,7 @@ class Game(game.Game):
         return counts
 
     def section_owners(self) -> npt.NDArray[np.int8]:
-        """Return the seat that owns each section, (9,) int8; -1 where nobody has strictly most stones."""
+        """Return the seat that owns each section, (9,) int8; -1 where no seat has strictly most stones."""
         owners = np.full(NUM_SECTIONS, -1, np.int8)
         for seat in range(self.num_players):
             owners[(self.records["owned"][0, seat] >> np.arange(NUM_SECTIONS)) & 1 == 1] = seat
@@ -175,11 +180,11 @@ class Game(game.Game):
         return int(_landing(self.records, 0, int(square)))
 
     def action_name(self, action: int) -> str:
-        """Name an action: the square it touches, such as `"C11"`, or `"pass"`."""
+        """Return the name of an action: its square, such as `"C11"`, or `"pass"`."""
         return action_name(action)
 
     def action_index(self, name: str) -> int:
-        """Return the action of a name; raises `ValueError` for other text."""
+        """Return the action of a name; raise `ValueError` for other text."""
         return action_index(name)
 
     def __str__(self) -> str:
@@ -187,7 +192,7 @@ class Game(game.Game):
         return write_position(self.board, self.to_move, self.num_players, self.turn_order, self.auto_pass)
 
     def __repr__(self) -> str:
-        """Name the place of the game in a line."""
+        """Return a summary: number of players, phase, ply and seat to move."""
         state = "over" if self.is_over else f"seat {self.to_move} to move"
         return f"<Game of {self.num_players}: {self.phase.name}, ply {self.ply}, {state}>"
 

@@ -34,7 +34,7 @@ LINE_LENGTH = 9
 MAX_PLAYERS = 4
 
 PASS = NUM_SQUARES
-"""The action that passes; actions 0..120 touch the square of that index."""
+"""The action to pass. Actions 0..120 are the squares."""
 NUM_ACTIONS = NUM_SQUARES + 1
 
 EMPTY = 0
@@ -50,7 +50,7 @@ _row_inside, _col_inside = (_rows % 10 != 0), (_cols % 10 != 0)
 INNER = frozen(_row_inside & _col_inside, np.bool_)
 """(121,) bool: the 81 squares that belong to sections."""
 EDGE = frozen(_row_inside ^ _col_inside, np.bool_)
-"""(121,) bool: the 36 squares that stones start from; the corners are neither inner nor edge."""
+"""(121,) bool: the 36 squares where stones start; the corners are neither inner nor edge."""
 SECTION = frozen(np.where(INNER, 3 * ((_rows - 1) // 3) + (_cols - 1) // 3, -1), np.int8)
 """(121,) int8: the section of each square, -1 outside the inner region."""
 SLOT_SQUARE = frozen(np.flatnonzero(EDGE), np.uint8)
@@ -68,18 +68,18 @@ LINE_SQUARES = frozen(
 """(18, 9) uint8: the squares of each line."""
 ROW_LINE = frozen(np.where(INNER, _rows - 1, -1), np.int8)
 COLUMN_LINE = frozen(np.where(INNER, 9 + _cols - 1, -1), np.int8)
-"""(121,) int8: the two lines that cross in an inner square. Its place in its row line is `COLUMN_LINE - 9`, in its
-column line `ROW_LINE`."""
+"""(121,) int8: the two lines that cross in an inner square. The place of the square in its row line is
+`COLUMN_LINE - 9`, and its place in its column line is `ROW_LINE`."""
 
 _slot_row, _slot_col = _rows[SLOT_SQUARE], _cols[SLOT_SQUARE]
 SLOT_LINE = frozen(np.where(_slot_row % 10 != 0, _slot_row - 1, 9 + _slot_col - 1), np.uint8)
-"""(36,) uint8: the line that a slot's stone slides along."""
+"""(36,) uint8: the line along which a slot's stone slides."""
 SLOT_END = frozen((_slot_row == 10) | (_slot_col == 10), np.uint8)
 """(36,) uint8: 0 for slots at the start of their line (left, top), 1 for those at its end (right, bottom)."""
 
 
 def _landing_place(occupied: int, end: int) -> int:
-    """Walk from one end of a line over its empty places; -1 if the first one is occupied."""
+    """Return the last empty place on the way from one end of a line; -1 if its first place is occupied."""
     order = range(LINE_LENGTH) if end == 0 else range(LINE_LENGTH - 1, -1, -1)
     landing = -1
     for place in order:
@@ -90,8 +90,8 @@ def _landing_place(occupied: int, end: int) -> int:
 
 
 LANDING_PLACE = frozen([[_landing_place(o, e) for o in range(1 << LINE_LENGTH)] for e in (0, 1)], np.int8)
-"""(2, 512) int8: where a stone from each end of a line comes to rest (0..8), by the line's occupancy bits; -1 if it
-is blocked."""
+"""(2, 512) int8: by end of a line and the line's occupancy bits, the place (0..8) where a stone comes to rest; -1 if
+the stone is blocked."""
 
 ADJACENT_SLOTS = frozen(
     [
@@ -100,7 +100,7 @@ ADJACENT_SLOTS = frozen(
     ],
     np.int64,
 )
-"""(121,) int64: the slots that a stone on this inner square blocks (two on the inner corners, else at most one)."""
+"""(121,) int64: the slots that a stone on an inner square blocks, as bits: two in an inner corner, else at most one."""
 ENTRY_SQUARE = frozen(
     [int(LINE_SQUARES[line, 8 * end]) for line, end in zip(SLOT_LINE, SLOT_END, strict=True)], np.uint8
 )
@@ -108,18 +108,18 @@ ENTRY_SQUARE = frozen(
 
 _in_ring = (_rows >= 2) & (_rows <= 8) & (_cols >= 2) & (_cols <= 8)
 NEUTRAL_SQUARE = frozen(np.flatnonzero(_in_ring), np.uint8)
-"""(49,) uint8: the squares where neutral stones may stand."""
+"""(49,) uint8: the squares where neutral stones may be placed."""
 SQUARE_NEUTRAL = frozen(np.where(_in_ring, np.cumsum(_in_ring) - 1, -1), np.int8)
 """(121,) int8: index of a square in `NEUTRAL_SQUARE`, -1 elsewhere."""
 SECTION_NEUTRALS = frozen(
     [sum(1 << i for i, s in enumerate(NEUTRAL_SQUARE) if SECTION[s] == k) for k in range(NUM_SECTIONS)], np.int64
 )
-"""(9,) int64: for each section, the bit set (over `NEUTRAL_SQUARE`) of its squares open to a neutral stone."""
+"""(9,) int64: for each section, the bit set (over `NEUTRAL_SQUARE`) of its squares that a neutral stone may take."""
 ALL_NEUTRALS = (1 << len(NEUTRAL_SQUARE)) - 1
 
 
 def _symmetry(k: int) -> npt.NDArray[np.int64]:
-    """Symmetry `k`: transpose if `k & 4`, then mirror rows if `k & 2`, then columns if `k & 1`."""
+    """Return symmetry `k`: transpose if `k & 4`, then mirror rows if `k & 2`, then columns if `k & 1`."""
     row, col = (_cols, _rows) if k & 4 else (_rows, _cols)
     row = 10 - row if k & 2 else row
     col = 10 - col if k & 1 else col
@@ -127,28 +127,28 @@ def _symmetry(k: int) -> npt.NDArray[np.int64]:
 
 
 SYMMETRIES = frozen([_symmetry(k) for k in range(8)], np.int16)
-"""(8, 121) int16: `SYMMETRIES[k, s]` is where symmetry k takes square s; symmetry 0 leaves all in place. A symmetric
-board is `new[SYMMETRIES[k]] = old`."""
+"""(8, 121) int16: `SYMMETRIES[k, s]` is the square to which symmetry k maps square s; symmetry 0 is the identity. To
+map a board: `new[SYMMETRIES[k]] = old`."""
 INVERSE_SYMMETRY = frozen(
     [next(j for j in range(8) if (SYMMETRIES[j][SYMMETRIES[k]] == np.arange(NUM_SQUARES)).all()) for k in range(8)],
     np.int8,
 )
-"""(8,) int8: the symmetry that undoes each symmetry."""
+"""(8,) int8: the inverse of each symmetry."""
 ACTION_SYMMETRIES = frozen(np.hstack([SYMMETRIES, np.full((8, 1), PASS)]), np.int16)
-"""(8, 122) int16: the same for actions; pass stays pass."""
+"""(8, 122) int16: `SYMMETRIES` for actions; the action to pass is mapped to itself."""
 
 
 def square_name(square: int) -> str:
-    """Name a square as people do: column letter A..K, then the row counted from the bottom, 1..11."""
+    """Return the name of a square: column letter A..K, then the row counted from the bottom, 1..11."""
     row, col = divmod(int(square), SIZE)
     return f"{COLUMN_NAMES[col]}{SIZE - row}"
 
 
 def square_index(name: str) -> int:
-    """Return the index 0..120 of a square by its name, such as `"A10"` for (1, 0).
+    """Return the index 0..120 of a square from its name, such as `"A10"` for row 1, column 0.
 
     Raises:
-        ValueError: if `name` is no square from A1 to K11.
+        ValueError: if `name` is not a square from A1 to K11.
     """
     letter, number = name[:1].upper(), name[1:]
     if not name.isascii() or not letter or letter not in COLUMN_NAMES or not number.isdigit():
@@ -159,10 +159,10 @@ def square_index(name: str) -> int:
 
 
 def action_name(action: int) -> str:
-    """Name an action: the square it touches, or `"pass"`."""
+    """Return the name of an action: its square, or `"pass"`."""
     return "pass" if action == PASS else square_name(action)
 
 
 def action_index(name: str) -> int:
-    """Return the action of a name given by `action_name`; raises `ValueError` for other text."""
+    """Return the action of a name from `action_name`; raise `ValueError` for other text."""
     return PASS if name == "pass" else square_index(name)

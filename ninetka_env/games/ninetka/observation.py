@@ -1,7 +1,7 @@
-"""From a game and a viewer to the numpy observation: the table of planes, and the compiled code that draws them.
+"""Observations of 9tka: the table of planes, and the compiled code that writes them.
 
 Planes are 11 x 11, int8, 0 or 1. Seats are *relative* to the viewer: relative seat r is seat `(viewer + r) % n`, so the
-viewer is always relative seat 0.
+viewer is always relative seat 0. Networks do not read these planes; see `ninetka_agents.ninetka.features`.
 """
 
 from __future__ import annotations
@@ -55,23 +55,24 @@ _NEUTRAL, _PHASE, _NUM_PLAYERS, _TO_MOVE, _VIEWER, _MOVABLE, _LANDING, _OWNED, _
 _OWNED_ROWS = frozen(
     [[SECTION[s] >= 0 and owned >> SECTION[s] & 1 for s in range(SIZE + 1, 4 * SIZE)] for owned in range(8)], np.int8
 )
-"""(8, 32) int8: the owned ones among three neighbouring sections, drawn in three board rows from column B on."""
+"""(8, 32) int8: by bit set of owned sections among three neighbours in a row: their squares in three board rows, from
+column B of the first row on."""
 
 Tensor = npt.NDArray[np.int8]
 
 
 @jit(inline=True)
 def write_observation(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw all planes of `game` as seen by seat `viewer` into `planes`, (C * 121,) int8."""
+    """Write all planes of `game` as seen by seat `viewer` into `planes`, (C * 121,) int8."""
     write_slow_planes(game, viewer, planes)
     write_fast_planes(game, viewer, planes)
 
 
 @jit(inline=True)
 def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw all planes that `write_fast_planes` leaves alone.
+    """Clear all planes, and write the planes that `write_fast_planes` does not write.
 
-    For a viewer who is to move they stay as they are while the phase lasts.
+    For a viewer who is to move, these planes do not change during a phase.
     """
     for plane in range(NUM_PLANES):
         _fill(planes, plane, 0)
@@ -84,7 +85,7 @@ def write_slow_planes(game: Record, viewer: int, planes: Tensor) -> None:
 
 @jit(inline=True)
 def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw the planes that may change with every ply of a phase: stones, viewer and what lies ahead."""
+    """Write the planes that may change with every ply of a phase: stones, viewer, movable, landing, owned and lost."""
     for seat in range(game.num_players):
         _write_stones(game, seat + 1, planes, relative_seat(seat, viewer, game.num_players))
         _fill(planes, _VIEWER + seat, seat == viewer)
@@ -100,7 +101,7 @@ def write_fast_planes(game: Record, viewer: int, planes: Tensor) -> None:
 @jit(inline=True)
 def _write_movable(game: Record, planes: Tensor) -> None:
     movable = planes[_MOVABLE * NUM_SQUARES : _LANDING * NUM_SQUARES]
-    if game.phase == PLACEMENT:  # every edge stone: the whole board at once is faster
+    if game.phase == PLACEMENT:  # every edge stone can slide, and a loop over the whole board is faster
         for square in range(NUM_SQUARES):
             movable[square] = EDGE[square] & (game.board[square] != 0)
         return
@@ -126,22 +127,22 @@ def _fill(planes: Tensor, plane: int, value: int) -> None:
     """Fill one plane."""
     first = int(plane) * NUM_SQUARES
     squares = planes[first : first + NUM_SQUARES]
-    for square in range(NUM_SQUARES):  # a loop of fixed length, which compiles to a few wide stores
+    for square in range(NUM_SQUARES):  # a loop of fixed length compiles to a few wide stores
         squares[square] = value
 
 
 @jit(inline=True)
 def _write_stones(game: Record, code: int, planes: Tensor, plane: int) -> None:
-    """Mark the squares with cell code `code` (comparing int8 with int8 is what lets this loop vectorise)."""
+    """Mark the squares with cell code `code`."""
     cell, first = np.int8(code), int(plane) * NUM_SQUARES
     squares = planes[first : first + NUM_SQUARES]
     for square in range(NUM_SQUARES):
-        squares[square] = game.board[square] == cell
+        squares[square] = game.board[square] == cell  # comparing int8 with int8 lets this loop vectorise
 
 
 @jit(inline=True)
 def _write_owners(game: Record, viewer: int, planes: Tensor) -> None:
-    """Draw the planes `owned` and `lost`."""
+    """Write the planes `owned` and `lost`."""
     owned, lost = game.owned[viewer], 0
     for seat in range(game.num_players):
         lost |= game.owned[seat]
@@ -155,5 +156,5 @@ def _write_owners(game: Record, viewer: int, planes: Tensor) -> None:
 @jit(inline=True)
 def _copy_rows(rows: Tensor, planes: Tensor, first: int) -> None:
     target = planes[first : first + 32]
-    for place in range(32):  # a plain loop: numba's slice assignment checks for overlap, which takes longer than this
+    for place in range(32):  # numba's slice assignment is slower, because it checks for overlap
         target[place] = rows[place]

@@ -1,7 +1,7 @@
-"""The picture of a position in pixels, drawn by pygame on a surface that needs no display.
+"""Draw a position of 9tka in pixels, with pygame on a surface that needs no display.
 
-Lengths are counted in squares of the board. What never changes is drawn once for each size. pygame is imported by the
-functions that draw, not with this module.
+Lengths are in squares of the board. The background is drawn once for each size. pygame is imported by the functions
+that draw, not with this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAGE, _CARD, _TEXT, _FAINT = (244, 239, 230), (253, 250, 244), (58, 48, 42), (1
 _WOOD, _WELL, _FELT, _LINE = (118, 82, 56), (90, 60, 41), (230, 216, 190), (200, 181, 149)
 _NAMES, _BAR = (214, 191, 160), (196, 74, 58)
 CELLS, _FIRST = 12.6, 0.8
-"""The height of the picture, and where its squares begin, in squares."""
+"""The height of the picture, and the distance of the squares from its top and left edge, in squares."""
 
 
 def draw(game: Game, size: int = 720) -> Any:
@@ -41,13 +41,13 @@ def draw(game: Game, size: int = 720) -> Any:
 
 
 def centre(square: int) -> tuple[float, float]:
-    """Return where the centre of a square is, in squares from the left and from the top of the picture."""
+    """Return the centre of a square as (x, y), in squares from the left and the top of the picture."""
     row, col = divmod(square, SIZE)
     return _FIRST + col + 0.5, _FIRST + row + 0.5
 
 
 class _Canvas(Canvas):
-    """A canvas measured in squares of the board, on which the board and its frame are drawn already."""
+    """A canvas in units of board squares that starts with the background."""
 
     def __init__(self, size: int, background: bool = True) -> None:
         super().__init__((7 * size // 5, size), CELLS, _background(size) if background else None)
@@ -57,13 +57,13 @@ class _Canvas(Canvas):
         self.sprite(_stone_sprite(code, round(diameter * self.cell), dimmed), x, y)
 
     def mark(self, x: float, y: float, code: int, colour: Colour, radius: float = 2.8) -> None:
-        """Draw the mark of a seat by itself; `radius` is that of the stone it would be on."""
+        """Draw the mark of a seat without a stone; `radius` is the radius of the stone that the mark would fit."""
         self.sprite(_mark_sprite(code, round(2 * radius * self.cell), colour), x, y)
 
 
 @functools.lru_cache(maxsize=64)
 def _stone_sprite(code: int, diameter: int, dimmed: bool) -> Any:
-    """Return a stone lit from the top left with its shadow, on a transparent surface."""
+    """Return a stone with light from the top left and its shadow, on a transparent surface."""
     x, y = lens(diameter)
     rgb = shaded(STONE_COLOURS[code - 1], x, y)
     ink = mix(STONE_COLOURS[code - 1], *((255, 255, 255), 0.72) if code in (2, 5) else ((40, 20, 0), 0.62))
@@ -76,7 +76,7 @@ def _stone_sprite(code: int, diameter: int, dimmed: bool) -> Any:
 
 @functools.lru_cache(maxsize=16)
 def _mark_sprite(code: int, diameter: int, colour: Colour) -> Any:
-    """Return the mark that a stone of some diameter bears, on a transparent surface."""
+    """Return the mark for a stone of this diameter, on a transparent surface."""
     side = diameter // 2
     y, x = (np.mgrid[:side, :side] - (side - 1) / 2) / (diameter / 2)
     alpha = 255 * np.clip(0.5 - _mark_distance(code, x, y) * diameter / 2, 0, 1)
@@ -100,7 +100,7 @@ def _mark_distance(code: int, x: Floats, y: Floats) -> Floats:
 
 @functools.lru_cache(maxsize=2)
 def _background(size: int) -> Any:
-    """Return a surface with what never changes: page, wooden frame with wells, names of rows and columns."""
+    """Return a surface with the unchanging background: page, wooden frame with wells, names of rows and columns."""
     canvas = _Canvas(size, background=False)
     canvas.surface.fill(_PAGE)
     length = CELLS - 0.4
@@ -140,7 +140,7 @@ def _draw_sections(canvas: _Canvas, game: Game) -> None:
 
 
 def _draw_trace(canvas: _Canvas, game: Game) -> None:
-    """Draw where the last stone slid along."""
+    """Draw the path of the last slide."""
     origin, landing = game.last_action, last_landing(game)
     if origin is None or landing is None or origin == landing:
         return
@@ -154,7 +154,7 @@ def _draw_trace(canvas: _Canvas, game: Game) -> None:
 
 
 def _draw_stones(canvas: _Canvas, game: Game) -> None:
-    """Draw all stones, what blocks them or that they may slide, and a ring around the last one."""
+    """Draw all stones, bars and arrows for blocked and movable edge stones, and a ring around the last stone."""
     movable, landing = game.movable().ravel(), last_landing(game)
     for square in np.flatnonzero(game.board.ravel()).tolist():
         x, y = centre(square)
@@ -170,7 +170,7 @@ def _draw_stones(canvas: _Canvas, game: Game) -> None:
 
 
 def _draw_gate(canvas: _Canvas, square: int, blocked: bool) -> None:
-    """Draw a bar between a blocked edge stone and the board, or an arrow before a movable one."""
+    """Draw a bar between a blocked edge stone and the board, or an arrow in front of a movable edge stone."""
     row, col = divmod(square, SIZE)
     inward = (int(col == 0) - int(col == 10), int(row == 0) - int(row == 10))
     x, y = centre(square)
@@ -185,7 +185,7 @@ def _draw_gate(canvas: _Canvas, square: int, blocked: bool) -> None:
 
 
 def _draw_panel(canvas: _Canvas, game: Game) -> None:
-    """Draw what stands beside the board: phase, seats with their scores, the last move."""
+    """Draw the panel next to the board: phase, seats with their scores, the last move."""
     left, width = CELLS + 0.2, CELLS * 0.4 - 0.5
     canvas.text("9tka", left, 0.95, 1.5, _TEXT)
     canvas.text(headline(game), left, 1.85, 0.52, _TEXT if game.is_over else _FAINT)
@@ -206,7 +206,7 @@ def _draw_panel(canvas: _Canvas, game: Game) -> None:
 
 
 def _draw_progress(canvas: _Canvas, game: Game, left: float, width: float) -> None:
-    """Draw how far the game is in its three phases of 9, 36 and at most 36 plies."""
+    """Draw progress bars for the three phases of 9, 36 and at most 36 plies."""
     for first, plies in ((0, 9), (9, 36), (45, 36)):
         x, length = left + first / 81 * width, plies / 81 * width - 0.08
         done = 1.0 if game.is_over else min(1.0, max(0.0, (game.ply - first) / plies))
@@ -215,23 +215,23 @@ def _draw_progress(canvas: _Canvas, game: Game, left: float, width: float) -> No
             canvas.box(x, 2.3, max(0.14, length * done), 0.14, _WOOD, 0.07)
 
 
-# What pictures say, in text as in pixels
+# Texts for pictures, shared with `render`
 
 
 def headline(game: Game) -> str:
-    """Say where the game is, or who won."""
+    """Return the status of the game as text: the phase and ply, or the winner."""
     if game.is_over:
         return f"{SEATS[game.winner()]} wins"
     return f"{game.phase.name.lower()} phase, ply {game.ply}"
 
 
 def active_seat(game: Game) -> int:
-    """Return the seat to point at: the winner of a game that is over, else the seat to move."""
+    """Return the seat to highlight: the winner of a finished game, else the seat to move."""
     return game.winner() if game.is_over else game.to_move
 
 
 def seat_note(game: Game, seat: int) -> str:
-    """Say what a seat has left to do."""
+    """Return a short text on what a seat can still do, or how it won."""
     if game.is_over:
         tied = game.event is None and np.count_nonzero(game.scores() == game.scores().max()) > 1
         return "" if seat != game.winner() else "wins the tie" if tied else "wins"

@@ -1,4 +1,4 @@
-"""From a board of cell codes to a record, and which boards no game can reach."""
+"""Build the state of a position of 9tka from a board of cell codes, and reject impossible positions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ Board = npt.NDArray[np.int8]
 def read_board(
     board: npt.NDArray[Any], to_move: Any, num_players: int, random_neutrals: int, turn_order: int, auto_pass: int
 ) -> Records:
-    """Return the (1,) record of a board, (11, 11) cell codes, with seat `to_move` to act.
+    """Return the state, (1,), of a board, (11, 11) cell codes, with seat `to_move` to act.
 
-    Checked are the cell codes, where neutral and other stones may stand, how many each seat has in all and has played
-    by now, whose turn it can be, and that every settled stone was stopped by something after a slide from an edge
-    square that is empty now. (That a whole order of slides exists is not checked.)
+    Checks the cell codes, the squares of neutral and other stones, the numbers of stones that each seat has and has
+    played, the seat to move, and that every settled stone was stopped by something after a slide from an edge square
+    that is empty now. Does not check that there is a possible order of all slides.
 
     Raises:
-        ValueError: naming what is impossible.
+        ValueError: if the position is impossible; the message says why.
     """
     cells = _check_cells(board, num_players)
     if isinstance(to_move, bool) or not isinstance(to_move, (int, np.integer)) or not 0 <= to_move < num_players:
@@ -68,7 +68,7 @@ def read_board(
 
 
 def _check_cells(board: npt.NDArray[Any], num_players: int) -> Board:
-    """Check shape, codes and the squares that stones stand on; return the board as (121,) int8."""
+    """Check the shape, the cell codes and the squares of the stones; return the board as (121,) int8."""
     if board.shape != (SIZE, SIZE) or not np.issubdtype(board.dtype, np.integer):
         raise ValueError(f"board: expected an (11, 11) array of integers, got {board.dtype} of shape {board.shape}")
     cells = board.ravel()
@@ -107,7 +107,7 @@ def _phase_of(cells: Board) -> Phase:
 
 
 def _fill_in(record: Records) -> None:
-    """Derive the fields that follow from the board."""
+    """Fill in the fields of the state that follow from the board."""
     cells, phase = record["board"][0], int(record["phase"][0])
     for square in np.flatnonzero((cells != 0) & INNER):
         record["lines"][0, ROW_LINE[square]] |= 1 << (int(COLUMN_LINE[square]) - 9)
@@ -131,7 +131,7 @@ def _bits(flags: npt.NDArray[np.bool_]) -> int:
 
 
 def _check_turn(record: Records, random_neutrals: int) -> None:
-    """Check that `to_move` can be next, and that each seat has played as often as turns allow."""
+    """Check that `to_move` can be next, and that the seats' numbers of turns are possible."""
     num_players, phase = int(record["num_players"][0]), int(record["phase"][0])
     to_move, cells = int(record["to_move"][0]), record["board"][0]
     opener = _opener(record, random_neutrals)
@@ -146,7 +146,7 @@ def _check_turn(record: Records, random_neutrals: int) -> None:
     free = [phase < Phase.MOVEMENT or bool(record["movable"][0, seat]) for seat in range(num_players)]
     if not any(free):
         return
-    # Turns that each seat has had since the phase began, if it is `to_move`'s now and the fullest seat missed none.
+    # The turns of each seat in this phase if `to_move` is next. A seat that can slide has played in each of its turns.
     rank = [(seat - opener) % num_players for seat in range(num_players)]
     for rounds in range(NUM_SLOTS + 1):
         turns = [rounds + (rank[seat] < rank[to_move]) for seat in range(num_players)]
@@ -159,15 +159,15 @@ def _check_turn(record: Records, random_neutrals: int) -> None:
 
 
 def _opener(record: Records, random_neutrals: int) -> int:
-    """Return the seat that opened the phase of `record`."""
+    """Return the seat that opened the current phase."""
     num_players, phase = int(record["num_players"][0]), int(record["phase"][0])
     if int(record["turn_order"][0]) == 0 or random_neutrals:
-        return 0  # 36 stones leave the turn where it was, whatever the number of players
+        return 0  # after 36 stones it is the turn of the same seat, because 36 is a multiple of 2, 3 and 4
     return 0 if phase == Phase.NEUTRAL else NUM_NEUTRALS % num_players
 
 
 def _check_settled(cells: Board) -> None:
-    """Check that every settled stone can have slid to where it is."""
+    """Check that every settled stone can have slid to its square."""
     for square in np.flatnonzero(INNER & (cells > 0) & (cells != NEUTRAL_STONE)):
         if not any(_can_have_come(cells, int(square), step) for step in (SIZE, -SIZE, 1, -1)):
             raise ValueError(
@@ -176,7 +176,7 @@ def _check_settled(cells: Board) -> None:
 
 
 def _can_have_come(cells: Board, square: int, step: int) -> bool:
-    """Tell whether a stone sliding by `step` can have ended on `square`: stopped there, and its edge square empty."""
+    """Return whether a slide by `step` can have ended on `square`: it stops there, and its edge square is empty."""
     stop, origin = square + step, square
     while INNER[origin]:
         origin -= step

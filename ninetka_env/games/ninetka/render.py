@@ -1,7 +1,7 @@
-"""Pictures of a game: text for a terminal, an rgb array.
+"""Render positions of 9tka as text for a terminal, as an RGB array, and as SVG.
 
-Every seat has a colour and a mark of its own (yellow disc, blue triangle, orange square, green diamond; a cross for
-neutral stones), so that the colours alone never matter. pygame is imported only by what draws pixels.
+Every seat has its own colour and its own mark (yellow disc, blue triangle, orange square, green diamond; a cross for
+neutral stones), so the colours are not needed to distinguish seats. Only drawing pixels imports pygame.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _BOARD_BACK, _FRAME_BACK, _INK = (48, 44, 42), (72, 58, 46), (150, 140, 130)
 def render_ansi(game: Game, color: bool = True) -> str:
     """Return the board as text for a terminal of at least 80 columns.
 
-    Stones are drawn by their marks, edge stones that can no longer slide by hollow ones, the last stone that was set
-    or slid in brackets, and where it slid from as `( )`. Sections shine in the colour of their owner.
+    Stones are drawn as their marks, and as hollow marks if they are on the edge and can no longer slide. The stone of
+    the last action is in brackets, and the square from which it slid is `( )`. Sections have the colour of their owner.
 
     Args:
         game: the position.
-        color: use 24-bit colours (ANSI escapes); without them the text says the same.
+        color: use 24-bit colours (ANSI escapes); without them the text has the same content.
     """
     side = _ansi_side(game, color)
     lines = [_ansi_columns(), *_ansi_rows(game, color)]
@@ -83,7 +83,7 @@ def _ansi_cells(game: Game, color: bool) -> list[str]:
 
 
 def _ansi_side(game: Game, color: bool) -> list[str]:
-    """Return what stands to the right of the board."""
+    """Return the lines of text to the right of the board."""
     lines = ["", f"9tka  {headline(game)}", ""]
     scores = game.scores()
     for seat in range(game.num_players):
@@ -107,12 +107,12 @@ def render_rgb(game: Game, size: int = 720) -> npt.NDArray[np.uint8]:
 
     Raises:
         ValueError: if `size` is out of range.
-        ImportError: if pygame is missing, naming the extra to install.
+        ImportError: if pygame is missing; the message names the extra to install.
     """
     return pixels_of(draw(game, size))
 
 
-# A drawing for pages
+# SVG for web pages
 
 SVG_STYLE = (
     ".section{fill:var(--grid,#e4e7ec)}.board circle{stroke:#0004;stroke-width:.04}"
@@ -126,7 +126,7 @@ SVG_STYLE = (
 
 
 def render_svg(game: Game) -> str:
-    """Return a position as an `<svg>` element: sections in the colours of their owners, stones with their seat."""
+    """Return a position as an `<svg>` element: sections in the colours of their owners, stones with their cell code."""
     parts = []
     owners = game.section_owners()
     for section in range(NUM_SECTIONS):

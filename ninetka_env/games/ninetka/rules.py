@@ -1,8 +1,7 @@
-"""The rules of 9tka, compiled: one game is one record of the structured dtype `GAME`, a batch is an array of them.
+"""The rules of 9tka, compiled. A state is one element of an array with the structured dtype `GAME`.
 
-Everything that plays (single games, batches, search, solver) calls the functions of this file; they trust their
-arguments (`is_legal` tells) and, except for `start`, draw no random numbers. A copy of a game is an assignment:
-`games[1] = games[0]`.
+Single games, batches, search and solver all use these functions. The functions do not check their arguments: use
+`is_legal` first. Only `start` draws random numbers. An assignment copies a state: `games[1] = games[0]`.
 """
 
 from __future__ import annotations
@@ -46,27 +45,27 @@ from ninetka_env.games.ninetka.geometry import (
 
 
 class Phase(IntEnum):
-    """The three phases of a game; 'over' is a state, not a phase."""
+    """The three phases of a game. A finished game stays in MOVEMENT."""
 
     NEUTRAL = 0
     PLACEMENT = 1
     MOVEMENT = 2
 
 
-# numba freezes globals when it compiles, so the compiled rules use plain ints.
+# Compiled rules use plain ints, because numba treats globals as constants.
 NEUTRAL, PLACEMENT, MOVEMENT = int(Phase.NEUTRAL), int(Phase.PLACEMENT), int(Phase.MOVEMENT)
 
 NEUTRAL_PLACEMENTS = ("players", "random")
-"""Who places the neutral stones: the players in turn, or the seeded generator before the first turn."""
+"""Who places the neutral stones: the players in turn, or the game at random before the first turn."""
 TURN_ORDERS = ("restart", "continue")
-"""Who opens a phase: seat 0 always, or whoever is next. A record holds the index of its own in this tuple."""
+"""Who opens a phase: always seat 0, or the next seat in turn. A state stores the index in this tuple."""
 
 _FIELDS = np.dtype(
     [
         (
             "open",
             np.int64,
-        ),  # neutral phase: bits of the NEUTRAL_SQUAREs still allowed; placement: bits of the free slots
+        ),  # neutral phase: bits of the NEUTRAL_SQUARE entries still allowed; placement: bits of the free slots
         ("movable", np.int64, (MAX_PLAYERS,)),  # per seat, bits of the slots whose stone can still slide
         ("owned", np.int16, (MAX_PLAYERS,)),  # per seat, bits of the sections it owns (strictly most stones)
         ("lines", np.uint16, (NUM_LINES,)),  # per line, bits of its occupied places
@@ -77,13 +76,13 @@ _FIELDS = np.dtype(
         ("auto_pass", np.int8),  # 1: forced passes are played by the rules
         ("phase", np.int8),
         ("to_move", np.int8),
-        ("spare", np.int8, (2,)),  # always 0: it fills the record up, so that equal games are equal byte for byte
+        ("spare", np.int8, (2,)),  # padding, always 0, so that equal states are equal byte for byte
     ],
     align=True,
 )
 
 GAME = np.dtype((np.record, _FIELDS))
-"""One game. All but the options and the turn follows from the board; the other fields are kept for speed."""
+"""The dtype of states. All fields but the options and `to_move` follow from the board; they are stored for speed."""
 
 
 @jit
@@ -127,10 +126,10 @@ def clear(game: Record, num_players: int, turn_order: int, auto_pass: int) -> No
 
 @jit
 def legal_bits(game: Record) -> int:
-    """Return the legal touches of the seat to move as a bit set (passes apart).
+    """Return the legal actions of the seat to move, except passes, as a bit set.
 
-    Bits stand for `NEUTRAL_SQUARE` entries in the neutral phase and for slots later; `bit_action` translates. Bits
-    ascend with the squares. 0 means that the game is over or (with `auto_pass` off) that the seat must pass.
+    A bit is an index in `NEUTRAL_SQUARE` in the neutral phase, and a slot later; `bit_action` converts it to an action.
+    Bits ascend with the squares. 0 means that the game is over or, without `auto_pass`, that the seat must pass.
     """
     if game.phase == MOVEMENT:
         return game.movable[game.to_move]
@@ -139,7 +138,7 @@ def legal_bits(game: Record) -> int:
 
 @jit
 def bit_action(game: Record, bit: int) -> int:
-    """Return the action that bit number `bit` of `legal_bits` stands for."""
+    """Return the action of bit number `bit` of `legal_bits`."""
     if game.phase == NEUTRAL:
         return int(NEUTRAL_SQUARE[bit])
     return int(SLOT_SQUARE[bit])
@@ -153,19 +152,19 @@ def movable_slots(game: Record) -> int:
 
 @jit
 def is_over(game: Record) -> bool:
-    """Tell whether nobody can move any more."""
+    """Return whether no seat can move any more."""
     return game.phase == MOVEMENT and movable_slots(game) == 0
 
 
 @jit
 def must_pass(game: Record) -> bool:
-    """Tell whether passing is the only legal action (possible with `auto_pass` off only)."""
+    """Return whether passing is the only legal action (possible only without `auto_pass`)."""
     return game.phase == MOVEMENT and game.movable[game.to_move] == 0 and movable_slots(game) != 0
 
 
 @jit
 def is_legal(game: Record, action: int) -> bool:
-    """Tell whether the seat to move may play `action`; any int is a fair question."""
+    """Return whether the seat to move may play `action`; False for integers that are out of range."""
     if action == PASS:
         return must_pass(game)
     if action < 0 or action > PASS:
@@ -184,7 +183,7 @@ def write_legal_mask(game: Record, mask: npt.NDArray[np.int8]) -> None:
             mask[NEUTRAL_SQUARE[lowest(bits)]] = 1
             bits &= bits - 1
     elif game.phase == PLACEMENT:
-        for square in range(NUM_SQUARES):  # many bits: the whole board at once is faster
+        for square in range(NUM_SQUARES):  # there are many bits, so a loop over the whole board is faster
             mask[square] = EDGE[square] & (game.board[square] == 0)
     elif bits:
         while bits:
@@ -203,9 +202,10 @@ def landing_square(game: Record, slot: int) -> int:
 
 @jit
 def play(game: Record, action: int) -> int:
-    """Play a legal action and hand the turn on.
+    """Play a legal action and pass the turn on.
 
-    Returns the bit set of the seats that the rules passed over because none of their stones can slide.
+    Returns:
+        The bit set of the seats that the rules passed over because none of their stones can slide.
     """
     if action == PASS:
         return end_turn(game)
@@ -214,7 +214,7 @@ def play(game: Record, action: int) -> int:
 
 @jit
 def play_bit(game: Record, bit: int) -> int:
-    """Play the action that bit number `bit` of `legal_bits` stands for; otherwise like `play`."""
+    """Play the action of bit number `bit` of `legal_bits`; otherwise like `play`."""
     if game.phase == MOVEMENT:
         slide(game, bit)
     elif game.phase == PLACEMENT:
@@ -226,7 +226,7 @@ def play_bit(game: Record, bit: int) -> int:
 
 @jit
 def place_neutral(game: Record, square: int) -> None:
-    """Put a neutral stone on an inner square and close its section to further ones."""
+    """Put a neutral stone on an inner square, and close its section to further neutral stones."""
     game.board[square] = NEUTRAL_STONE
     _occupy(game, square)
     game.open &= ~SECTION_NEUTRALS[SECTION[square]]
@@ -276,7 +276,7 @@ def _settle(game: Record, section: int) -> None:
 
 @jit
 def end_turn(game: Record) -> int:
-    """Hand the turn to the next seat, change the phase when it is complete; return the seats passed over, as bits."""
+    """Give the turn to the next seat, and start the next phase if due; return the seats passed over, as bits."""
     game.to_move = next_seat(game, game.to_move)
     if game.phase == MOVEMENT:
         return pass_over(game)
@@ -296,7 +296,7 @@ def next_seat(game: Record, seat: int) -> int:
 
 @jit
 def pass_over(game: Record) -> int:
-    """With `auto_pass`, move the turn of a slide on to a seat that can; return the seats passed over, as bits."""
+    """With `auto_pass`, give the turn to the next seat that can slide; return the seats passed over, as bits."""
     passed = 0
     if game.auto_pass and game.phase == MOVEMENT and movable_slots(game):
         while game.movable[game.to_move] == 0:
@@ -307,7 +307,7 @@ def pass_over(game: Record) -> int:
 
 @jit
 def winner_of(game: Record) -> int:
-    """Return the seat with the highest score; among equals, the one latest in seat order."""
+    """Return the seat with the highest score; in a tie, the last of the tied seats in seat order."""
     winner, best = 0, 0
     for seat in range(game.num_players):
         score = popcount(game.owned[seat])
@@ -335,7 +335,7 @@ def write_score_rewards(game: Record, rewards: npt.NDArray[np.float32]) -> None:
 
 @jit
 def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
-    """Write the seat that owns each section, (9,) int8; -1 where nobody has strictly most stones."""
+    """Write the seat that owns each section, (9,) int8; -1 where no seat has strictly most stones."""
     for section in range(NUM_SECTIONS):
         targets[section] = -1
         for seat in range(game.num_players):
@@ -345,7 +345,7 @@ def write_targets(game: Record, targets: npt.NDArray[np.int8]) -> None:
 
 @jit
 def num_actions(game: Record) -> int:
-    """Return 122: the squares, and pass."""
+    """Return 122: the squares and the action to pass."""
     return NUM_ACTIONS
 
 
@@ -357,7 +357,7 @@ def stage(game: Record) -> int:
 
 @jit
 def plies(game: Record) -> int:
-    """Count the stones that were set or slid so far: phases start at 0, 9 and 45."""
+    """Return the number of stones placed plus the number of slides; phases start at 0, 9 and 45."""
     if game.phase == NEUTRAL:
         neutrals = 0
         for section in range(NUM_SECTIONS):

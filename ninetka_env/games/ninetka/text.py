@@ -1,6 +1,6 @@
-"""Positions of 9tka as text that a person can read.
+"""Read and write positions of 9tka as text.
 
-`str(game)` gives, and `Game.from_text` reads:
+`str(game)` writes, and `Game.from_text` reads:
 
     9tka  players=2  turn_order=restart  auto_pass=True  to_move=1 (yellow)
 
@@ -11,9 +11,9 @@
      9    1 | . # . | . 2 . | . # . | .
     ..      ..
 
-`1`..`4` are the stones of the seats, numbered by their cell codes (seat 0 is `1`, yellow), in the header too; `#` is a
-neutral stone, `.` an empty square. Spaces between the signs and blank lines are free. What a record does not hold (the
-last action, who was passed over, how the neutral stones were placed) is not written.
+`1`..`4` are the stones of the seats, numbered by their cell codes (seat 0 is `1`, yellow), also in the header. `#` is a
+neutral stone, `.` an empty square. Blank lines are ignored, and spaces between signs may vary. The last action, the
+seats passed over and the way the neutral stones were placed are not written, because a state does not store them.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from ninetka_env.games.ninetka.geometry import (
 )
 
 SEATS = ("yellow", "blue", "orange", "green")
-"""What people call the seats, after the colours of their stones."""
+"""Names of the seats: the colours of their stones."""
 
 CELL_SIGNS = ".1234#"
 """The sign of each cell code."""
 
 
 def seat_label(seat: int) -> str:
-    """Name the seat to move as the header does."""
+    """Return the seat to move as it is written in the header."""
     return f"to_move={seat + 1} ({SEATS[seat]})"
 
 
 def write_position(
     board: npt.NDArray[np.int8], to_move: int, num_players: int, turn_order: str, auto_pass: bool
 ) -> str:
-    """Return a position as text that `read_position` reads back; the format is described at the top of this module."""
+    """Return a position as text that `read_position` reads back; the module docstring describes the format."""
     header = f"9tka  players={num_players}  turn_order={turn_order}  auto_pass={auto_pass}  {seat_label(to_move)}"
     signs = iter(CELL_SIGNS[code] for code in board.ravel()[_DRAWN])
     drawn = [re.sub(r"\?", lambda _: next(signs), line) for line in _board_lines()]
@@ -78,7 +78,7 @@ _HEADER_HELP = "9tka  players=2|3|4  turn_order=restart|continue  auto_pass=True
 
 
 class Position(NamedTuple):
-    """What the text of a position says."""
+    """The content of the text of a position."""
 
     board: npt.NDArray[np.int8]
     """(11, 11) cell codes."""
@@ -87,14 +87,14 @@ class Position(NamedTuple):
     turn_order: str
     auto_pass: bool
     where: str
-    """The lines of the text, for error messages."""
+    """The numbers of the lines of text, for error messages."""
 
 
 def read_position(text: str) -> Position:
     """Return what `write_position` wrote.
 
     Raises:
-        ValueError: if the text is no such position, naming the line and what was expected there.
+        ValueError: if the text is not valid; the message gives the line and what was expected there.
     """
     lines = [(number, " ".join(line.split())) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     number, header = lines[0] if lines else (1, "")
@@ -112,7 +112,7 @@ def read_position(text: str) -> Position:
 
 
 def _read_board(lines: list[tuple[int, str]], last: int, num_players: int) -> npt.NDArray[np.int8]:
-    """Return the (11, 11) board of numbered lines that follow line `last`."""
+    """Return the (11, 11) board from the numbered lines of text that follow line `last`."""
     signs = CELL_SIGNS[: num_players + 1] + CELL_SIGNS[NEUTRAL_STONE]
     codes: list[int] = []
     for index, drawn in enumerate(_board_lines()):

@@ -1,15 +1,15 @@
-// Draws Go, ten units from line to line. Cells: the points, rank 1 first: 0 empty, 1 black, 2 white, 3 forbidden by ko.
+// Renderer of Go, ten units between lines. Cells: the points, rank 1 first: 0 empty, 1 black, 2 white, 3 ko point.
 
 import { svg } from "../dom.js";
 
-/** @import { Face, GoConfig, Point, Proposal } from "../../../tools/page/types" */
+/** @import { Renderer, GoConfig, Point, Proposal } from "../../../tools/page/types" */
 
 const UNIT = 10;
 const KO = 3;
 const FILES = "ABCDEFGHJKLMNOPQRST";
 const COLOURS = ["black", "white"];
 
-/** A stone around the origin. @param {number} code */
+/** Return a stone at the origin. @param {number} code */
 const stone = (code) =>
   svg(
     "g",
@@ -25,7 +25,7 @@ const stone = (code) =>
  */
 const copyOf = (code, classes = "") => svg("use", { class: `stone ${classes}`, href: `#stone-${code}` });
 
-/** A small picture of a seat's stone. @param {number} seat */
+/** Return a small picture of a seat's stone. @param {number} seat */
 export function icon(seat) {
   const more = { viewBox: "-5.3 -5.1 10.6 10.8", role: "img", "aria-label": COLOURS[seat] };
   return svg("svg", { class: "icon", ...more }, stone(seat + 1));
@@ -34,59 +34,59 @@ export function icon(seat) {
 /**
  * @param {GoConfig} config
  * @param {boolean} turned
- * @returns {Face}
+ * @returns {Renderer}
  */
 export function make({ size, stars }, turned) {
-  const wide = size * UNIT;
+  const width = size * UNIT;
   const points = [...Array(size * size).keys()];
   /** @type {(point: number) => Point} */
   const centre = (point) => {
     const x = (point % size) * UNIT + 5;
     const y = (size - 1 - Math.floor(point / size)) * UNIT + 5;
-    return turned ? [wide - x, wide - y] : [x, y];
+    return turned ? [width - x, width - y] : [x, y];
   };
   /** @param {number} point */
   const name = (point) => FILES[point % size] + (1 + Math.floor(point / size));
   /** @type {(point: number, child: SVGElement) => SVGElement} */
-  const at = (point, child) => {
+  const placeAt = (point, child) => {
     const [x, y] = centre(point);
     return svg("g", { transform: `translate(${x} ${y})`, "data-cell": point }, child);
   };
   /** @type {(point: number, side: number, classes: string) => SVGElement} */
   const square = (point, side, classes) =>
-    at(point, svg("rect", { class: classes, x: -side / 2, y: -side / 2, width: side, height: side, rx: 0.5 }));
+    placeAt(point, svg("rect", { class: classes, x: -side / 2, y: -side / 2, width: side, height: side, rx: 0.5 }));
 
   function* ground() {
-    yield svg("rect", { class: "wood", x: -6, y: -6, width: wide + 12, height: wide + 12, rx: 4 });
+    yield svg("rect", { class: "wood", x: -6, y: -6, width: width + 12, height: width + 12, rx: 4 });
     for (let line = 0; line < size; line++) {
       const middle = line * UNIT + 5;
-      const far = wide - 5;
+      const far = width - 5;
       const file = FILES[turned ? size - 1 - line : line];
       const rank = String(turned ? line + 1 : size - line);
       yield svg("path", {
         class: line % (size - 1) ? "line" : "line outer",
         d: `M5 ${middle}H${far}M${middle} 5V${far}`,
       });
-      for (const beside of [-2.6, wide + 2.6]) {
-        yield svg("text", { class: "go-name", x: middle, y: beside + 1.1, "aria-hidden": "true" }, file);
-        yield svg("text", { class: "go-name", x: beside, y: middle + 1.1, "aria-hidden": "true" }, rank);
+      for (const margin of [-2.6, width + 2.6]) {
+        yield svg("text", { class: "go-name", x: middle, y: margin + 1.1, "aria-hidden": "true" }, file);
+        yield svg("text", { class: "go-name", x: margin, y: middle + 1.1, "aria-hidden": "true" }, rank);
       }
     }
-    for (const star of stars) yield at(star, svg("circle", { class: "star", r: 0.9 }));
+    for (const star of stars) yield placeAt(star, svg("circle", { class: "star", r: 0.9 }));
   }
 
-  /** What was agreed on, or proposed: dead stones crossed out, and whose each point is. @param {Proposal} proposal */
-  const counted = ({ dead, owners }) => [
+  /** Draw an agreed or proposed score: crosses on dead stones and the owners of points. @param {Proposal} proposal */
+  const agreedPoints = ({ dead, owners }) => [
     ...points.filter((point) => owners[point]).map((point) => square(point, 3.6, `owner g${owners[point]}`)),
-    ...dead.map((point) => at(point, svg("path", { class: "dead", d: "M-2.4 -2.4L2.4 2.4M2.4 -2.4L-2.4 2.4" }))),
+    ...dead.map((point) => placeAt(point, svg("path", { class: "dead", d: "M-2.4 -2.4L2.4 2.4M2.4 -2.4L-2.4 2.4" }))),
   ];
 
   /**
-   * Whose each point is in the end, as the analysis sees it: the larger the square, the surer. Not on stones that live.
+   * Draw the estimated owner of each point; larger squares are more certain. Living stones get no square.
    * @param {number[]} ownership
    * @param {number[]} cells
    */
-  const owned = (ownership, cells) =>
+  const estimatedPoints = (ownership, cells) =>
     points.flatMap((point) => {
       const share = ownership[point];
       const owner = share > 0 ? 1 : 2;
@@ -95,9 +95,9 @@ export function make({ size, stars }, turned) {
     });
 
   return {
-    box: [-6.5, -6.5, wide + 13, wide + 13],
+    box: [-6.5, -6.5, width + 13, width + 13],
     unit: UNIT,
-    places: size * size,
+    numCells: size * size,
     centre,
     name,
     defs: () => [1, 2].map((code) => svg("g", { id: `stone-${code}` }, stone(code))),
@@ -107,15 +107,17 @@ export function make({ size, stars }, turned) {
     stones: ({ cells, last }) => [
       ...points
         .filter((point) => cells[point] === 1 || cells[point] === 2)
-        .map((point) => at(point, copyOf(cells[point]))),
-      ...(last && last.to !== null && cells[last.to] ? [at(last.to, svg("circle", { class: "go-last", r: 2.2 }))] : []),
+        .map((point) => placeAt(point, copyOf(cells[point]))),
+      ...(last && last.to !== null && cells[last.to]
+        ? [placeAt(last.to, svg("circle", { class: "go-last", r: 2.2 }))]
+        : []),
     ],
     over: ({ proposal, insight, cells }) => {
-      if (proposal) return counted(proposal);
-      return insight?.ownership ? owned(insight.ownership, cells) : [];
+      if (proposal) return agreedPoints(proposal);
+      return insight?.ownership ? estimatedPoints(insight.ownership, cells) : [];
     },
-    hint: () => null,
-    ghost: ([point], { ghost }) => at(point, copyOf(ghost, "ghost")),
+    clickMark: () => null,
+    preview: ([point], { ghost }) => placeAt(point, copyOf(ghost, "ghost")),
     describe: ({ cells }) =>
       COLOURS.map((colour, seat) => {
         const stones = points.filter((point) => cells[point] === seat + 1);

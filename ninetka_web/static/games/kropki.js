@@ -1,11 +1,11 @@
-// Draws Kropki, ten units a square of the paper. Cells: the nodes, row by row from the top: point + 4 * region.
+// Renderer of Kropki, ten units per square of the paper. Cells: the nodes, row by row from the top: point + 4 * region.
 //
-// What a seat has drawn follows from the nodes in its regions, square by square of the paper: the corners of a square
-// beside a corner inside a region are inside too, or links of the chain.
+// The outlines of a seat follow from the nodes in its regions, square by square of the paper: each corner next to a
+// corner inside a region is inside too or a link of the chain.
 
 import { svg } from "../dom.js";
 
-/** @import { Face, KropkiConfig, Point } from "../../../tools/page/types" */
+/** @import { Renderer, KropkiConfig, Point } from "../../../tools/page/types" */
 
 const UNIT = 10;
 const COLOURS = ["black", "white"];
@@ -13,7 +13,7 @@ const COLOURS = ["black", "white"];
 const columnName = (column) => (column >= 26 ? "A" : "") + String.fromCharCode(65 + (column % 26));
 
 /**
- * A point around the origin: filled for one seat, open for the other; those out of play are small.
+ * Return a point at the origin: filled for black, open for white; points out of play are small.
  * @param {number} code
  * @param {boolean} inert
  */
@@ -25,7 +25,7 @@ const point = (code, inert = false) =>
     code === 2 && svg("circle", { class: "paper", r: inert ? 1.15 : 1.8 }),
   );
 
-/** A small picture of a seat's point. @param {number} seat */
+/** Return a small picture of a seat's point. @param {number} seat */
 export function icon(seat) {
   const label = `${COLOURS[seat]} (${seat ? "open" : "filled"})`;
   return svg(
@@ -39,7 +39,7 @@ export function icon(seat) {
 /**
  * @param {KropkiConfig} config
  * @param {boolean} turned
- * @returns {Face}
+ * @returns {Renderer}
  */
 export function make({ width, height }, turned) {
   const right = (width - 1) * UNIT;
@@ -57,7 +57,7 @@ export function make({ width, height }, turned) {
   /** @param {number} node */
   const name = (node) => columnName(columnOf(node)) + (height - rowOf(node));
   /** @type {(node: number, child: SVGElement) => SVGElement} */
-  const at = (node, child) => {
+  const placeAt = (node, child) => {
     const [x, y] = centre(node);
     return svg("g", { transform: `translate(${x} ${y})`, "data-cell": node }, child);
   };
@@ -79,7 +79,7 @@ export function make({ width, height }, turned) {
   }
 
   /**
-   * The part of each square of the paper that is inside, as its corners; and the links of the chain along it.
+   * Yield the corners of the part of each square of the paper that is inside, including the links of the chain.
    * @param {(node: number) => boolean} inside
    */
   function* pieces(inside) {
@@ -95,7 +95,7 @@ export function make({ width, height }, turned) {
   }
 
   /**
-   * Hatch what is inside, and draw the chains round it.
+   * Hatch the area inside and draw the chains around it.
    * @param {(node: number) => boolean} inside
    * @param {number} seat
    * @param {string} classes
@@ -132,13 +132,13 @@ export function make({ width, height }, turned) {
       svg("path", { class: `stroke k${seat + 1}`, d: "M0 1H4" }),
     );
 
-  /** A copy of a point that the board defines. @type {(code: number, classes?: string) => SVGElement} */
+  /** Return a copy of a point of `defs`. @type {(code: number, classes?: string) => SVGElement} */
   const copyOf = (code, classes = "") => svg("use", { class: `stone${classes}`, href: `#stone-${code}` });
 
   return {
     box: [-11, -7, right + 18, bottom + 18],
     unit: UNIT,
-    places: width * height,
+    numCells: width * height,
     centre,
     name,
     defs: () => [
@@ -153,21 +153,21 @@ export function make({ width, height }, turned) {
     trace: () => [],
     stones: ({ cells, last }) => {
       const drawn = nodes.filter((node) => cells[node] & 3);
-      const stones = drawn.map((node) => at(node, copyOf((cells[node] & 3) + (cells[node] >> 2 ? 2 : 0))));
+      const stones = drawn.map((node) => placeAt(node, copyOf((cells[node] & 3) + (cells[node] >> 2 ? 2 : 0))));
       const code = last && last.to !== null ? cells[last.to] & 3 : 0;
       if (last && last.to !== null && code) {
-        stones.push(at(last.to, svg("circle", { class: `last-dot k${code}`, r: 4.3 })));
+        stones.push(placeAt(last.to, svg("circle", { class: `last-dot k${code}`, r: 4.3 })));
       }
       return stones;
     },
-    hint: ([node, action]) => (action === node ? null : at(node, svg("circle", { class: "may", r: 4.2 }))),
-    /** The point, and what it would enclose; or what a drawing takes. */
-    ghost: ([node, action], { ghost, hits, previews }) => {
+    clickMark: ([node, action]) => (action === node ? null : placeAt(node, svg("circle", { class: "may", r: 4.2 }))),
+    /** Show the point and what it would enclose; for a drawing, what it would take. */
+    preview: ([node, action], { ghost, hits, previews }) => {
       const isPoint = action === node;
       const core = hits.flatMap((hit) => (typeof hit !== "number" && hit[1] === action ? [hit[0]] : []));
       const inside = new Set(isPoint ? previews[node] : core);
       const area = outline((other) => inside.has(other), ghost - 1, "planned");
-      return svg("g", {}, ...area, isPoint && at(node, copyOf(ghost, " ghost")));
+      return svg("g", {}, ...area, isPoint && placeAt(node, copyOf(ghost, " ghost")));
     },
     describe: ({ cells }) =>
       COLOURS.flatMap((colour, seat) => {

@@ -1,8 +1,9 @@
-// Draws 9tka, ten units a square. Cells: 121 squares (0 empty, seat + 1, 5 neutral; + 8 blocked), 9 owners of sections.
+// Renderer of 9tka, ten units per square. Cells: 121 squares (0 empty, seat + 1, 5 neutral; + 8 blocked), then the
+// owners of the 9 sections.
 
 import { svg } from "../dom.js";
 
-/** @import { Child, Face, Point, Position } from "../../../tools/page/types" */
+/** @import { Child, Renderer, Point, Position } from "../../../tools/page/types" */
 
 const SIZE = 11;
 const UNIT = 10;
@@ -29,7 +30,7 @@ const centre = (square) => {
 };
 
 /**
- * The mark that tells stones apart without colour.
+ * Return the mark that distinguishes the stones of a seat without colour.
  * @param {number} code
  */
 function mark(code, classes = "mark") {
@@ -43,7 +44,7 @@ function mark(code, classes = "mark") {
   return svg("path", { class: classes, d });
 }
 
-/** A stone around the origin. @param {number} code */
+/** Return a stone at the origin. @param {number} code */
 const stone = (code) =>
   svg(
     "g",
@@ -55,28 +56,28 @@ const stone = (code) =>
   );
 
 /**
- * The same as a copy of the one that the board defines, which is quicker to make.
+ * Return a copy of a stone of `defs`, which is faster to create than a new stone.
  * @param {number} code
  */
 const copyOf = (code, classes = "") => svg("use", { class: `stone ${classes}`, href: `#stone-${code}` });
 
 /** @type {(square: number, ...children: Child[]) => SVGElement} */
-const at = (square, ...children) => {
+const placeAt = (square, ...children) => {
   const [x, y] = centre(square);
   return svg("g", { transform: `translate(${x} ${y})`, "data-cell": square }, ...children);
 };
 
-/** A small picture of a seat's stone. @param {number} seat */
+/** Return a small picture of a seat's stone. @param {number} seat */
 export function icon(seat) {
   const label = `${COLOURS[seat]} (${SHAPES[seat]})`;
   return svg("svg", { class: "icon", viewBox: "-4.6 -4.4 9.2 9.4", role: "img", "aria-label": label }, stone(seat + 1));
 }
 
-/** @type {Face} */
-const face = {
+/** @type {Renderer} */
+const renderer = {
   box: [-6, -6, 122, 122],
   unit: UNIT,
-  places: SQUARES,
+  numCells: SQUARES,
   centre,
   name,
   defs: () => [1, 2, 3, 4, 5].map((code) => svg("g", { id: `stone-${code}` }, stone(code))),
@@ -96,24 +97,24 @@ const face = {
       .filter((square) => cells[square])
       .map((square) => {
         const shut = cells[square] >= BLOCKED;
-        return at(square, copyOf(cells[square] % BLOCKED, shut ? "shut" : ""), shut && !over && bar(square));
+        return placeAt(square, copyOf(cells[square] % BLOCKED, shut ? "shut" : ""), shut && !over && bar(square));
       }),
-  hint: ([square, , landing], { ghost }) =>
+  clickMark: ([square, , landing], { ghost }) =>
     landing === undefined
-      ? at(square, svg("circle", { class: `dot c${ghost}`, r: 1.1 }))
-      : at(square, svg("circle", { class: "ring", r: 4.5 }), arrow(square)),
-  ghost: ([square, , landing], { ghost }) => at(landing ?? square, copyOf(ghost, "ghost")),
+      ? placeAt(square, svg("circle", { class: `dot c${ghost}`, r: 1.1 }))
+      : placeAt(square, svg("circle", { class: "ring", r: 4.5 }), arrow(square)),
+  preview: ([square, , landing], { ghost }) => placeAt(landing ?? square, copyOf(ghost, "ghost")),
   describe,
 };
 
 /**
- * The face of the one board that is shown.
+ * Return the renderer; there is only one, because the page shows one board at a time.
  * @param {object} _config
  * @param {boolean} turn
  */
 export function make(_config, turn) {
   turned = turn;
-  return face;
+  return renderer;
 }
 
 /** @param {number[]} cells */
@@ -162,7 +163,7 @@ function drawSection(owner, section) {
   return svg("g", { class: `section owned c${owner + 1}` }, ground, sign);
 }
 
-/** The direction off the board at a square of the edge. @param {number} square */
+/** Return the direction off the board at a square of the edge. @param {number} square */
 function outward(square) {
   const row = rowOf(square);
   const column = columnOf(square);
@@ -175,11 +176,11 @@ function drawTrace({ last, cells }) {
   if (!last || last.from === null || last.to === null || !cells[last.to]) return [];
   const [x1, y1] = centre(last.from);
   const [x2, y2] = centre(last.to);
-  const ring = at(last.to, svg("circle", { class: "latest", r: 4.6 }));
+  const ring = placeAt(last.to, svg("circle", { class: "latest", r: 4.6 }));
   return last.from === last.to ? [ring] : [svg("line", { class: `trace c${last.seat + 1}`, x1, y1, x2, y2 }), ring];
 }
 
-/** The bar between a blocked stone and the board. @param {number} square */
+/** Return the bar between a blocked stone and the board. @param {number} square */
 function bar(square) {
   const [dx, dy] = outward(square);
   return svg("line", {
@@ -191,7 +192,7 @@ function bar(square) {
   });
 }
 
-/** The arrow from a stone that can slide. @param {number} square */
+/** Return the arrow at a stone that can slide. @param {number} square */
 function arrow(square) {
   const [dx, dy] = outward(square);
   const angle = (Math.atan2(-dy, -dx) * 180) / Math.PI;
@@ -199,7 +200,7 @@ function arrow(square) {
   return svg("path", { class: "arrow", transform, d: "M-0.9 -1.4 L1 0 L-0.9 1.4" });
 }
 
-/** Say what stands where, for who does not see it. @param {Position} position */
+/** Describe the position for screen readers. @param {Position} position */
 function describe({ cells }) {
   /** @type {(code: number, test: (square: number) => boolean) => string} */
   const list = (code, test) => {

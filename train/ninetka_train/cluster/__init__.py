@@ -1,4 +1,4 @@
-"""Games on many machines, by Ray: the tasks that one process would play, handed out to workers."""
+"""Play games on many machines with Ray: the same tasks that one process would play, assigned to workers."""
 
 LOCAL = "local"
-"""The address of a cluster on this machine that ends with the command."""
+"""Address of a cluster on this machine that ends with the command."""

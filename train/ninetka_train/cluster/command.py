@@ -1,4 +1,4 @@
-"""What the command line needs to play on a cluster; Ray itself is imported only where one is asked for."""
+"""The option `--cluster` of the command line. Ray is imported only if the option is used; see `connect.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ninetka_train.cluster.tasks import ClusterPlayer
 
 _ADDRESS = r"auto|local|ray://.*|([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?"
-"""A host may stand without its port."""
+"""Pattern of addresses; the port is optional."""
 
 Cluster = Annotated[
     str | None,
@@ -30,14 +30,13 @@ Cluster = Annotated[
 
 
 class OnCluster(TyperCommand):
-    """A command whose option `--cluster` may stand alone; Typer has no such options.
+    """A command whose option `--cluster` has an optional value, which Typer does not support.
 
-    What follows it is its value if it looks like an address and is no agent, or if the command takes nothing but
-    options.
+    The next argument is the value if it looks like an address and is not an agent, or if the command has only options.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put in what the option means where it stands alone."""
+        """Add the default address where the option has no value."""
         only_options = all(parameter.param_type_name == "option" for parameter in self.params)
         told = list(args)
         for place, (one, following) in enumerate(zip(args, [*args, ""][1:], strict=True)):
@@ -51,7 +50,7 @@ def _is_word(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Return whether a text looks like an address and does not begin as the spec of an agent of any game."""
+    """Return whether a text looks like an address and does not start with the name of an agent of any game."""
     from ninetka_agents.parts import GENERIC, games_with
 
     name = text.partition(":")[0]
@@ -60,7 +59,7 @@ def _is_address(text: str) -> bool:
 
 @contextmanager
 def on_cluster(address: str | None) -> Iterator[ClusterPlayer | None]:
-    """Give who plays on a cluster meanwhile; None without an address."""
+    """Return a context manager with a `ClusterPlayer` connected to the cluster; None without an address."""
     if address is None:
         yield None
         return
@@ -73,27 +72,27 @@ def on_cluster(address: str | None) -> Iterator[ClusterPlayer | None]:
 
 
 def check_repeatable(specs: Sequence[str]) -> None:
-    """Raise `ValueError` for agents that a worker cannot have play as another one would.
+    """Raise `ValueError` for agents that may choose different actions on different workers.
 
-    What plays by the clock depends on how busy its node is, and outside engines have a state and an installation of
-    their own.
+    Agents with a time limit depend on the load of the node. External engines have their own state, and may be installed
+    differently.
     """
     for spec in specs:
         if re.search(r"(?:^|[\[=])gtp(?:$|[:,\]])", spec):
             raise ValueError(f"agent {spec!r}: outside engines cannot play on a cluster, which may lack them")
         if re.search(r"\bseconds=", spec):
-            raise ValueError(f"agent {spec!r}: what plays by the clock cannot play on a cluster: give it simulations")
+            raise ValueError(f"agent {spec!r}: time limits are not allowed on a cluster: set simulations instead")
 
 
 def round_line(share: float, numbers: Mapping[str, float]) -> str:
-    """Say in a line how a round was played on a cluster.
+    """Return a one-line summary of a round that was played on a cluster.
 
     Args:
-        share: of the run that is done.
-        numbers: of the round, with those of `ninetka_train.cluster.workers.Workers.figures`.
+        share: the finished share of the run, 0..1.
+        numbers: the metrics of the round, including `ninetka_train.cluster.workers.Workers.figures`.
     """
     return (
         f"{share:4.0%}: {numbers['games_per_second']:.3g} games/s, {numbers['samples_per_second']:.4g} samples/s, "
         f"{numbers['workers']:.0f} workers, {numbers['idle']:.0%} idle, {1 - numbers['share_of_play']:.0%} of the time "
-        f"learning, staleness {numbers['staleness']:.0f}, {numbers['again']:.0f} tasks again"
+        f"learning, staleness {numbers['staleness']:.0f}, {numbers['again']:.0f} tasks repeated"
     )

@@ -1,4 +1,4 @@
-"""A cluster for as long as a command runs: the one at an address, or one on this machine."""
+"""Connect a command to a Ray cluster at an address, or to a cluster on this machine that ends with the command."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from ninetka_train.cluster.workers import Workers, check_answers, told
 from ninetka_train.ending import Stopped
 
 OBJECT_STORE = 256 * 2**20
-"""Bytes for weights and samples under way on a local cluster; more go to disk."""
+"""Memory for weights and samples in the object store of a local cluster, in bytes; Ray spills the rest to disk."""
 DEFAULT_PORT = 6379
-"""Where the head of a cluster listens by default."""
+"""Default port of the head of a cluster."""
 
 
 @contextmanager
 def cluster(address: str, warn: Callable[[str], None]) -> Iterator[ClusterPlayer]:
-    """Connect to a Ray cluster, and leave it in the end.
+    """Return a context manager that connects to a Ray cluster and disconnects at its end.
 
     Args:
-        address: `HOST:PORT` of its head, or `HOST` if the port is Ray's default; `auto` for the one that this machine
-            belongs to; or `LOCAL` for one on this machine, with a worker per core, that ends with the command; or the
-            one that `RAY_ADDRESS` names, as it does in a job that Ray runs.
-        warn: told what users should know.
+        address: `HOST:PORT` of the head, or `HOST` for Ray's default port; `auto` for the cluster that this machine
+            belongs to; `LOCAL` for a cluster on this machine with a worker per core, or for the cluster that
+            `RAY_ADDRESS` names, which Ray sets in its jobs.
+        warn: called with messages for the user.
 
     Raises:
-        ValueError: if no cluster answers there, or it has no cores.
-        ConnectionError: if it is lost.
+        ValueError: if no cluster answers at the address, or the cluster has no cores.
+        ConnectionError: if the connection to the cluster is lost.
     """
     _connect(address)
     try:
@@ -52,12 +52,12 @@ def cluster(address: str, warn: Callable[[str], None]) -> Iterator[ClusterPlayer
 
 
 def _connect(address: str) -> None:
-    """Connect to the cluster; SIGTERM is handled as before, while Ray would end the process, without a word."""
+    """Connect to the cluster and restore the SIGTERM handler, because Ray's handler ends the process silently."""
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
     try:
         _init(address)
-    except SystemExit:  # by which Ray's own handler ends the process meanwhile
+    except SystemExit:  # raised by Ray's SIGTERM handler while it connects
         raise Stopped(signal.SIGTERM) from None
     finally:
         if is_main:
@@ -67,7 +67,7 @@ def _connect(address: str) -> None:
 def _init(address: str) -> None:
     told = os.environ.get("RAY_ADDRESS", LOCAL) if address == LOCAL else address
     if told == LOCAL:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report to its makers
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default
         options = {"num_cpus": cores(), "include_dashboard": False, "object_store_memory": OBJECT_STORE}
         ray.init(LOCAL, **options, logging_level="ERROR")
         return
@@ -83,10 +83,10 @@ def _init(address: str) -> None:
 
 
 def with_port(address: str) -> str:
-    """Return an address as `HOST:PORT`, with Ray's default port if it has none; `auto` as it is.
+    """Return an address as `HOST:PORT`, with Ray's default port if it has none; return `auto` unchanged.
 
     Raises:
-        ValueError: if it is no such address.
+        ValueError: if the address is invalid.
     """
     found = re.fullmatch(r"([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,5}))?", address)
     if not found or not 0 < int(found[2] or DEFAULT_PORT) < 1 << 16:

@@ -1,4 +1,4 @@
-"""What is handed out: the tasks of a round of self-play, the batches of a match."""
+"""The work that a cluster does: tasks of self-play rounds, and batches of matches."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GAUGES = {
     "workers": "Workers at the end of the newest round",
     "idle": "Share of the workers' time in which they had no task",
     "share_of_play": "Share of the time in which the learner waited for games",
-    "staleness": "Rounds of learning that the weights behind the newest games were behind",
-    "again": "Tasks of the newest round that were handed out again",
+    "staleness": "Rounds by which the weights that played the newest games were out of date",
+    "again": "Tasks of the newest round that were assigned again",
 }
-"""What Ray's dashboard is told of each round, as `ninetka_<name>`."""
+"""Metrics of each round that Ray's dashboard shows as `ninetka_<name>`, with their descriptions."""
 
 
 class ClusterPlayer:
-    """Plays on a cluster what one process would play otherwise, with the same results."""
+    """Plays rounds and matches on a cluster, with the same results as in one process."""
 
     def __init__(self, workers: Workers) -> None:
         """Use these workers."""
@@ -48,7 +48,7 @@ class ClusterPlayer:
         return samples, pace_of(config, samples, time.perf_counter() - start) | self.workers.figures
 
     def players_of(self, agents: Sequence[Agent]) -> PlayBatches:
-        """Return what plays batches of a match of these agents."""
+        """Return a function that plays batches of a match of these agents."""
 
         def play(settings: Settings, batches: Sequence[range]) -> Iterator[Part]:
             return self.workers.map((_play_parts, (list(agents), settings)), batches)
@@ -56,19 +56,22 @@ class ClusterPlayer:
         return play
 
     def publish(self, numbers: Mapping[str, float]) -> None:
-        """Report to Ray's dashboard how a round went; one that was played without a cluster lacks some numbers."""
+        """Report the metrics of a round to Ray's dashboard; a round played without a cluster lacks some of them."""
         for name, gauge in self._gauges.items():
             if name in numbers:
                 gauge.set(numbers[name])
 
 
 def _play_tasks(settings: dict[str, Any], network: Any, number: int) -> Callable[[range], Samples]:
-    """Return what plays tasks of a round; settings travel as plain values, since their class is made when needed."""
+    """Return a function that plays tasks of a round.
+
+    Settings are passed as plain values, because their class is created at run time.
+    """
     return functools.partial(play_task, check_config(settings), network.eval(), number)
 
 
 def _play_parts(agents: list[Agent], settings: Settings) -> Callable[[range], Part]:
-    """Return what plays batches of a match, on one thread of torch's like everything on a cluster."""
+    """Return a function that plays batches of a match on one torch thread, like everything on a cluster."""
     variant = settings.variant
     warm_up(agents, variant, variant.game_class.start(variant).records)
     return functools.partial(play_part, agents, settings)

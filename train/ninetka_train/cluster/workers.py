@@ -1,10 +1,11 @@
 """Workers on a Ray cluster, one per core, and the loop that keeps them busy.
 
-Ray places, starts and buries the workers' processes, and carries what they need and find. What is decided here is who
-gets which task: a worker that is lost, or takes far too long, has its task handed out again, and nodes that join late
-are given workers as soon as Ray knows them.
+Ray places, starts and ends the worker processes, and transfers arguments and results. This module assigns tasks to
+workers. The task of a worker that is lost or takes too long is assigned again (see `queue.py`), and nodes that join
+later get workers as soon as Ray reports them.
 
-A worker sets how many threads numba has before numba is imported, so what needs it is imported in functions.
+A worker sets the number of numba threads before numba is imported. Modules that import numba are therefore imported
+inside functions.
 """
 
 from __future__ import annotations
@@ -30,32 +31,32 @@ from ray.exceptions import RayError, RayTaskError
 from ninetka_train.cluster.queue import MOST_LOST, PATIENCE, ClusterError, TaskQueue
 
 Recipe = tuple[Callable[..., Callable[[Any], Any]], tuple[Any, ...]]
-"""A function and its arguments: what it returns does the tasks. It is called once by each worker."""
+"""A function and its arguments. Each worker calls the function once; the function that it returns does the tasks."""
 
 BEAT = 1.0
-"""Seconds between two looks at which nodes there are."""
+"""Seconds between two checks for new nodes; also the timeout of waiting for results."""
 SECONDS = 5.0
-"""How long to wait for an answer of the head."""
+"""Timeout of a connection to the head, in seconds."""
 HEAD_PATIENCE = 20.0
-"""Seconds without an answer after which the head is given up; Ray would end the process after a minute."""
+"""Seconds without an answer after which the head counts as lost. Ray would end the process after a minute."""
 HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How an HTTP/2 client begins (RFC 9113, section 3.4): the preface, then an empty SETTINGS frame."""
+"""The first bytes of an HTTP/2 client (RFC 9113, section 3.4): the preface and an empty SETTINGS frame."""
 SETTINGS = 4
-"""The type of the frame that a server answers with, in the fourth byte."""
+"""Type of the SETTINGS frame with which a server answers, in the fourth byte of the answer."""
 PACKAGES = ("ninetka_env", "ninetka_agents", "ninetka_train")
 LIBRARIES = ("numpy", "numba", "torch")
-"""Those whose sources, and whose versions, results may depend on."""
+"""Results may depend on the sources of `PACKAGES` and the versions of `LIBRARIES`."""
 
 Identity = dict[str, str]
 
 
-# Identity: what a worker must have in common with the process that hands out tasks, for the very same results
+# Identity: what a worker must have in common with the process that assigns tasks, to return the same results
 
 
 @functools.cache
 def identity() -> Identity:
-    """Return the versions and sources that results may hang on, and the processor, whose rounding they may hang on."""
-    from ninetka_env.core.cache import source_digest  # imports numba, and so does the next
+    """Return the versions and sources that results may depend on, and the processor, which may affect rounding."""
+    from ninetka_env.core.cache import source_digest  # both imports import numba
     from ninetka_train.machine import processor
 
     versions = {name: metadata.version(name).partition("+")[0] for name in LIBRARIES}
@@ -64,10 +65,10 @@ def identity() -> Identity:
 
 
 def check_same(own: Identity, other: Identity, where: str) -> str | None:
-    """Compare a worker's identity with one's own; return what is worth a warning, None for nothing.
+    """Compare a worker's identity with that of this process; return a warning, or None if there is none.
 
     Raises:
-        ValueError: naming all that differs, if its results would not be the same.
+        ValueError: if the worker's results may differ; the message names all differences.
     """
     differing = [name for name in own if own[name] != other.get(name)]
     serious = [f"{name} {other.get(name)}, here {own[name]}" for name in differing if name != "processor"]
@@ -78,11 +79,11 @@ def check_same(own: Identity, other: Identity, where: str) -> str | None:
     return None
 
 
-# What workers are sent: functions and agents as bytes, networks in them on the CPU wherever they were before
+# Serialisation of functions and agents; networks are loaded on the CPU, whatever device they were on
 
 
 def pack(what: Any) -> npt.NDArray[np.uint8]:
-    """Turn something into (bytes,) uint8, which Ray's object store shares among the processes of a node."""
+    """Serialise an object to (bytes,) uint8, which Ray's object store shares among the processes of a node."""
     import torch
 
     buffer = io.BytesIO()
@@ -91,19 +92,19 @@ def pack(what: Any) -> npt.NDArray[np.uint8]:
 
 
 def unpack(blob: npt.NDArray[np.uint8]) -> Any:
-    """Return what was packed."""
+    """Return the object that `pack` serialised."""
     import torch
 
     return torch.load(io.BytesIO(blob.tobytes()), map_location="cpu", weights_only=False)
 
 
-# The head of the cluster: Ray itself would wait for an answer in silence, and then end the process
+# The head of the cluster. Ray itself waits silently for an answer, and then ends the process.
 
 
 def check_answers(address: str) -> None:
-    """Raise `OSError` if no Ray head answers at HOST:PORT within seconds; Ray itself would try for minutes.
+    """Raise `OSError` if no Ray head answers at HOST:PORT within `SECONDS`. Ray itself would try for minutes.
 
-    A head is a gRPC server, and so an HTTP/2 server. One that accepts connections but hangs does not answer.
+    A head is a gRPC server and therefore an HTTP/2 server. A head that hangs accepts connections but does not answer.
     """
     host, colon, port = address.rpartition(":")
     if not colon:
@@ -124,15 +125,15 @@ class Head:
     """The head of the cluster that this process is connected to."""
 
     def __init__(self) -> None:
-        """Take it to be well."""
+        """Assume that the head answers."""
         self.address = ray.get_runtime_context().gcs_address
         self._silent_since: float | None = None
 
     def answers(self) -> bool:
-        """Return whether it answers, so that what Ray asks it for comes back.
+        """Return whether the head answers, so that calls of Ray's functions return.
 
         Raises:
-            ClusterError: if it has been silent for long.
+            ClusterError: if the head has not answered for `HEAD_PATIENCE` seconds.
         """
         try:
             check_answers(self.address)
@@ -150,29 +151,29 @@ class Head:
 
 
 def told(error: RayError) -> str:
-    """Return the first line of what Ray tells, which may be a page."""
+    """Return the first line of an error of Ray, whose text may be very long."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 class Worker:
-    """One process of the cluster. It keeps what was made by the newest recipe, and all code that was compiled."""
+    """A process of the cluster. It caches the function of the newest recipe, and compiled code."""
 
     def __init__(self) -> None:
-        """Leave the node's other cores to their own workers; this comes before numba is loaded."""
+        """Limit numba to one thread, because each core has its own worker. Numba must not have been imported yet."""
         os.environ["NUMBA_NUM_THREADS"] = "1"
         self._recipe: Any = None
         self._do: Callable[[Any], Any] | None = None
 
     def introduce(self) -> tuple[dict[str, str], str]:
-        """Return its `identity` and its name."""
+        """Return the worker's `identity` and its name."""
         return identity(), f"worker {os.getpid()} on {socket.gethostname()}"
 
     def run(self, recipe: list[Any], task: Any) -> tuple[Any, float]:
         """Do a task; return the result and the seconds that it took.
 
         Args:
-            recipe: a list with the reference to a packed `Recipe`; fetched if it is another one than before.
-            task: what the function that it makes is given.
+            recipe: a list with the reference to a packed `Recipe`, which is fetched if it is a new one.
+            task: argument of the function that the recipe makes.
         """
         start = time.perf_counter()
         if self._do is None or recipe[0] != self._recipe:
@@ -183,31 +184,31 @@ class Worker:
 
 @dataclass(frozen=True)
 class _Call:
-    """A worker at work."""
+    """A pending call of a worker."""
 
     worker: Any
     task: int | None
-    """None while it introduces itself."""
+    """The number of the task; None for a call of `introduce`."""
 
 
 class Workers:
-    """All workers that the cluster has room for."""
+    """The workers of the cluster, one per core."""
 
     def __init__(self, warn: Callable[[str], None], patience: float = PATIENCE) -> None:
-        """Start none yet.
+        """Start no workers yet.
 
         Args:
-            warn: told what users should know.
-            patience: see `ninetka_train.cluster.queue`.
+            warn: called with messages for the user.
+            patience: minimum time in seconds before a task is overdue; see `ninetka_train.cluster.queue`.
         """
         self.figures: dict[str, float] = {}
-        """About the newest call of `map`: `workers` at its end; `idle`, the share of their time that they did nothing;
-        `again`, how often a task was handed out again."""
+        """Metrics of the newest call of `map`: `workers`, their number at its end; `idle`, the share of the workers'
+        time without a task; `again`, how often a task was assigned again."""
         self._warn, self._patience = warn, patience
         self._head, self._turn = Head(), threading.Lock()
         self._new_worker = ray.remote(num_cpus=1)(Worker)
         self.names: dict[Any, str] = {}
-        """Who the workers are that have introduced themselves."""
+        """Names of the workers that have introduced themselves."""
         self._idle: list[Any] = []
         self._calls: dict[Any, _Call] = {}
         self._failed_starts = 0
@@ -215,18 +216,18 @@ class Workers:
         self._warned: set[str] = set()
 
     def __len__(self) -> int:
-        """Return how many there are, those on their way not counted."""
+        """Return the number of workers, without those that are still starting."""
         return len(self.names)
 
     def map(self, recipe: Recipe, tasks: Sequence[Any]) -> Iterator[Any]:
-        """Do tasks by what a recipe makes; yield the results in the order of the tasks.
+        """Do tasks with the function that a recipe makes; yield the results in the order of the tasks.
 
         Raises:
             ValueError: if a worker has other versions or sources.
-            ClusterError: if workers cannot start, or a task kills one after the other.
-            Exception: what a task raises.
+            ClusterError: if workers cannot start, or a task kills its workers repeatedly.
+            Exception: any exception that a task raises.
         """
-        with self._turn:  # a round may be played while the network before it is measured
+        with self._turn:  # a round may be played while an evaluation plays games
             yield from self._map(recipe, tasks)
 
     def _map(self, recipe: Recipe, tasks: Sequence[Any]) -> Iterator[Any]:
@@ -250,7 +251,7 @@ class Workers:
             self.figures = {"workers": len(self), "idle": idle, "again": queue.again}
 
     def _hire(self) -> None:
-        """Have as many workers as there are cores, and see who they are."""
+        """Start workers until there are as many as cores, and let the new ones introduce themselves."""
         if time.perf_counter() - self._looked < BEAT:
             return
         self._looked = time.perf_counter()
@@ -266,14 +267,14 @@ class Workers:
             self._calls[worker.run.remote(shared, tasks[task])] = _Call(worker, task)
 
     def _collect(self, queue: TaskQueue) -> Iterator[tuple[int, Any, float]]:
-        """Wait a moment for calls to end; yield the tasks that were done first there, with result and seconds."""
-        if not self._calls:  # no node at all
+        """Wait up to `BEAT` seconds for calls to end; yield (task, result, seconds) for each first result."""
+        if not self._calls:  # the cluster has no nodes
             time.sleep(BEAT)
             return
         ended, _ = ray.wait(list(self._calls), timeout=BEAT)
         for ref in ended:
             call = self._calls.pop(ref, None)
-            if call is None:  # its task was done by another one just now
+            if call is None:  # another worker has just done its task
                 continue
             try:
                 answer = ray.get(ref)
@@ -290,7 +291,7 @@ class Workers:
                 yield call.task, result, seconds
 
     def _greet(self, worker: Any, theirs: dict[str, str], name: str) -> None:
-        """Check who a worker is."""
+        """Check a worker's identity and store its name."""
         self._failed_starts, self.names[worker] = 0, name
         warning = check_same(identity(), theirs, name)
         if warning and theirs["processor"] not in self._warned:
@@ -298,7 +299,7 @@ class Workers:
             self._warn(warning)
 
     def _lose(self, call: _Call, queue: TaskQueue, error: RayError) -> None:
-        """Do without a worker; raise what the task itself has raised, or why no worker starts."""
+        """Handle a failed call: raise the exception of the task, or remove a lost worker and queue its task again."""
         if isinstance(error, RayTaskError) and not isinstance(error.cause, RayError):
             self._idle.append(call.worker)
             raise error.cause from None
@@ -311,18 +312,18 @@ class Workers:
             raise ClusterError(f"workers do not start: {told(error)}")
 
     def _doubt_idle(self) -> None:
-        """Have idle workers introduce themselves anew, since all of a node are lost together."""
+        """Let idle workers introduce themselves again, because all workers of a node are lost together."""
         self._calls |= {worker.introduce.remote(): _Call(worker, None) for worker in self._idle}
         self._idle.clear()
 
     def _dismiss(self, refs: list[Any]) -> None:
-        """End workers over what nobody waits for any more: they may hang. New ones take their place."""
+        """Kill the workers of calls whose results are not needed, because they may hang. New workers replace them."""
         for ref in refs:
             self._end(self._calls.pop(ref).worker)
 
     def _end(self, worker: Any) -> str:
-        """End a worker, if it has not ended, and make room for another one; return its name."""
-        if ray.is_initialized() and self._head.answers():  # else Ray would start a cluster to kill it in, or wait
+        """Kill a worker if it is running, so that another one can start; return its name."""
+        if ray.is_initialized() and self._head.answers():  # otherwise Ray would start a new cluster, or wait
             ray.kill(worker)
         self._looked = -BEAT
         return self.names.pop(worker, "a new worker")

@@ -1,1 +1,1 @@
-"""How well agents play: games between them, figures, intervals, ratings, reports."""
+"""Evaluation of agents: matches, figures with intervals, ratings, reports. Start at `evaluate.py`."""

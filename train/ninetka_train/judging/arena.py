@@ -1,6 +1,6 @@
-"""Many games between agents, with every seating of a lineup played equally often.
+"""Play matches between agents, in which every seating of a lineup is played equally often.
 
-Who sits where is in `ninetka_train.judging.schedule`, how games are played in `ninetka_train.judging.lockstep`.
+See `ninetka_train.judging.schedule` for seatings, and `ninetka_train.judging.lockstep` for how games are played.
 
     match = make_match(["random", "maxn"], num_players=2, num_games=100)
     results = match.play()
@@ -25,21 +25,21 @@ from ninetka_train.judging.results import Part, Results, Settings, unique_names
 from ninetka_train.judging.schedule import count_lineups, usual_opening_plies
 
 BATCH, REMEMBERED_BATCH = 256, 16
-"""Games played at once by default; fewer where an agent keeps a tree, or runs a program, for each of them."""
+"""Games played at once by default, and if an agent has a search tree or a process for each game."""
 
 Finished = Callable[[Results, range], object]
-"""Called after every batch, with the results so far and the games of the batch; what it returns, if true, ends the
-match there. It is also called where a batch is interrupted or an agent fails: then some of its games are not over."""
+"""Called after every batch with the results so far and the games of the batch; a true return value ends the match.
+Also called when a batch is interrupted or an agent fails; then some games of the batch are not finished."""
 PlayBatches = Callable[[Settings, Sequence[range]], Iterator[Part]]
-"""Plays batches of a match elsewhere, each by `ninetka_train.judging.lockstep.play_part`; yields what came out, in
-their order."""
+"""Plays batches of a match in other processes with `ninetka_train.judging.lockstep.play_part`; yields their results in
+order."""
 
 
 class SoFar:
-    """The results of a match after every batch, for whoever stops it; to be given to `Match.play` as `finished`."""
+    """Stores the latest results of a match, for use after an interruption. Pass it to `Match.play` as `finished`."""
 
     def __init__(self, then: Finished | None = None) -> None:
-        """Call `then` after every batch, too, and end the match where it says so."""
+        """Also call `then` after every batch, and end the match if it returns true."""
         self.results: Results | None = None
         self._then = then
 
@@ -49,21 +49,21 @@ class SoFar:
         return self._then and self._then(results, games)
 
     def whole_groups(self) -> Results | None:
-        """Return the rotation groups that are over; None if there are none."""
+        """Return the results of the finished rotation groups; None if there are none."""
         whole = self.results and self.results.whole_groups()
         return whole if whole and len(whole.winners) else None
 
 
 @dataclass(frozen=True)
 class Match:
-    """Agents and settings that have been checked; `make_match` makes one. Each call of `play` plays it from anew."""
+    """Checked agents and settings, created by `make_match`. Each call of `play` plays all games again."""
 
     agents: Sequence[Agent]
     settings: Settings
 
     @property
     def num_games(self) -> int:
-        """Games in all: those of every lineup, in whole rotation groups."""
+        """Total number of games, in whole rotation groups of every lineup."""
         return len(self.settings.make_schedule().seatings)
 
     def play(
@@ -77,17 +77,17 @@ class Match:
         """Play the games, batch by batch.
 
         Args:
-            progress: called with how many games are over.
-            finished: called after every batch of games, for instance to save them. A match of one lineup ends where it
-                returns true; whole rotation groups count.
-            elsewhere: plays the batches; None for this process.
-            earlier: games of this match that were played already, by their place in the schedule; they are not played
-                again. A batch of which some games are missing is played whole, so that networks round as they did.
+            progress: called with the number of finished games.
+            finished: called after every batch, for instance to save games. If it returns true, a match of one lineup
+                ends, and its whole rotation groups are returned.
+            elsewhere: plays the batches; None to play them in this process.
+            earlier: games of this match that were already played, by their index in the schedule. They are not played
+                again. A batch with missing games is played as a whole, so that networks round as before.
 
         Raises:
-            OtherStartError: if an earlier game does not begin as it does in this match.
-            AgentError: naming game and agent, if an agent fails: in every case before the first game, later unless
-                such games are forfeited. A player that raises `Forfeit` has lost its game, and the others are played.
+            OtherStartError: if an earlier game does not start as in this match.
+            AgentError: if an agent fails before the first game, or later and games are not forfeited; the message names
+                the game and the agent. A seat agent that raises `Forfeit` loses its game, and the match continues.
         """
         lockstep, earlier = Lockstep(self.agents, self.settings), earlier or {}
         lockstep.check(earlier)
@@ -99,7 +99,7 @@ class Match:
             try:
                 if missing:
                     _play_batch(lockstep, batch, progress or (lambda done: None), parts)
-            except BaseException as error:  # stopping, or an agent that fails, must not lose the games that are over
+            except BaseException as error:  # an interruption or a failing agent must not lose the finished games
                 lockstep.take(batch, earlier)
                 if finished:
                     finished(results, batch)
@@ -119,7 +119,7 @@ class Match:
 
 
 def _play_batch(lockstep: Lockstep, games: range, progress: Progress, parts: Iterator[Part] | None) -> None:
-    """Play a batch, or take in what came out of it elsewhere."""
+    """Play a batch, or insert the results of a batch that was played in another process."""
     if parts is None:
         lockstep.warm_up()
         lockstep.play_batch(games, progress)
@@ -138,29 +138,30 @@ def make_match(
     check: Callable[[Settings], None] | None = None,
     **options: Any,
 ) -> Match:
-    """Check everything that can be wrong before a game is played, and make the agents that are named.
+    """Check all settings, and create the agents that are given as specs.
 
-    With as many agents as seats there is one lineup; with fewer, the last agent fills the seats that remain; with
-    more, every choice of `num_players` agents is a lineup.
+    With as many agents as seats there is one lineup. With fewer, the last agent fills the remaining seats. With more,
+    every combination of `num_players` agents is a lineup.
 
-    The seed decides everything: each game draws from a stream of its own, so neither `batch` nor the number of
-    threads changes a result (as long as agents take their chances from `ninetka_agents.agent.game_streams`, and do not
-    round differently in batches of another size).
+    The seed determines all games. Each game has its own random stream, so results do not depend on `batch` or on the
+    number of threads, if agents draw random numbers from `ninetka_agents.agent.game_streams` and do not round
+    differently in batches of another size.
 
     Args:
-        agents: one or more, or their specs; see `ninetka_agents.agent.Agent` and `make_agent`.
-        num_players: seats at the table; None for the game's default.
+        agents: one or more agents or specs; see `ninetka_agents.agent.Agent` and `make_agent`.
+        num_players: number of players; None for the game's default.
         num_games: games per lineup, rounded up to a whole number of rotation groups.
-        batch: games played in lockstep, so the most positions that an agent is asked about in one call, and the most
-            players with a memory of their game that are kept at once; None for 256, or 16 if there are such players.
-        opening_plies: how many plies each rotation group begins with that are drawn at random, the same for all its
-            games; None for `ninetka_train.judging.schedule.usual_opening_plies`.
-        check: called with the settings before agents are made, which may take a while; raises `ValueError` if they do
-            not suit. They lack what depends on the agents: names that are not specs, and what is None here.
-        options: `game`, `seed` and `forfeit` of `make_settings`, and those of the game.
+        batch: games played in lockstep: the maximum number of positions in one call of an agent, and of games with
+            seat agents at a time. None for 256, or 16 if an agent starts seat agents.
+        opening_plies: number of random plies at the start of each rotation group, the same in all its games; None for
+            `ninetka_train.judging.schedule.usual_opening_plies`.
+        check: called with the settings before agents are created, which may take a while; raises `ValueError` if they
+            are not suitable. At this point `batch` and `opening_plies` may still be unknown, and a name is a spec if
+            the agent was given as a spec.
+        options: `game`, `seed` and `forfeit` of `make_settings`, and the options of the game.
 
     Raises:
-        ValueError: naming the option that is wrong and the values it may have, or the agent that plays another game.
+        ValueError: if an option is wrong or an agent plays another game; the message names it and the allowed values.
     """
     settings = make_settings(agents, num_players, num_games, batch=batch, opening_plies=opening_plies, **options)
     if check:
@@ -189,22 +190,22 @@ def make_settings(
     forfeit: bool = False,
     **options: Any,
 ) -> Settings:
-    """Check and gather what is asked for; no agents are made.
+    """Check the settings of a match, without creating agents.
 
     Args:
-        agents: as of `make_match`, as the three that follow.
-        num_players: seats at the table.
-        num_games: per lineup.
-        batch: None if it depends on the agents.
-        game: the spec of the game.
-        seed: 0 or more.
-        opening_plies: None if they depend on the agents.
-        forfeit: an agent that raises an exception or answers with an illegal action has lost that game; otherwise the
-            match ends in `AgentError`.
-        options: of the game, such as `komi=6.5`.
+        agents: agents or specs, as in `make_match`.
+        num_players: number of players; None for the game's default.
+        num_games: games per lineup.
+        batch: games played in lockstep; None if it depends on the agents.
+        game: spec of the game.
+        seed: integer of at least 0.
+        opening_plies: random plies at the start of each rotation group; None if they depend on the agents.
+        forfeit: whether an agent that raises an exception or returns an illegal action loses the game; otherwise the
+            match ends with `AgentError`.
+        options: options of the game, such as `komi=6.5`.
 
     Raises:
-        ValueError: naming the first setting that is wrong and the values it may have.
+        ValueError: if a setting is wrong; the message names the first such setting and the allowed values.
     """
     if not agents:
         raise ValueError("no agents: expected at least one")
@@ -224,7 +225,7 @@ def make_settings(
 
 
 def _bytes_per_game(variant: Variant) -> int:
-    """Return about how much memory a game takes until its match is over: record, actions, seating, scores, shares."""
+    """Return the approximate memory of a game during a match: state, actions, seating, scores, shares."""
     return int(variant.dtype.itemsize + 2 * variant.sizes.most_plies + 32 * variant.num_players)
 
 
@@ -239,6 +240,6 @@ def play_games(
     earlier: Mapping[int, GameRecord] | None = None,
     **options: Any,
 ) -> Results:
-    """Let agents play each other, seats rotated: `make_match` with its options, and `Match.play`."""
+    """Let agents play each other with rotated seats: `make_match` with its options, then `Match.play`."""
     match = make_match(agents, num_players, num_games, **options)
     return match.play(progress=progress, finished=finished, elsewhere=elsewhere, earlier=earlier)

@@ -1,4 +1,4 @@
-"""How strong agents are by the time, or the simulations, that they have for a move: the figures of a curve."""
+"""Curves of strength by seconds or simulations per move. `ninetka_train.showing.strength` draws them."""
 
 from __future__ import annotations
 
@@ -17,61 +17,61 @@ from ninetka_train.judging.results import Settings
 from ninetka_train.machine import machine, package_version
 
 BUDGETS = ("seconds", "simulations")
-"""What agents may have much or little of; options of their specs."""
+"""Options of agent specs that limit the effort per move."""
 
 
 class Budgeted(NamedTuple):
-    """A point to be played."""
+    """A planned point of a curve."""
 
     agent: str
-    """Its spec without the budget."""
+    """Spec without the budget."""
     budget: str
-    """Of `BUDGETS`."""
+    """One of `BUDGETS`."""
     amount: float
 
 
 @dataclass(frozen=True)
 class Point:
-    """How an agent did with one budget against the opponent."""
+    """Results of an agent with one budget against the opponent."""
 
     agent: str
-    """Its spec without the budget."""
+    """Spec without the budget."""
     budget: str
-    """Of `BUDGETS`."""
+    """One of `BUDGETS`."""
     amount: float
     seconds: float
-    """Mean time that a move took."""
+    """Mean time per move of the agent."""
     games: int
     distinct_games: int
     wins: int
     draws: int
     share: float
-    """Draws shared; see `ninetka_train.judging.evaluate.AgentFigures`."""
+    """Share of wins; see `ninetka_train.judging.evaluate.AgentFigures`."""
     interval: Interval
-    """95 % Wilson interval of it."""
+    """95 % Wilson interval of `share`."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Everything that a picture shows."""
+    """All data of a plot."""
 
     settings: Settings
-    """Of the first match, as an example of all of them."""
+    """Settings of the first match; the other matches differ in the agent only."""
     against: str
     """The opponent, in all other seats."""
     opponent_seconds: float
-    """Mean time that a move of it took."""
+    """Mean time per move of the opponent."""
     points: list[Point]
 
 
 def with_budget(spec: str, budget: str, amount: float) -> str:
-    """Return an agent's spec with a budget: `"mcts:rave"` and 0.1 seconds give `"mcts:rave,seconds=0.1"`."""
+    """Add a budget to an agent's spec: `"mcts:rave"` with 0.1 seconds gives `"mcts:rave,seconds=0.1"`."""
     value = f"{amount:g}" if budget == "seconds" else f"{amount:.0f}"
     return f"{spec}{',' if ':' in spec else ':'}{budget}={value}"
 
 
 def parse_amounts(budget: str, text: str) -> list[float]:
-    """Return the numbers of a text such as `"0.01,0.1"`, none if it is empty; `ValueError` says what is wrong."""
+    """Parse a text such as `"0.01,0.1"`; an empty text gives no numbers. Raise `ValueError` for other texts."""
     try:
         amounts = [float(item) if budget == "seconds" else int(item) for item in text.split(",") if text]
     except ValueError:
@@ -83,15 +83,15 @@ def parse_amounts(budget: str, text: str) -> list[float]:
 
 
 def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> list[Budgeted]:
-    """Return every point that is to be played.
+    """Return all points of a curve.
 
     Raises:
-        ValueError: if there is nothing to play, or an agent's spec has a budget already.
+        ValueError: if there are no points, or an agent's spec already has a budget.
     """
     for spec in agents:
         for budget in BUDGETS:
             if f"{budget}=" in spec:
-                raise ValueError(f"agent {shortened(spec)}: the curve gives it its {budget}, so its spec must not")
+                raise ValueError(f"agent {shortened(spec)}: the curve sets {budget}, so the spec must not")
     for budget in amounts:
         check_choice("budget", budget, BUDGETS)
     points = [
@@ -106,15 +106,15 @@ def planned(agents: Sequence[str], amounts: Mapping[str, Sequence[float]]) -> li
 
 
 def make_matches(plan: Sequence[Budgeted], against: str, **options: Any) -> list[Match]:
-    """Make the match of each point, of its agent and an opponent in all other seats.
+    """Make a match for each point, between its agent and an opponent in all other seats.
 
     Args:
         plan: the points.
-        against: the opponent's spec; it is made once.
-        options: of `ninetka_train.judging.arena.make_match`.
+        against: spec of the opponent, which is created once.
+        options: options of `ninetka_train.judging.arena.make_match`.
 
     Raises:
-        ValueError: naming what is wrong.
+        ValueError: if an option or a spec is wrong.
     """
     matches: list[Match] = []
     opponent: Agent | str = against
@@ -129,14 +129,15 @@ def play_points(
     announce: Callable[[str], None] = lambda what: None,
     progress: Progress = lambda done: None,
 ) -> Iterator[Evaluation]:
-    """Play a match for each point of a curve and yield its figures.
+    """Play the match of each point of a curve, and yield its figures.
 
-    If it is stopped, or an agent fails, that is raised again after the figures of the games that are over.
+    After an interruption or the failure of an agent, yield the figures of the finished games, then raise the exception
+    again.
 
     Args:
-        matches: of each point's agent and the opponent, which holds all other seats.
-        announce: called with the agent that plays next, and with what went wrong with players.
-        progress: called with how many games of the curve are over.
+        matches: matches of `make_matches`.
+        announce: called with the name of each agent before its games, and with failures of agents.
+        progress: called with the number of finished games of the curve.
     """
     played = 0
     for match in matches:
@@ -160,7 +161,7 @@ def play_points(
 
 
 def make_curve(plan: Sequence[Budgeted], against: str, evaluations: Sequence[Evaluation]) -> Curve:
-    """Return the curve of the points that were played, one or more: the first ones of a plan."""
+    """Return the curve of the played points: the first ones of the plan, at least one."""
     points = [_point(evaluation, point) for point, evaluation in zip(plan, evaluations, strict=False)]
     times = [time for evaluation in evaluations for time in evaluation.agents[1].times]
     seconds = sum(time.mean_ms * time.moves for time in times) / max(1, sum(time.moves for time in times)) / 1000
@@ -174,6 +175,6 @@ def _point(evaluation: Evaluation, point: Budgeted) -> Point:
 
 
 def curve_dict(curve: Curve) -> dict[str, Any]:
-    """Return everything as plain values for JSON."""
+    """Return the curve, with versions and machine, as plain values for JSON."""
     version = curve.settings.variant.definition.version
     return {"environment": version, "package": package_version(), "machine": machine(), **asdict(curve)}

@@ -1,9 +1,9 @@
-"""From games to figures: win shares with intervals, seats, thinking time, ratings, and the two-player tournament.
+"""Figures of matches: win shares with intervals, by seat and lineup, thinking time, ratings, two-player tournament.
 
     evaluation = evaluate(["net", "maxn"], num_players=3, num_games=300)
     evaluation.agents[0].share, evaluation.agents[0].interval
 
-All functions here are pure: the same results give the same figures.
+The same results give the same figures.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from ninetka_train.parts import exact_of
 
 @dataclass(frozen=True)
 class SeatFigures:
-    """How an agent did in one seat."""
+    """Results of an agent in one seat."""
 
     seat: int
     games: int
     wins: int
     draws: int
     share: float | None
-    """As of `AgentFigures`; None if it never sat there."""
+    """As in `AgentFigures`; None if the agent had no games in this seat."""
     interval: Interval | None
-    """95 % Wilson interval of it."""
+    """95 % Wilson interval of `share`."""
 
 
 @dataclass(frozen=True)
 class TimeFigures:
-    """How long an agent thought in one stage, in milliseconds per move.
+    """Thinking time of an agent in one stage, in milliseconds per move.
 
-    Games are played in batches: a move's time is the wall time of a call over the number of positions in it.
+    Games are played in batches: the time of a move is the wall time of a call divided by its number of positions.
     """
 
     stage: str
@@ -56,50 +56,50 @@ class TimeFigures:
 
 @dataclass(frozen=True)
 class AgentFigures:
-    """How an agent did in all its games."""
+    """Results of an agent in all its games."""
 
     name: str
     games: int
     wins: int
-    """Games that the agent won, with any of its copies at the table."""
+    """Games that the agent won with any of its copies."""
     draws: int
     """Games that were drawn."""
     share: float
-    """(wins + draws shared out among the seats) / games: with two players a draw counts half."""
+    """(wins + shares of draws) / games. A draw counts 1 / n for each of the n seats, so 1 / 2 with two players."""
     interval: Interval
     """95 % Wilson interval of `share`."""
     even: float
-    """The share that it would have if every seat won equally often: its seats over all seats."""
+    """Expected share if every seat won equally often: the agent's seats / all seats."""
     score: float
-    """Mean score of its seats."""
+    """Mean score of the agent's seats."""
     seconds: float | None
-    """Mean time per move, see `TimeFigures`; None if it decided nothing."""
+    """Mean seconds per move, see `TimeFigures`; None without moves."""
     seats: list[SeatFigures]
     times: list[TimeFigures]
     elo: float | None
-    """Rating, `Evaluation.anchor` at 0; None if it played only itself."""
+    """Elo rating, with `Evaluation.anchor` at 0; None if the agent is the only one."""
     elo_interval: Interval | None
-    """95 % interval; None where there are too few games, or they set no bound (see
+    """95 % interval; None if there are too few games or they do not bound the rating (see
     `ninetka_train.judging.ratings.elo_ratings`)."""
 
 
 @dataclass(frozen=True)
 class LineupFigures:
-    """Who won how often at one table."""
+    """Results of the games of one lineup."""
 
     agents: list[str]
     games: int
     wins: dict[str, int]
     draws: int
     shares: dict[str, float]
-    """By agent, as of `AgentFigures`."""
+    """By agent, as in `AgentFigures`."""
     intervals: dict[str, Interval]
-    """95 % Wilson intervals of them."""
+    """95 % Wilson intervals of `shares`."""
 
 
 @dataclass(frozen=True)
 class MatchFigures:
-    """An agent's two-player matches against another: two games with seats swapped, the higher sum of scores wins."""
+    """An agent's two-player matches against an opponent; see `match_figures`."""
 
     agent: str
     opponent: str
@@ -112,66 +112,66 @@ class MatchFigures:
     share: float
     """(won + drawn / 2) / matches."""
     interval: Interval
-    """95 % Wilson interval of it."""
+    """95 % Wilson interval of `share`."""
 
 
 @dataclass(frozen=True)
 class ExactFigures:
-    """What perfect play says of an agent's decisions."""
+    """An agent's decisions, evaluated by perfect play."""
 
     agent: str
     decisions: int
     unsolved: int
-    """Decisions whose value the solver did not find within its budget."""
+    """Decisions that the solver did not solve within its budget."""
     won: int
-    """Decisions in positions that perfect play wins."""
+    """Decisions in positions that are won under perfect play."""
     blunders: int
-    """Those of them that gave the win away."""
+    """Decisions of `won` that gave the win away."""
     share: float | None
-    """blunders / won, None if nothing was won."""
+    """blunders / won; None if `won` is 0."""
     interval: Interval | None
-    """95 % interval of it, by `clustered_interval`: decisions of games from one start are not independent."""
+    """95 % interval of `share` by `clustered_interval`: decisions of games from one start are not independent."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Everything that a report shows."""
+    """All figures of a match."""
 
     settings: Settings
     games_per_lineup: int
-    """Games played of each lineup; of the one with the most games if not all were played."""
+    """Games played per lineup; the maximum if lineups differ."""
     rotation: int
     """Games per rotation group."""
     distinct_games: int
-    """Games that differ, in their start, seating or moves; agents without chance replay the same ones."""
+    """Games that differ in start, seating or moves; deterministic agents can repeat games."""
     anchor: str | None
-    """The agent whose rating is 0; None for the pool's mean."""
+    """The agent whose rating is 0; None if the mean of all agents is 0."""
     agents: list[AgentFigures]
     lineups: list[LineupFigures]
     matches: list[MatchFigures] | None
-    """Two-player tournament, if asked for."""
+    """Two-player tournament, if requested."""
     exact: list[ExactFigures] | None
-    """Blunders by the standard of perfect play, if asked for."""
+    """Blunders under perfect play, if requested."""
     gate: GateFigures | None
-    """What was decided about the first agent, if asked for."""
+    """Result of the gate for the first agent, if requested."""
     failures: list[str]
-    """What went wrong with agents, a sentence each: each cost them a game."""
+    """Failures of agents that lost them a game, one sentence each."""
 
 
 class Exact(Protocol):
-    """A module that judges decisions by perfect play."""
+    """A module that evaluates decisions by perfect play."""
 
     def check(self, num_players: int) -> None:
-        """Raise `ValueError` unless games of this number of players can be judged."""
+        """Raise `ValueError` unless games with this number of players can be evaluated."""
         ...
 
     def figures(self, results: Results) -> list[ExactFigures]:
-        """Count what each agent did in positions that perfect play wins."""
+        """Count each agent's decisions and blunders in positions that are won under perfect play."""
         ...
 
 
 def _exact_of(variant: Variant) -> Exact:
-    """Return what judges decisions in a game; `ValueError` if perfect play is not known."""
+    """Return the game's module for perfect play; raise `ValueError` if there is none."""
     module: Exact = exact_of(variant)
     return module
 
@@ -188,9 +188,9 @@ def evaluate(
     gate: Gate | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Play and sum up: `summarise(play_games(agents, num_players, num_games, game=game, seed=seed, **options))`.
+    """Play a match and return its figures: `summarise(play_games(...))`.
 
-    With a gate the match ends as soon as there is a verdict, or `finished` says so.
+    With a gate the match ends as soon as there is a verdict, or when the option `finished` returns true.
     """
 
     def check(settings: Settings) -> None:
@@ -205,7 +205,7 @@ def evaluate(
 def check_figures(
     settings: Settings, *, tournament: bool = False, exact: bool = False, gate: Gate | None = None
 ) -> None:
-    """Raise `ValueError` if a match with these settings cannot have figures that `summarise` is asked for."""
+    """Raise `ValueError` if `summarise` cannot compute the requested figures for a match with these settings."""
     if tournament:
         check_tournament(len(settings.agents), settings.num_players)
     if exact:
@@ -222,18 +222,19 @@ def summarise(
     gate: Gate | None = None,
     anchor: str | None = None,
 ) -> Evaluation:
-    """Work out the figures of finished games.
+    """Compute the figures of finished games.
 
     Args:
         results: the games.
         tournament: also score matches of two games; for two players.
-        exact: also judge every movement decision by perfect play; for two players. It takes a while.
-        gate: also say whether the first of two agents is good enough.
-        anchor: the agent whose rating is 0; None for the pool's mean.
+        exact: also evaluate every movement decision by perfect play; for two players. This takes a while.
+        gate: also decide whether the first of two agents is good enough.
+        anchor: the agent whose rating is 0; None for a mean of 0.
 
     Raises:
-        ValueError: if `tournament` is asked for and the games are no two-player games between different agents, `exact`
-            and they have more players, or `gate` and there are not two agents; or if nobody is called `anchor`.
+        ValueError: if `tournament` is requested and the games are not two-player games between different agents, if
+            `exact` is requested for more than two players, if `gate` is requested without exactly two agents, or if no
+            agent has the name `anchor`.
     """
     elos = elo_ratings(results, None if anchor is None else check_choice("anchor", anchor, results.settings.agents))
     agents = [_agent_figures(results, agent, *elo) for agent, elo in enumerate(elos)]
@@ -256,7 +257,7 @@ def summarise(
 
 
 def distinct_games(results: Results) -> int:
-    """Count the games that differ in their start, in who holds which seat, or in their moves."""
+    """Count the games that differ in start, seating or moves."""
     schedule = results.schedule
     starts = results.starts[schedule.group_of].view(np.uint8).reshape(len(schedule.seatings), -1)
     rows = zip(starts, schedule.seatings, results.actions, strict=True)
@@ -298,7 +299,7 @@ def _seat_figures(results: Results, agent: int, seat: int) -> SeatFigures:
 
 
 def seconds_per_move(results: Results, agent: int) -> float | None:
-    """Return the mean time that an agent took for a move, see `TimeFigures`; None if it made none."""
+    """Return an agent's mean seconds per move, see `TimeFigures`; None if it made no moves."""
     moves = int(results.times.moves[agent].sum())
     return float(results.times.seconds[agent].sum()) / moves if moves else None
 
@@ -330,7 +331,7 @@ def _lineup_figures(results: Results, number: int, lineup: Lineup) -> LineupFigu
 
 
 def check_tournament(num_agents: int, num_players: int) -> None:
-    """Raise `ValueError` unless there can be two-player matches."""
+    """Raise `ValueError` unless there are two players and at least two agents."""
     if num_players != 2:
         raise ValueError(f"tournament with num_players={num_players}: its matches are for 2 players")
     if num_agents < 2:
@@ -338,13 +339,13 @@ def check_tournament(num_agents: int, num_players: int) -> None:
 
 
 def match_figures(results: Results) -> list[MatchFigures]:
-    """Score two-player games as matches of two with seats swapped, for every agent against every opponent.
+    """Score two-player games as matches of two games with seats swapped, for every agent against every opponent.
 
-    Each side sums its scores over both games; the higher sum wins the match, equal sums draw it. A match with a game
-    that was lost by resigning, or by failing to move, goes by games won: such a game has no final score.
+    The agent with the higher sum of scores over both games wins the match; equal sums draw it. If a game ended by an
+    event, such as resignation or a failure, it has no final score, so the match counts games won instead.
 
     Raises:
-        ValueError: if the games are no such pairs.
+        ValueError: if the games are not pairs with seats swapped.
     """
     check_tournament(len(results.settings.agents), results.settings.num_players)
     if (np.bincount(results.schedule.group_of) != 2).any():

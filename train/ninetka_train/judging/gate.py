@@ -1,11 +1,11 @@
-"""A match that stops as soon as it is known whether an agent is good enough: the generalised SPRT.
+"""Gate: stop a match as soon as it is decided whether an agent is good enough, by the generalised SPRT.
 
-Wald's sequential probability ratio test (1945) asks after every batch of games whether what was seen speaks for an
-agent that wins a share `high` of them, or for one that wins a share `low`. The chances of draws, and how the games of a
-rotation group hang together, are not known; each hypothesis is given those that fit it best (X. Li, J. Liu and Z. Ying,
-"Generalized sequential probability ratio test for separate families of hypotheses", Sequential Analysis, 2014). The
-cases are the rotation groups, so that with two players this is the pentanomial test of Stockfish's fishtest (M. Van den
-Bergh, "The generalized maximum likelihood ratio for the expectation value of a distribution", 2019).
+Wald's sequential probability ratio test (1945) compares two hypotheses after every batch of games: the agent wins a
+share `high` of its games, or a share `low`. The probability of draws and the correlation within a rotation group are
+unknown; for each hypothesis the values with the highest likelihood are used (X. Li, J. Liu and Z. Ying, "Generalized
+sequential probability ratio test for separate families of hypotheses", Sequential Analysis, 2014). The observations are
+rotation groups, so with two players this is the pentanomial test of Stockfish's fishtest (M. Van den Bergh, "The
+generalized maximum likelihood ratio for the expectation value of a distribution", 2019).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ninetka_train.judging.arena import Finished
 from ninetka_train.judging.results import Results
 
 BATCH = 32
-"""Games between two looks at what they show, by default."""
+"""Games between two tests, by default."""
 UNSEEN = 1e-3
-"""Groups that are all lost, and all won, count for at least so many: none was seen, but some may come (as fishtest)."""
+"""Pseudo-count of shares 0 and 1, which may not have been observed yet (as in fishtest)."""
 BISECTIONS = 60
-"""Halve an interval until two numbers next to each other remain."""
+"""Bisection steps: enough to reach two adjacent floating-point numbers."""
 PASSED, FAILED, UNDECIDED = "passed", "failed", "undecided"
 
 Floats = npt.NDArray[np.float64]
 
 
 class Bounds(NamedTuple):
-    """Log-likelihood ratios at which an agent fails and passes."""
+    """Log-likelihood ratios at which the agent fails and passes."""
 
     fails: float
     passes: float
@@ -41,53 +41,55 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Gate:
-    """What is to be decided about the first agent of a match."""
+    """Settings of a test of the first agent of a match."""
 
     low: float
-    """It fails if it wins no more than this share of its games, draws shared."""
+    """Share of games (draws shared) up to which the agent should fail."""
     high: float
-    """It passes if it wins at least this share."""
+    """Share of games from which the agent should pass."""
     alpha: float = 0.05
-    """Chance to pass nevertheless if it wins `low` of the games, about."""
+    """Approximate probability that an agent with share `low` passes."""
     beta: float = 0.05
-    """Chance to fail nevertheless if it wins `high` of them, about."""
+    """Approximate probability that an agent with share `high` fails."""
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for what is out of range."""
+        """Raise `ValueError` if a value is out of range."""
         if not 0 < self.low < self.high < 1:
             raise ValueError(f"gate={self.low:g},{self.high:g}: expected two shares, 0 < low < high < 1")
         for name in ("alpha", "beta"):
             if not 0 < getattr(self, name) < 0.5:
-                raise ValueError(f"{name}={shortened(getattr(self, name))}: expected a chance above 0 and below 0.5")
+                raise ValueError(
+                    f"{name}={shortened(getattr(self, name))}: expected a probability above 0 and below 0.5"
+                )
 
     @property
     def bounds(self) -> Bounds:
-        """Where it is decided."""
+        """Bounds of the log-likelihood ratio (Wald)."""
         return Bounds(math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha))
 
 
 @dataclass(frozen=True)
 class GateFigures:
-    """What was decided."""
+    """Result of a gate."""
 
     gate: Gate
     ratio: float
-    """The log-likelihood ratio: above 0 what was seen speaks for `high`."""
+    """Log-likelihood ratio; above 0 the results favour `high`."""
     bounds: Bounds
     verdict: str
-    """`"passed"`, `"failed"`, or `"undecided"` if all games were played."""
+    """`"passed"`, `"failed"` or `"undecided"`."""
     games: int
     """Games played."""
     most_games: int
-    """Games that might have been played: those asked for, rounded up to whole rotation groups."""
+    """Maximum number of games: the requested games, rounded up to whole rotation groups."""
 
 
 def parse_gate(text: str | None, alpha: float | None = None, beta: float | None = None) -> Gate | None:
-    """Return the gate that a text such as `"0.5,0.55"` means, None for none; `ValueError` says what is wrong."""
+    """Parse a gate such as `"0.5,0.55"`; None gives None. Raise `ValueError` for invalid values."""
     told = {name: chance for name, chance in (("alpha", alpha), ("beta", beta)) if chance is not None}
     if text is None:
         for name, chance in told.items():
-            raise ValueError(f"{name}={chance}: it is a chance of a gate, which was not asked for")
+            raise ValueError(f"{name}={chance}: it is a setting of the gate, but no gate is given")
         return None
     try:
         low, high = map(float, text.split(","))
@@ -97,13 +99,13 @@ def parse_gate(text: str | None, alpha: float | None = None, beta: float | None 
 
 
 def check_gate(num_agents: int) -> None:
-    """Raise `ValueError` unless a match of this number of agents can be judged."""
+    """Raise `ValueError` unless there are two agents."""
     if num_agents != 2:
-        raise ValueError(f"gate: expected 2 agents, the one to be judged and its opponent, got {num_agents}")
+        raise ValueError(f"gate: expected 2 agents, the one to be tested and its opponent, got {num_agents}")
 
 
 def stops(gate: Gate, finished: Finished | None = None) -> Finished:
-    """Return what ends a match, as `finished` of `play_games`, once the gate has a verdict or another one does."""
+    """Return a callback for `play_games` that ends the match at a verdict, or when `finished` returns true."""
 
     def ends(results: Results, games: range) -> bool:
         is_asked, whole = bool(finished and finished(results, games)), results.whole_groups()
@@ -113,7 +115,7 @@ def stops(gate: Gate, finished: Finished | None = None) -> Finished:
 
 
 def judge(results: Results, gate: Gate) -> GateFigures:
-    """Judge the first agent by the games played so far; its opponent holds all other seats."""
+    """Test the first agent by the games played so far; its opponent has all other seats."""
     check_gate(len(results.settings.agents))
     groups = results.schedule.group_of
     shares = np.bincount(groups, results.shares[:, 0]) / np.bincount(groups)
@@ -125,15 +127,15 @@ def judge(results: Results, gate: Gate) -> GateFigures:
 
 
 def log_likelihood_ratio(values: npt.ArrayLike, counts: npt.ArrayLike, low: float, high: float) -> Floats:
-    """Return how much more likely what was seen is if the mean is `high` than if it is `low`; (...) nats.
+    """Return the log-likelihood ratio of the means `high` and `low`, (...) nats.
 
-    The likelihood of a mean is that of the distribution with that mean that fits best.
+    The likelihood of a mean is the maximum likelihood over all distributions with that mean.
 
     Args:
-        values: (K,) what a case may be, 0..1.
-        counts: (..., K) how often each was seen.
+        values: (K,) possible values of an observation, 0..1.
+        counts: (..., K) number of observations of each value.
         low: a mean between 0 and 1.
-        high: another one.
+        high: another mean between 0 and 1.
     """
     cases, seen = np.append(values, (0.0, 1.0)), np.asarray(counts, np.float64)
     weights = np.concatenate([seen, np.full((*seen.shape[:-1], 2), UNSEEN)], axis=-1)
@@ -143,10 +145,10 @@ def log_likelihood_ratio(values: npt.ArrayLike, counts: npt.ArrayLike, low: floa
 
 
 def _tilt(values: Floats, weights: Floats, mean: float) -> Floats:
-    """Return t, so that weights / (1 + t (values - mean)), over their sum, is the likeliest distribution of that mean.
+    """Return t such that weights / (1 + t (values - mean)), normalised, is the most likely distribution with that mean.
 
-    It is the Lagrange multiplier of the mean (Owen, "Empirical likelihood", 2001, section 2.9): where a sum that falls
-    as t rises is 0, found by bisection.
+    t is the Lagrange multiplier of the mean (Owen, "Empirical likelihood", 2001, section 2.9): the root of a sum that
+    decreases in t, found by bisection.
     """
     away = values - mean
     low, high = (np.full(weights.shape[:-1], end) for end in (-(1 - 1e-12) / (1 - mean), (1 - 1e-12) / mean))

@@ -1,4 +1,4 @@
-"""Games played in lockstep: one ply of each at a time, every agent asked about all positions in which it is to move."""
+"""Play games in lockstep: in each ply, every agent gets all positions in which it is to move in one call."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ from ninetka_train.judging.results import FAILURE, MOST_LETTERS, NO_ACTION, Move
 from ninetka_train.judging.schedule import Schedule, draw_openings
 
 NOBODY = -1
-"""Moves where the opening is drawn."""
+"""Index used instead of an agent's in the plies of a random opening."""
 
 Progress = Callable[[float], None]
-"""Called as games go on, with the number of games played so far; games under way count in part."""
+"""Called during the games with the number of games played so far; running games count in part."""
 
 
 class AgentError(RuntimeError):
-    """An agent failed: it raised an exception, or answered with something other than one legal action per game."""
+    """Raised if an agent raises an exception, or does not return one legal action per game."""
 
     results: Results | None = None
-    """The rotation groups that were over, for `ninetka_train.judging.evaluate.summarise`; None if none was."""
+    """The finished rotation groups, for `ninetka_train.judging.evaluate.summarise`; None if there are none."""
 
 
 class OtherStartError(ValueError):
-    """A game that was played earlier does not begin as it does in this match."""
+    """Raised if an earlier game does not start as in this match."""
 
 
 class AnswerError(ValueError):
-    """An agent answered with something other than one legal action per game."""
+    """Raised if an agent does not return one legal action per game."""
 
 
 def check_own(error: BaseException) -> None:
-    """Raise again what is no failure of an agent: stopping the program, and memory that has run out."""
+    """Raise `error` again if it is not the agent's failure: an interruption or lack of memory."""
     if isinstance(error, (KeyboardInterrupt, MemoryError)):
         raise error
 
 
 def failure_text(failure: BaseException) -> str:
-    """Return what went wrong with an agent, of a wrong answer with the position in the lines that follow."""
+    """Return a text about an agent's failure; for a wrong answer, the next lines show the position."""
     try:
         text = str(failure)
-    except Exception:  # an exception of somebody's own may raise another one
+    except Exception:  # the `__str__` of an exception of an agent may fail
         text = "its text cannot be read"
     return text if isinstance(failure, AnswerError) else f"{type(failure).__name__}: {text}"
 
 
 def play_part(agents: Sequence[Agent], settings: Settings, games: range) -> Part:
-    """Play some of the games of a match with these settings, by agents that have been warmed up."""
+    """Play some games of a match with these settings; the agents have been warmed up."""
     lockstep = Lockstep(agents, settings)
     lockstep.play_batch(games, lambda done: None)
     return lockstep.results.part(games)
 
 
 class Lockstep:
-    """The games of a schedule, all at their start; `play_batch` plays some of them to the end."""
+    """All games of a match, at first in their start positions; `play_batch` plays some of them to the end."""
 
     def __init__(self, agents: Sequence[Agent], settings: Settings) -> None:
         """Set up all games of a match with these settings."""
@@ -92,13 +92,13 @@ class Lockstep:
         self.results = Results(settings, schedule, winners, scores, starts, actions, times)
 
     def warm_up(self) -> None:
-        """Let every agent act before the first batch."""
+        """Warm up the agents once, before the first batch."""
         if not self._is_warm:
             warm_up(self.agents, self._variant, self.results.starts[:1])
         self._is_warm = True
 
     def check(self, earlier: Mapping[int, GameRecord]) -> None:
-        """Raise `OtherStartError` if a game that was played earlier does not begin as it does here."""
+        """Raise `OtherStartError` if an earlier game does not start as in this match."""
         for index, record in earlier.items():
             start = self.results.starts[self.results.schedule.group_of[index]]
             drawn = self.openings[index][self.openings[index] >= 0]
@@ -106,7 +106,7 @@ class Lockstep:
                 raise OtherStartError(f"game {index + 1} was played from another start than this match gives it")
 
     def take(self, games: range, earlier: Mapping[int, GameRecord]) -> None:
-        """Take in those of the games that were played earlier."""
+        """Insert the earlier games among `games` into the results."""
         results = self.results
         for index in games:
             if record := earlier.get(index):
@@ -122,7 +122,7 @@ class Lockstep:
                 results.winners[index] = record.winner
 
     def play_batch(self, games: range, progress: Progress) -> None:
-        """Play some of the games to the end; if that is interrupted, those that are over count."""
+        """Play some games to the end; after an interruption, the finished ones are in the results."""
         batch = np.arange(games.start, games.stop)
         going_on = np.ones(len(batch), np.bool_)
         try:
@@ -132,7 +132,7 @@ class Lockstep:
             self._conclude(batch[~going_on])
 
     def _play_on(self, batch: npt.NDArray[np.int64], going_on: npt.NDArray[np.bool_], progress: Progress) -> None:
-        """Play one ply of each game at a time; clear `going_on` where a game is over."""
+        """Play one ply of each game at a time; clear `going_on` of finished games."""
         going_on[:], most = self._is_on(batch), self.results.actions.shape[1]
         for ply in range(most):
             if not going_on.any():
@@ -142,7 +142,7 @@ class Lockstep:
             progress(float(batch[0] + len(batch) - under_way + under_way * (ply + 1) / most))
 
     def _conclude(self, games: npt.NDArray[np.int64]) -> None:
-        """Write down how these games, which are over, ended."""
+        """Write scores and winners of finished games into the results."""
         results = self.results
         write_endings(self.games, games, self._endings)
         winners = self._endings.winners[games].copy()
@@ -150,21 +150,21 @@ class Lockstep:
             if index in results.events:
                 winners[place] = self._ended(index).winner()
         results.scores[games] = self._endings.scores[games]
-        results.winners[games] = winners  # last: a game with a winner is over, even if this is interrupted
+        results.winners[games] = winners  # last, because a winner marks a game as finished and this may be interrupted
 
     def _is_on(self, games: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which of the games no event has ended."""
+        """Return which of the games have not been ended by an event."""
         return np.array([index not in self.results.events for index in games.tolist()], np.bool_)
 
     def _ended(self, index: int) -> Game:
-        """Return the position of a game that an event has ended."""
+        """Return the final position of a game that was ended by an event."""
         game: Game = self._variant.game_class(self.games[index : index + 1].copy())
         event = self.results.events[index]
         game.forfeit(event.seat, event.kind)
         return game
 
     def _play_ply(self, active: npt.NDArray[np.int64], ply: int) -> npt.NDArray[np.bool_]:
-        """Play one ply in each game of `active`; return which of them go on."""
+        """Play one ply in each game of `active`; return which of them continue."""
         movers = self.results.schedule.seatings[active, self.games["to_move"][active]]
         if ply < self.openings.shape[1]:
             drawn = self.openings[active, ply]
@@ -178,7 +178,7 @@ class Lockstep:
         return going_on & self._is_on(active)
 
     def _move(self, agent: int, chosen: npt.NDArray[np.int64]) -> Actions:
-        """Ask an agent for its actions in the games `chosen`; `NO_ACTION` where its game ends instead."""
+        """Return an agent's actions in the games `chosen`, or `NO_ACTION` where the game ends; measure the time."""
         positions, streams = self.games[chosen], self.streams[chosen]
         start = time.perf_counter()
         actions = self._ask(agent, chosen, streams)
@@ -189,7 +189,7 @@ class Lockstep:
     def _play(
         self, agent: int, chosen: npt.NDArray[np.int64], actions: Actions
     ) -> tuple[Actions, npt.NDArray[np.bool_]]:
-        """Check and play an agent's actions; return those that were played, and which games go on."""
+        """Check and play an agent's actions; return the played actions, and which games continue."""
         going_on, played = np.zeros(len(chosen), np.bool_), np.full(len(chosen), NO_ACTION, np.int64)
         while True:
             there = np.flatnonzero(self._is_on(chosen))
@@ -207,7 +207,7 @@ class Lockstep:
         return played, going_on
 
     def _ask(self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams) -> Actions:
-        """Ask an agent, or its players in these games if they have a memory; the streams move on."""
+        """Ask an agent, or its seat agents in these games, for actions; advance the streams."""
         if (agent, int(chosen[0])) in self._players:
             return self._ask_players(agent, chosen, streams)
         before = streams.copy()
@@ -231,7 +231,7 @@ class Lockstep:
     def _ask_one_by_one(
         self, agent: int, chosen: npt.NDArray[np.int64], streams: Streams, together: BaseException
     ) -> Actions:
-        """Ask an agent that has failed in some of several games about each of them alone, to find out in which."""
+        """Ask an agent that failed in a batch about each game alone, to find the games in which it fails."""
         actions = np.full(len(chosen), NO_ACTION, np.int64)
         for place, index in enumerate(chosen.tolist()):
             alone = slice(place, place + 1)
@@ -241,7 +241,7 @@ class Lockstep:
                 self._fail(agent, index, error)
         if self.results.settings.forfeit:
             return actions
-        games = f"games {chosen[0] + 1} to {chosen[-1] + 1}, asked at once but not alone"
+        games = f"games {chosen[0] + 1} to {chosen[-1] + 1}, together but not one by one"
         name = self.results.settings.agents[agent]
         raise AgentError(f"{games}: agent {name!r}: {failure_text(together)}") from together
 
@@ -256,7 +256,7 @@ class Lockstep:
         return actions
 
     def _show(self, index: int, action: int, ended: bool) -> None:
-        """Show the players in a game an action; one that gives up or fails at the last action has not lost it."""
+        """Let the seat agents in a game observe an action; a failure after the last action does not lose the game."""
         for agent in range(len(self.agents)):
             if (agent, index) in self._players:
                 try:
@@ -267,7 +267,7 @@ class Lockstep:
                         self._fail(agent, index, error)
 
     def _fail(self, agent: int, index: int, error: BaseException) -> None:
-        """End a game to the loss of an agent that failed in it, or the match if such games are not forfeited."""
+        """Let an agent that failed lose the game, or raise `AgentError` if games are not forfeited."""
         check_own(error)
         if isinstance(error, Forfeit):
             self._forfeit(index, agent, error)
@@ -279,7 +279,7 @@ class Lockstep:
             raise AgentError(f"game {index + 1}: agent {name!r}: {failure_text(error)}") from error
 
     def _close(self, agent: int, index: int, player: Player) -> None:
-        """Close a player; one that fails then has not lost its game, which is over."""
+        """Close a seat agent; a failure does not lose the game, which is finished."""
         try:
             player.close()
         except BaseException as error:
@@ -288,7 +288,7 @@ class Lockstep:
                 self._fail(agent, index, error)
 
     def _forfeit(self, index: int, agent: int, event: Forfeit) -> None:
-        """End a game to the loss of an agent, in the seat to move if that is its own; unless it has ended so before."""
+        """Let an agent lose a game, if possible in the seat to move, unless an event has already ended the game."""
         results, to_move = self.results, int(self.games["to_move"][index])
         if index in results.events:
             return
@@ -306,7 +306,7 @@ class Lockstep:
 
     @contextlib.contextmanager
     def _sitting_down(self, batch: npt.NDArray[np.int64]) -> Iterator[None]:
-        """Have agents that remember games start one in each where they hold a seat, and close it afterwards."""
+        """Start seat agents in the games of all agents that use them, and close the seat agents afterwards."""
         with contextlib.ExitStack() as stack:
             for agent, one in enumerate(self.agents):
                 for index in batch[(self.results.schedule.seatings[batch] == agent).any(axis=1)].tolist():
@@ -326,26 +326,26 @@ class Lockstep:
 
 
 def _group_streams(schedule: Schedule, seed: int) -> Streams:
-    """Draw one stream per rotation group; those of a lineup do not depend on how many games are played."""
+    """Draw one stream per rotation group; a longer match keeps the streams of a shorter one."""
     groups = schedule.groups_by_lineup.tolist()
     sequences = [np.random.SeedSequence(seed, spawn_key=(lineup,)) for lineup in range(len(groups))]
     return np.concatenate([one.generate_state(count, np.uint64) for one, count in zip(sequences, groups, strict=True)])
 
 
 def _start_groups(variant: Variant, streams: Streams) -> Records:
-    """Set up one start per rotation group; what is drawn at the start moves the group's stream on."""
+    """Return one start state per rotation group; drawing it advances the stream of the group."""
     starts = np.zeros(len(streams), variant.dtype)
     begin(starts, np.arange(len(starts)), codes_of(variant, len(starts)), streams)
     return starts
 
 
-# Before agents play they act once, which compiles what they need
+# Warm-up: the first calls of agents compile code
 
 
 def warm_up(agents: Sequence[Agent], variant: Variant, start: Records) -> None:
-    """Let every agent act in every stage before a clock runs, on one game and on two: first calls compile.
+    """Let every agent act in every stage on one game and on two, so that compilation does not count as thinking time.
 
-    An agent that remembers games does so by a player in one game.
+    Agents that use seat agents act through a seat agent in one game.
     """
     for agent in agents:
         try:

@@ -1,11 +1,11 @@
-"""Intervals of shares, and ratings by the Plackett-Luce model of who comes first.
+"""Intervals of shares, and ratings by the Plackett-Luce model of the winner.
 
-Agent a with rating r(a) wins a game with probability c(a) exp r(a) / sum over agents b of c(b) exp r(b), where c counts
-an agent's copies at the table. (Luce 1959; Hunter, "MM algorithms for generalized Bradley-Terry models", 2004.) For two
+Agent a with rating r(a) wins a game with probability c(a) exp r(a) / sum over agents b of c(b) exp r(b), where c is the
+number of the agent's seats (Luce 1959; Hunter, "MM algorithms for generalized Bradley-Terry models", 2004). For two
 seats it is the Elo formula. A drawn game counts as a share of a win for every seat.
 
-Intervals are of the form estimate +- quantile x standard error. `python -m benchmarks.elo_intervals` simulates how
-often they cover the true rating.
+Rating intervals are estimate +- quantile x standard error. `python -m benchmarks.elo_intervals` simulates their
+coverage.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ninetka_agents.parts import parts_of
 from ninetka_train.judging.results import Results
 
 CONFIDENCE = 0.95
-"""Of intervals."""
+"""Confidence level of intervals."""
 ELO_PER_NAT = 400 / np.log(10)
 """Elo points per unit of log-odds."""
 PRIOR = 0.05
-"""Weight of the squared ratings (in nats) that holds ratings finite: a normal prior with a deviation of 550 Elo."""
+"""Weight of the squared ratings (nats), which keeps ratings finite: a normal prior with standard deviation 550 Elo."""
 LEAST_FREEDOM = 4
-"""Degrees of freedom below which no interval is given: a lineup of g rotation groups has g - 1."""
+"""Minimum degrees of freedom for an interval; a lineup of g rotation groups has g - 1."""
 INDEPENDENT = 10
-"""How many degrees of freedom the assumption of independent games counts for in `standard_errors`."""
+"""Weight of the standard error of independent games in `half_widths`, in degrees of freedom."""
 LEVELS = ("random", "mcts:simulations=200", "mcts:simulations=2000")
-"""Yardsticks of every game; each game adds its own."""
+"""Benchmark opponents for every game; each game adds its own."""
 SEARCH = "net:simulations=64"
-"""How the best network searches."""
+"""The best network with search."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,16 +54,17 @@ def wilson(wins: float, games: float) -> Interval:
 
 
 def clustered_interval(hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64]) -> Interval:
-    """Return the 95 % interval of a share of cases that come in clusters, as the decisions of one game do.
+    """Return the 95 % interval of a share of cases that come in clusters, such as the decisions of one game.
 
-    It is Wilson's of as many cases as would say as much if they were independent: fewer by the design effect (Kish,
-    "Survey Sampling", 1965), the variance of the share as a ratio of sums over clusters (Cochran, "Sampling
-    Techniques", 1977, chapter 6) over that of independent cases, at least 1. If no case or every case is a hit,
-    nothing tells how they hang together, and they count as independent. With few clusters it is somewhat too narrow.
+    It is the Wilson interval for the effective number of cases: the number of cases / design effect (Kish, "Survey
+    Sampling", 1965). The design effect is the variance of the share as a ratio of sums over clusters (Cochran,
+    "Sampling Techniques", 1977, chapter 6) / the variance for independent cases, at least 1. If no case or every case
+    is a hit, the correlation cannot be estimated, and the cases count as independent. With few clusters the interval is
+    somewhat too narrow.
 
     Args:
-        hits: (N,) at least one case.
-        clusters: (N,) the cluster of each.
+        hits: (N,) whether each case is a hit; at least one case.
+        clusters: (N,) the cluster of each case.
     """
     places = np.unique(clusters, return_inverse=True)[1]
     totals, share, cases = np.bincount(places), float(hits.mean()), float(len(hits))
@@ -78,12 +79,14 @@ def clustered_interval(hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int
 
 
 def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float | None, Interval | None]]:
-    """Return each agent's rating and 95 % interval on the Elo scale, above `anchor`; None for the pool's mean.
+    """Return each agent's rating and 95 % interval on the Elo scale.
 
-    There is no interval where there are too few rotation groups (see `LEAST_FREEDOM`), nor where the games set no bound
-    and the prior alone holds a rating: a rating is bounded against those that took games from an agent, directly or by
-    way of others, and lost some to it likewise (assumption 1 of Hunter). All of the pool must do so for its mean to be
-    known.
+    The rating of agent `anchor` is 0; for None the mean of all agents is 0.
+
+    An agent has no interval if there are too few rotation groups (see `LEAST_FREEDOM`), or if its rating relative to
+    the anchor is bounded only by the prior. The games bound the difference of two ratings if each agent won a share of
+    a game against the other, directly or through a chain of other agents (assumption 1 of Hunter). Without an anchor,
+    this must hold for all pairs of agents.
     """
     num_agents = len(results.settings.agents)
     if num_agents == 1:
@@ -104,7 +107,7 @@ def elo_ratings(results: Results, anchor: int | None = None) -> list[tuple[float
 
 
 def _linked(copies: Ints, wins: Floats) -> npt.NDArray[np.bool_]:
-    """Return (K, K) bool: each of two agents took a share of a game from the other, directly or by way of others."""
+    """Return (K, K) bool: each of two agents won a share of a game against the other, directly or through others."""
     took = (wins.T > 0).astype(np.int64) @ (copies > 0) > 0
     np.fill_diagonal(took, True)
     for middle in range(len(took)):
@@ -113,7 +116,7 @@ def _linked(copies: Ints, wins: Floats) -> npt.NDArray[np.bool_]:
 
 
 def wins_by_group(results: Results) -> tuple[Ints, list[Floats]]:
-    """Return each agent's copies per lineup, (L, K), and of each lineup the wins per rotation group, (G, K).
+    """Return each agent's seats per lineup, (L, K), and for each lineup the wins per rotation group, (G, K).
 
     A draw is a share of a win.
     """
@@ -128,12 +131,12 @@ def wins_by_group(results: Results) -> tuple[Ints, list[Floats]]:
 def fit_ratings(copies: npt.ArrayLike, wins: npt.ArrayLike, prior: float = PRIOR) -> Floats:
     """Return the most likely ratings under a weak normal prior, by Newton's method; (..., K) nats with mean 0.
 
-    Many sets of results may be fitted at once. `prior` has the meaning of `alpha` in `choix.opt_top1`.
+    Leading dimensions fit several sets of results at once.
 
     Args:
-        copies: (L, K) the seats that agent k fills in lineup l.
-        wins: (..., L, K) how often agent k won at lineup l.
-        prior: weight of the squared ratings; above 0, so that an agent that always wins stays finite.
+        copies: (L, K) number of seats of agent k in lineup l.
+        wins: (..., L, K) number of wins of agent k in lineup l.
+        prior: weight of the squared ratings, as `alpha` of `choix.opt_top1`; above 0, so that ratings are finite.
     """
     counted, won = np.asarray(copies, np.float64), np.asarray(wins, np.float64)
     games = won.sum(axis=-1, keepdims=True)
@@ -154,15 +157,15 @@ def fit_ratings(copies: npt.ArrayLike, wins: npt.ArrayLike, prior: float = PRIOR
 def half_widths(copies: npt.ArrayLike, groups: Sequence[npt.ArrayLike], contrasts: npt.ArrayLike) -> Floats:
     """Return half the width of the 95 % interval of each contrast of ratings, (C,) nats.
 
-    It is the larger of two. One trusts the games alone: Student's quantile times the cluster-robust standard error,
-    whose clusters are the rotation groups. It is too small by chance where the groups are few, and 0 where they came
-    out the same. The other averages its square with that of independent games, which count as much as `INDEPENDENT`
-    degrees of freedom.
+    It is the larger of two half widths. The first is Student's quantile times the cluster-robust standard error, with
+    rotation groups as clusters. It can be too small by chance if there are few groups, and it is 0 if all groups have
+    the same result. The second uses the mean of the squared robust error and the squared error of independent games;
+    the latter has the weight of `INDEPENDENT` degrees of freedom.
 
     Args:
         copies: (L, K) as in `fit_ratings`.
-        groups: of each lineup (G, K), the wins per rotation group.
-        contrasts: (C, K) weights of the ratings; each row adds up to 0.
+        groups: for each lineup (G, K), the wins per rotation group.
+        contrasts: (C, K) weights of the ratings; each row sums to 0.
     """
     robust, independent = standard_errors(copies, groups, contrasts)
     freedom = sum(len(np.asarray(group)) - 1 for group in groups)
@@ -177,8 +180,8 @@ def standard_errors(
     """Return two standard errors of each contrast of the ratings of `fit_ratings`, (C,) nats each.
 
     The first is cluster-robust (Liang and Zeger, "Longitudinal data analysis using generalized linear models", 1986),
-    with rotation groups as clusters, within each lineup; the second takes games as independent. The arguments are those
-    of `half_widths`; a lineup of one group counts as independent games in both.
+    with rotation groups as clusters within each lineup. The second assumes independent games. The arguments are those
+    of `half_widths`. In a lineup with one group, games count as independent in both.
     """
     counted, won = np.asarray(copies, np.float64), [np.asarray(group, np.float64) for group in groups]
     ratings = fit_ratings(counted, np.stack([group.sum(axis=0) for group in won]))
@@ -196,9 +199,9 @@ def standard_errors(
 
 
 def student(freedom: float) -> float:
-    """Return the quantile of Student's t that bounds 95 %; from 4 degrees of freedom on, right to 0.1 %.
+    """Return the two-sided 95 % quantile of Student's t, accurate to 0.1 % from 4 degrees of freedom on.
 
-    By the expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
+    Uses the expansion around the normal quantile (Abramowitz and Stegun, 26.7.5).
     """
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     terms = (
@@ -210,11 +213,11 @@ def student(freedom: float) -> float:
     return z + sum(term / freedom**power for power, term in enumerate(terms, 1))
 
 
-# The pool of agents that are rated
+# The default pool
 
 
 def usual_pool(game: str) -> list[str]:
-    """Return the specs of those who play a game: yardsticks, then every known network, and the best with search."""
+    """Return the specs of a game's default pool: benchmark opponents, all known networks, the best one with search."""
     parts = parts_of(game)
     specs = [*LEVELS, *parts.opponents, parts.yardstick]
     if parts.network and importlib.util.find_spec("torch"):

@@ -1,4 +1,4 @@
-"""The figures of a match as tables for a terminal, as JSON, as a page of ratings; and its games as rows of CSV."""
+"""Write the figures of a match as terminal tables, JSON or a Markdown page of ratings, and its games as CSV."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ninetka_train.judging.schedule import USUAL_PLIES
 from ninetka_train.machine import machine, package_version
 
 PLAIN_WIDTH = 120
-"""Columns when the output is no terminal."""
+"""Width in columns if the output is not a terminal."""
 ENOUGH_DISTINCT = 0.9
-"""With a smaller share of games that differ, a report warns."""
+"""Below this share of distinct games a report warns."""
 
 
 def print_report(evaluation: Evaluation, console: Console | None = None) -> None:
@@ -50,13 +50,13 @@ def print_report(evaluation: Evaluation, console: Console | None = None) -> None
 
 
 def report_console() -> Console:
-    """Return the console on stdout, wide enough for the tables if it is no terminal."""
+    """Return a console on stdout; without a terminal it has `PLAIN_WIDTH` columns."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
 
 def headings(evaluation: Evaluation) -> list[str]:
-    """Say in lines of text what was played, so that it can be played again."""
+    """Return lines of text that describe what was played, so that it can be repeated."""
     settings = evaluation.settings
     lineups, games = len(evaluation.lineups), evaluation.games_per_lineup
     least = min(lineup.games for lineup in evaluation.lineups)
@@ -76,8 +76,8 @@ def headings(evaluation: Evaluation) -> list[str]:
     ]
     if settings.opening_plies:
         lines.append(
-            f"opening_plies={settings.opening_plies}: each rotation begins with so many random plies, in all its games "
-            "the same"
+            f"opening_plies={settings.opening_plies}: random plies at the start of each rotation, the same in all "
+            "its games"
         )
     played = sum(lineup.games for lineup in evaluation.lineups)
     repeated = played - evaluation.distinct_games
@@ -86,14 +86,14 @@ def headings(evaluation: Evaluation) -> list[str]:
         hint = f", --game {drawn.spec}" if drawn else ""
         few = evaluation.distinct_games < ENOUGH_DISTINCT * played
         lines.append(
-            f"{'warning' if few else 'note'}: {repeated} games repeat others move by move, so they say less than the "
-            f"intervals claim: vary the starts (--opening-plies {settings.opening_plies + USUAL_PLIES}{hint})"
+            f"{'warning' if few else 'note'}: {repeated} games repeat others move by move, so the intervals "
+            f"are too narrow: vary the starts (--opening-plies {settings.opening_plies + USUAL_PLIES}{hint})"
         )
     return lines
 
 
 def gate_line(evaluation: Evaluation) -> str:
-    """Say in a line what a gate decided, and by what."""
+    """Return a line with the verdict of the gate and its numbers."""
     found = evaluation.gate
     assert found is not None
     gate, bounds = found.gate, found.bounds
@@ -105,12 +105,12 @@ def gate_line(evaluation: Evaluation) -> str:
 
 
 def _with_drawn_starts(variant: Variant) -> Variant | None:
-    """Return the game with one option changed so that chance draws the starts; None if it does so or never can."""
+    """Return the variant with one option changed for random starts; None if it has them or no option gives them."""
     if variant.sizes.drawn:
         return None
     choices = [option for option in variant.definition.options if isinstance(option, Choice)]
     for name, value in [(option.name, value) for option in choices for value in option.values]:
-        with contextlib.suppress(ValueError):  # the options may not go together
+        with contextlib.suppress(ValueError):  # the combination of options may be invalid
             other = variant.replaced(**{name: value})
             if other.sizes.drawn:
                 return other
@@ -118,7 +118,7 @@ def _with_drawn_starts(variant: Variant) -> Variant | None:
 
 
 def new_table(title: str, first: str, *columns: str, note: str | None = None) -> Table:
-    """Return an empty table; all columns but the first hold figures."""
+    """Return an empty table; all columns except the first have numbers."""
     table = Table(title=Text(title, "bold"), caption=note, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.title_justify = table.caption_justify = "left"
     table.add_column(first, overflow="fold")
@@ -128,12 +128,12 @@ def new_table(title: str, first: str, *columns: str, note: str | None = None) ->
 
 
 def percent(share: float) -> str:
-    """Write a share in percent."""
+    """Format a share as percent, without the sign."""
     return f"{100 * share:.1f}"
 
 
 def share_text(share: float | None, interval: Interval | None) -> str:
-    """Write a share in percent with its interval, `-` if there is none."""
+    """Format a share and its interval in percent, `-` for None."""
     if share is None or interval is None:
         return "-"
     low, high = interval
@@ -146,13 +146,13 @@ def _short(value: float) -> str:
 
 def _results_table(evaluation: Evaluation) -> Table:
     drawn = any(agent.draws for agent in evaluation.agents)
-    columns = ["games", "wins", *(["draws"] if drawn else []), "wins % [95 %]", "even %", "score"]
-    note = "wins: games won by any copy of the agent. even: its share of the seats."
+    columns = ["games", "wins", *(["draws"] if drawn else []), "wins % [95 %]", "expected %", "score"]
+    note = "wins: games won by any copy of the agent. expected: its share of the seats."
     note += " A draw counts as a share of a win for every seat." if drawn else ""
     rated = len(evaluation.agents) > 1
     if rated:
         columns.append("Elo [95 %]")
-        note += f" Elo: {evaluation.anchor or 'mean'} 0; no interval where no wins bound it, or of too few rotations."
+        note += f" Elo: {evaluation.anchor or 'mean'} 0; no interval if wins do not bound it or rotations are too few."
     columns.append("s/move")
     table = new_table("Results", "agent", *columns, note=note)
     for agent in evaluation.agents:
@@ -164,7 +164,7 @@ def _results_table(evaluation: Evaluation) -> Table:
 
 
 def elo_text(agent: AgentFigures) -> str:
-    """Write a rating with its interval."""
+    """Format a rating and its interval."""
     elo = f"{round(agent.elo or 0):+d}"
     if agent.elo_interval is None:
         return elo
@@ -185,7 +185,7 @@ def _seats_table(evaluation: Evaluation) -> Table:
 
 def _times_table(evaluation: Evaluation) -> Table:
     stages = evaluation.settings.variant.definition.stages
-    note = "mean (slowest call); games are played in batches: wall time of a call / positions in it"
+    note = "mean (slowest call); games are played in batches: wall time of a call / number of positions"
     table = new_table("Milliseconds per move", "agent", *stages, note=note)
     for agent in evaluation.agents:
         cells = {time.stage: f"{_short(time.mean_ms)} ({_short(time.slowest_ms)})" for time in agent.times}
@@ -216,8 +216,8 @@ def _matches_table(evaluation: Evaluation) -> Table:
 
 def _exact_table(exact: list[ExactFigures]) -> Table:
     columns = ("decisions", "unsolved %", "won", "blunders", "blunders % of won [95 %]")
-    note = "won: decisions where perfect play wins. blunders: those that gave the win away."
-    table = new_table("Movement by the standard of perfect play", "agent", *columns, note=note)
+    note = "won: decisions in won positions. blunders: decisions that gave the win away."
+    table = new_table("Movement compared with perfect play", "agent", *columns, note=note)
     for agent in exact:
         share = share_text(agent.share, agent.interval)
         unsolved = percent(agent.unsolved / agent.decisions) if agent.decisions else "-"
@@ -226,7 +226,7 @@ def _exact_table(exact: list[ExactFigures]) -> Table:
 
 
 def as_dict(evaluation: Evaluation) -> dict[str, Any]:
-    """Return everything as plain values for JSON; the keys are the field names of `ninetka_train.judging.evaluate`."""
+    """Return the figures as plain values for JSON; keys are the field names in `ninetka_train.judging.evaluate`."""
     return {
         "environment": evaluation.settings.variant.definition.version,
         "package": package_version(),
@@ -236,18 +236,18 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table; the first column holds specs."""
+    """Return the lines of a Markdown table; the first column has specs."""
     lines = [columns, ["---"] * len(columns), *([f"`{row[0]}`", *row[1:]] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) -> str:
-    """Return the ratings as a page of Markdown, the strongest first.
+    """Return the ratings as a Markdown page, strongest agent first.
 
     Args:
-        evaluation: of the pool.
-        table: path of the page, which tells the command that writes it.
-        named: the agents that were asked for, none for the usual pool.
+        evaluation: figures of the pool.
+        table: path of the page; the page quotes the command that writes it.
+        named: specs of the agents that were given; empty for the default pool.
     """
     settings = evaluation.settings
     asked = {"game": settings.game, "games": settings.num_games, "seed": settings.seed}
@@ -264,15 +264,15 @@ def ratings_page(evaluation: Evaluation, table: str, named: Sequence[str] = ()) 
         )
         for agent in sorted(evaluation.agents, key=lambda agent: -(agent.elo or 0))
     ]
-    zero = f"`{evaluation.anchor}` is 0" if evaluation.anchor else "the pool's mean is 0"
+    zero = f"`{evaluation.anchor}` is 0" if evaluation.anchor else "the mean of the pool is 0"
     return "\n".join(
         [
             f"# Ratings: {title}, {settings.num_players} players",
             "",
             f"Round robin with rotated seats; {zero}. Intervals are 95 %: cluster-robust by rotation for ratings, "
             "Wilson's for win rates; a draw counts as 1 / n of a win for each of n seats. A rating has no "
-            "interval where no games bound it: where agents are not linked by games that each took from the other, "
-            "directly or by way of others. Games were played in batches: s/move is a batch's time over its moves. "
+            "interval if games do not bound it: if two agents did not both win games against each other, directly or "
+            "through other agents. Games were played in batches: s/move is the time of a batch / its moves. "
             f"Written on {machine()} by `{shlex.join(['ninetka', 'rate', *named, *options])}`.",
             "",
             *markdown_table(("agent", "Elo [95 %]", "wins % [95 %]", "games", "s/move"), rows),
@@ -289,13 +289,13 @@ def _seconds(seconds: float | None) -> str:
 
 def json_text(evaluation: Evaluation) -> str:
     """Return `as_dict` as JSON."""
-    return json.dumps(as_dict(evaluation), indent=2, allow_nan=False) + "\n"  # ASCII, since paths may be no UTF-8
+    return json.dumps(as_dict(evaluation), indent=2, allow_nan=False) + "\n"  # ASCII, because paths may not be UTF-8
 
 
 def games_csv(results: Results) -> str:
-    """Return the games as CSV, a row each: group, agents by seat, winner, scores by seat, plies, and what ended it.
+    """Return the games as CSV, one row per game.
 
-    Games and groups are counted from 1 and 0 as in the schedule; `winner` is the agent, empty if the game was drawn.
+    Games and lineups are numbered from 1, groups from 0; `winner` is the agent, empty if the game was drawn.
     """
     settings, schedule = results.settings, results.schedule
     seats = [seat.lower() for seat in settings.variant.definition.seats[: settings.num_players]]

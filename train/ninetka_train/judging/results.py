@@ -1,4 +1,4 @@
-"""What a match comes to: its settings, and the games that were played, as arrays."""
+"""Settings of a match, and its games as arrays. `evaluate.py` computes figures from them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ninetka_env.core.verbs import Records
 from ninetka_train.judging.schedule import Schedule, make_schedule
 
 NO_ACTION = -1
-"""Fills the places after the end of a game in `Results.actions`."""
+"""Fill value after the end of a game in `Results.actions`."""
 FAILURE = "failure"
-"""The tag of a saved game for what went wrong with the agent that lost it so."""
+"""Tag of a saved game for the failure that lost an agent the game."""
 MOST_LETTERS = 1000
-"""Of a name or a failure in saved games."""
+"""Maximum length of a name or a failure in saved games."""
 
 
 def line_of(name: str) -> str:
-    """Return the name of an agent as saved games have it: one line of printable characters."""
+    """Return an agent's name as written in saved games: one line of printable characters."""
     return "".join(char if char.isprintable() else "?" for char in name).strip()[:MOST_LETTERS] or "?"
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names that differ, also as saved games have them: the second `random` becomes `random (2)`."""
+    """Make names unique, also as written in saved games: the second `random` becomes `random (2)`."""
     unique: dict[str, str] = {}
     for name in names:
         number = 2
@@ -42,23 +42,23 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Settings:
-    """What was asked for."""
+    """Settings of a match."""
 
     agents: tuple[str, ...]
-    """The agents' names, made unique; agents are known by their place here."""
+    """Unique names of the agents; an agent's index in other arrays is its index here."""
     game: str
     """The spec of the game, such as `"ninetka:num_players=3"`."""
     num_players: int
     num_games: int
-    """Games asked for per lineup; played are whole rotation groups."""
+    """Requested games per lineup; they are rounded up to whole rotation groups."""
     seed: int | None
-    """None if the games come from files and do not share one."""
+    """None if the games come from files and have different seeds."""
     batch: int | None
     """None if the games come from files."""
     opening_plies: int = 0
-    """Plies drawn at random at the beginning of each rotation group."""
+    """Number of random plies at the start of each rotation group."""
     forfeit: bool = False
-    """An agent that fails in a game has lost it; otherwise the match stops there."""
+    """Whether an agent that fails loses the game; otherwise the match stops."""
 
     @property
     def variant(self) -> Variant:
@@ -66,46 +66,46 @@ class Settings:
         return load_variant(self.game)
 
     def make_schedule(self) -> Schedule:
-        """Plan the games of a match with these settings."""
+        """Return the schedule of a match with these settings."""
         return make_schedule(len(self.agents), self.num_players, self.num_games)
 
 
 @dataclass(frozen=True)
 class MoveTimes:
-    """Thinking time of K agents in the S stages: wall time of `act`, shared out over the games of the call."""
+    """Thinking time of K agents in S stages: wall time of `act`, divided equally among the games of a call."""
 
     seconds: npt.NDArray[np.float64]
-    """(K, S) in all."""
+    """(K, S) total seconds."""
     moves: npt.NDArray[np.int64]
-    """(K, S) decisions taken."""
+    """(K, S) number of moves."""
     slowest: npt.NDArray[np.float64]
     """(K, S) seconds per move in the slowest call."""
 
     @classmethod
     def new(cls, num_agents: int, num_stages: int) -> MoveTimes:
-        """Return one that has counted nothing."""
+        """Return times of zero."""
         shape = (num_agents, num_stages)
         return cls(np.zeros(shape), np.zeros(shape, np.int64), np.zeros(shape))
 
     def of(self, agents: npt.NDArray[np.int64]) -> MoveTimes:
-        """Return those of some agents."""
+        """Return the times of some agents."""
         return MoveTimes(self.seconds[agents], self.moves[agents], self.slowest[agents])
 
     def add(self, agent: int, stage: int, seconds: float, moves: int) -> None:
-        """Count decisions of one call of `act`, and their share of its time."""
+        """Add moves of one call of `act`, and their share of its time."""
         self.seconds[agent, stage] += seconds
         self.moves[agent, stage] += moves
         self.slowest[agent, stage] = max(self.slowest[agent, stage], seconds / moves)
 
     def join(self, other: MoveTimes) -> None:
-        """Add the decisions that another one counted."""
+        """Add other times to these."""
         self.seconds[:] += other.seconds
         self.moves[:] += other.moves
         np.maximum(self.slowest, other.slowest, out=self.slowest)
 
 
 class Part(NamedTuple):
-    """What came out of some of a match's games: the rows of `Results` that are theirs, and the rest of them."""
+    """Results of some games of a match: their rows of `Results`, and its other fields."""
 
     winners: npt.NDArray[np.int64]
     scores: npt.NDArray[Any]
@@ -117,33 +117,33 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """T games, in the order of the schedule; all are over once `play_games` returns them."""
+    """Results of T games, in the order of the schedule; after `play_games` all are finished."""
 
     settings: Settings
     schedule: Schedule
     winners: npt.NDArray[np.int64]
-    """(T,) the seat that won, `DRAWN`, or `UNFINISHED` in games still to be played."""
+    """(T,) the seat that won, `DRAWN`, or `UNFINISHED` if the game is not finished."""
     scores: npt.NDArray[Any]
     """(T, n) scores per seat."""
     starts: Records
-    """(G,) the state that each rotation group started from."""
+    """(G,) start state of each rotation group."""
     actions: npt.NDArray[np.int16]
-    """(T, most plies) the actions played, then `NO_ACTION`."""
+    """(T, maximum plies) the actions, padded with `NO_ACTION`."""
     times: MoveTimes
     events: dict[int, Event] = field(default_factory=dict)
-    """By game, what ended it before its rules did."""
+    """By game, the event that ended it early."""
     failures: dict[int, str] = field(default_factory=dict)
-    """By game, what went wrong with the player that lost it so, a sentence."""
+    """By game, the failure that lost it, as a sentence."""
 
     @property
     def winning_agents(self) -> npt.NDArray[np.int64]:
-        """(T,) the agent that won; `DRAWN` and `UNFINISHED` stay as they are."""
+        """(T,) index of the agent that won; `DRAWN` and `UNFINISHED` are passed through."""
         won = self.schedule.seatings[np.arange(len(self.winners)), self.winners.clip(0)]
         return np.where(self.winners >= 0, won, self.winners)
 
     @property
     def shares(self) -> npt.NDArray[np.float64]:
-        """(T, K) how much of each game each agent won: all, nothing, or 1 / n for each of its seats in a drawn one."""
+        """(T, K) share of each game that each agent won: 1, 0, or in a drawn game 1 / n for each of its seats."""
         everyone = np.arange(len(self.settings.agents))
         won = (self.winning_agents[:, None] == everyone).astype(np.float64)
         held = (self.schedule.seatings[:, :, None] == everyone).mean(axis=1)
@@ -151,21 +151,21 @@ class Results:
 
     @property
     def is_over(self) -> npt.NDArray[np.bool_]:
-        """(T,) which games are over."""
+        """(T,) bool, which games are finished."""
         return self.winners != UNFINISHED
 
     def failure_of(self, game: int, text: str) -> str:
-        """Return the sentence that says what went wrong in a game with the agent that an event made lose it."""
+        """Return a sentence about a failure, with the game and the agent that lost it by an event."""
         agent = self.schedule.seatings[game, self.events[game].seat]
         return f"game {game + 1}: agent {self.settings.agents[agent]!r}: {text}"
 
     def part(self, games: range) -> Part:
-        """Return what came out of these games, the only ones played."""
+        """Return the results of these games, the only ones that were played."""
         rows = slice(games.start, games.stop)
         return Part(self.winners[rows], self.scores[rows], self.actions[rows], self.times, self.events, self.failures)
 
     def put(self, games: range, part: Part) -> None:
-        """Take in what came out of these games elsewhere."""
+        """Insert results of games that were played in another process."""
         rows = slice(games.start, games.stop)
         self.winners[rows], self.scores[rows], self.actions[rows] = part.winners, part.scores, part.actions
         self.times.join(part.times)
@@ -173,9 +173,9 @@ class Results:
         self.failures.update(part.failures)
 
     def whole_groups(self) -> Results:
-        """Return the rotation groups whose games are all over, and the agents in them, as results of their own.
+        """Return new results with the finished rotation groups and their agents only; there may be no such group.
 
-        In a group that is not over, some agents have had a better seat than others. There may be no group.
+        Unfinished groups would be unfair, because some agents had better seats than others.
         """
         groups, over = self.schedule.group_of, self.is_over
         whole = np.bincount(groups[over], minlength=len(self.starts)) == np.bincount(groups, minlength=len(self.starts))
@@ -185,7 +185,7 @@ class Results:
         return self._of_games(kept, whole)._of_agents_who_played()
 
     def _of_games(self, kept: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> Results:
-        """Return the games of a mask (T,), those of the groups of a mask (G,)."""
+        """Return the games in mask `kept` (T,), which are those of the groups in mask `whole` (G,)."""
         place = dict(zip(np.flatnonzero(kept).tolist(), range(int(kept.sum())), strict=True))
         return replace(
             self,
@@ -199,7 +199,7 @@ class Results:
         )
 
     def _of_agents_who_played(self) -> Results:
-        """Return the same games without the agents that hold no seat in any of them."""
+        """Return the same games without the agents that have no seat in any game."""
         there, seatings = np.unique(self.schedule.seatings, return_inverse=True)
         new = {old: number for number, old in enumerate(there.tolist())}
         schedule = replace(

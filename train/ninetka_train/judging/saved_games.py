@@ -1,4 +1,4 @@
-"""The games of a match in files: saved as they end, found again to go on with the match, and turned into results."""
+"""Games of a match in files: save games when they end, read them to resume the match, or compute results from them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ninetka_train.judging.results import FAILURE, NO_ACTION, MoveTimes, Results
 from ninetka_train.judging.schedule import Schedule
 
 GROUP, SEED, OPENING, LINEUP = "group", "seed", "opening_plies", "lineup"
-"""Tags of saved games: the rotation group, counted from 0 in each lineup; the match's seed; how many plies were drawn
-at random, if any; the lineup's number in the match, from 0, if there are several."""
+"""Tags of saved games: the rotation group, from 0 in each lineup; the seed of the match; the number of random opening
+plies, if not 0; the number of the lineup, from 0, if there are several."""
 UNKNOWN = "?"
-"""The name of an agent where a file has none."""
+"""Name of an agent if the file has no name."""
 
 
 def game_records(results: Results, games: Iterable[int] | None = None) -> Iterator[GameRecord]:
-    """Yield games that were played, by default all, with the agents under the names of their seats."""
+    """Yield the game records of some games, by default all; tags with the names of seats hold the agents."""
     settings, schedule = results.settings, results.schedule
     variant, groups = settings.variant, schedule.group_in_lineup
     for game in range(len(schedule.seatings)) if games is None else games:
@@ -50,43 +50,43 @@ def game_records(results: Results, games: Iterable[int] | None = None) -> Iterat
 
 
 def _seats(variant: Variant) -> list[str]:
-    """Return the tags of the agents."""
+    """Return the names of the tags that hold the agents, by seat."""
     return [seat.lower() for seat in variant.definition.seats[: variant.num_players]]
 
 
 def _failure(results: Results, game: int) -> str:
-    """Return what went wrong in a game, without the names of game and agent, which the record has."""
+    """Return the failure in a game without game and agent, which the game record has."""
     return results.failures[game].removeprefix(results.failure_of(game, ""))
 
 
 class SavedGames:
-    """Writes the games of a match into a file as they end; if that fails, the match goes on."""
+    """Callback that saves the games of a match in a file when they end; the match continues if writing fails."""
 
     def __init__(self, path: Path, earlier: Mapping[int, GameRecord] | None = None) -> None:
-        """Write into a new file, or add to one that holds these games, by their place in the schedule."""
+        """Write a new file, or append to a file with `earlier` games, given by their index in the schedule."""
         self.path = path
         self.failure: Exception | None = None
         self.earlier = dict(earlier or {})
-        """The games that the file held before."""
+        """The games that the file had before."""
         self._saved = set(self.earlier)
         in_order = list(self.earlier) == sorted(self.earlier)
         self._last: float = max(self._saved, default=-1) if in_order else math.inf
 
     def __call__(self, results: Results, games: range) -> None:
-        """Write those of the games that are over and not in the file; see `ninetka_train.judging.arena.Finished`."""
+        """Write the finished games that are not in the file yet; see `ninetka_train.judging.arena.Finished`."""
         new = [game for game in games if results.winners[game] != UNFINISHED and game not in self._saved]
         if self.failure or not new:
             return
         try:
             self._write(results, new)
-        except KeyboardInterrupt:  # some of the games may have been added
+        except KeyboardInterrupt:  # the file may have some of the games
             self._write(results, new, anew=True)
             raise
         except (OSError, ValueError) as error:
             self.failure = error
 
     def _write(self, results: Results, new: Sequence[int], *, anew: bool = False) -> None:
-        """Add games to the file, or write it anew where its order is to be that of an unbroken match."""
+        """Append games to the file, or rewrite it if that is needed to keep the games in the order of the schedule."""
         if self._saved and self._last < new[0] and not anew:
             write_records(self.path, game_records(results, new), append=True)
             self._last = new[-1]
@@ -97,18 +97,18 @@ class SavedGames:
         self._saved |= set(new)
 
     def _all(self, results: Results, games: Sequence[int]) -> Iterator[GameRecord]:
-        """Yield games in this order: those that were read as they stood in the file."""
+        """Yield game records in this order; earlier games are as in the file."""
         played = game_records(results, [game for game in games if game not in self.earlier])
         for game in games:
             yield self.earlier[game] if game in self.earlier else next(played)
 
 
 def earlier_games(path: Path, settings: Settings) -> dict[int, GameRecord]:
-    """Return the games of a match that a file holds, by their place in its schedule; none if there is no file.
+    """Read the games of a match, by their index in its schedule; a missing file has no games.
 
     Raises:
         OSError: if the file cannot be read.
-        ValueError: naming the first game that is broken or of another match.
+        ValueError: if a game is broken or of another match; the message names the first such game.
     """
     if not path.exists():
         return {}
@@ -116,7 +116,7 @@ def earlier_games(path: Path, settings: Settings) -> dict[int, GameRecord]:
     groups = schedule.group_in_lineup
     places = {
         (int(groups[game]), tuple(seating)): game for game, seating in enumerate(schedule.seatings.tolist())
-    }  # the agents of a seating are those of its lineup
+    }  # a seating determines its lineup
     found: dict[int, GameRecord] = {}
     for number, record in enumerate(_whole_games(path), 1):
         try:
@@ -133,13 +133,13 @@ def _whole_games(path: Path) -> Iterator[GameRecord]:
     try:
         yield from read_records(path)
     except ValueError as error:
-        raise ValueError(f"{error}; take that game out of the file to go on with the others") from None
+        raise ValueError(f"{error}; remove that game from the file to continue with the others") from None
 
 
 def _place(
     record: GameRecord, settings: Settings, places: Mapping[tuple[int, tuple[int, ...]], int], schedule: Schedule
 ) -> int:
-    """Return the place of a game in the schedule of a match; `ValueError` if it is of another match."""
+    """Return the index of a game in the schedule; raise `ValueError` if it is of another match."""
     agents, names = [line_of(name) for name in settings.agents], _names(record)
     here = {"game": settings.variant.spec, SEED: str(settings.seed), OPENING: str(settings.opening_plies)}
     there = {"game": record.variant.spec, SEED: record.tags.get(SEED, ""), OPENING: record.tags.get(OPENING, "0")}
@@ -169,14 +169,14 @@ def _names(record: GameRecord) -> tuple[str, ...]:
 
 
 def results_of(paths: Sequence[Path]) -> tuple[Results, list[str]]:
-    """Return the results of the games in files, and notes about those that do not count.
+    """Return the results of the games in files, and notes about excluded games.
 
-    Games that are not over do not count, nor those of rotation groups that are not whole. Games without the tag
-    `group`, such as those of other programs, are groups of their own. Thinking times are not known.
+    Unfinished games and games of incomplete rotation groups are excluded. A game without the tag `group`, such as a
+    game of another program, is a separate group. Thinking times are unknown.
 
     Raises:
         OSError: if a file cannot be read.
-        ValueError: if a game is broken, if games are of several variants or openings, or if none of them counts.
+        ValueError: if a game is broken, if games differ in variant or number of random plies, or if no game remains.
     """
     records = [(number, record) for number, path in enumerate(paths) for record in read_records(path)]
     where = ", ".join(map(str, paths))
@@ -193,18 +193,18 @@ def results_of(paths: Sequence[Path]) -> tuple[Results, list[str]]:
     sizes = Counter(keys)
     whole = [(key, record) for key, (_, record) in zip(keys, over, strict=True) if sizes[key] == _rotation(record, key)]
     if not whole:
-        raise ValueError(f"{where}: no whole rotation group of games that are over")
-    counts = {"that are not over": len(records) - len(over), "of rotations that are not whole": len(over) - len(whole)}
+        raise ValueError(f"{where}: no complete rotation group of finished games")
+    counts = {"that are not finished": len(records) - len(over), "of incomplete rotations": len(over) - len(whole)}
     notes = [f"left out are games {which}: {count}" for which, count in counts.items() if count]
     return _results([key for key, _ in whole], [record for _, record in whole]), notes
 
 
 _Key = tuple[object, ...]
-"""What the games of a rotation group share; empty but for a number of its own where a game has no group."""
+"""Key that the games of a rotation group share; a unique number alone for a game without a group."""
 
 
 def _group_keys(records: Sequence[tuple[int, GameRecord]]) -> list[_Key]:
-    """Return the rotation group of each game; a seating that is there again begins another group."""
+    """Return the group key of each game; a repeated seating starts another group."""
     keys: list[_Key] = []
     seen: Counter[_Key] = Counter()
     for place, (number, record) in enumerate(records):
@@ -219,12 +219,12 @@ def _group_keys(records: Sequence[tuple[int, GameRecord]]) -> list[_Key]:
 
 
 def _rotation(record: GameRecord, key: _Key) -> int:
-    """Return how many games a whole group has."""
+    """Return the number of games in a complete group."""
     return 1 if len(key) == 1 else len(set(permutations(_names(record))))
 
 
 def _results(keys: Sequence[_Key], records: Sequence[GameRecord]) -> Results:
-    """Return the results of games and their rotation groups."""
+    """Return the results of games with these group keys."""
     variant, names = records[0].variant, [_names(record) for record in records]
     agents = {name: place for place, name in enumerate(dict.fromkeys(name for each in names for name in each))}
     groups = {key: place for place, key in enumerate(dict.fromkeys(keys))}
@@ -263,7 +263,7 @@ def _sorted(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _actions(records: Sequence[GameRecord]) -> np.ndarray[tuple[int, int], np.dtype[np.int16]]:
-    """Return (T, most plies) the actions of games, then `NO_ACTION`."""
+    """Return the actions of games, (T, maximum plies), padded with `NO_ACTION`."""
     actions = np.full((len(records), max(len(record.actions) for record in records)), NO_ACTION, np.int16)
     for row, record in zip(actions, records, strict=True):
         row[: len(record.actions)] = record.actions

@@ -1,8 +1,8 @@
-"""Who sits where in a match, and which plies are drawn at random before agents move.
+"""Schedule of a match: which agent has which seat in each game, and random opening plies.
 
-A *lineup* is who sits at the table, a *seating* who holds which seat. The seat decides a lot, so a lineup is played in
-*rotation groups*: one game for each of its distinct seatings, all from the same start and with the same random numbers
-(a paired design: agents that decide alike cancel out exactly).
+A *lineup* is the agents of a game in no order; a *seating* says which agent has which seat. Because seats differ in
+strength, a lineup is played in *rotation groups*: one game for each of its distinct seatings, all from the same start
+and with the same random numbers (a paired design: the advantages of identical agents cancel exactly).
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from ninetka_env.core.verbs import Records
 
 Lineup = tuple[int, ...]
 USUAL_PLIES = 4
-"""Plies of an opening where there is need for one."""
+"""Plies of a random opening, if the default is to have one."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which agent holds which seat in each of T games, and which games belong together.
+    """The agent of each seat in each of T games, and the rotation groups.
 
-    A planned match goes lineup by lineup, group by group, seating by seating.
+    A new match is ordered by lineup, then group, then seating.
     """
 
     lineups: list[Lineup]
-    """The agents of each lineup, ascending; an agent that fills several seats stands there several times."""
+    """The agents of each lineup, ascending; an agent with several seats is repeated."""
     seatings: npt.NDArray[np.int64]
     """(T, n) the agent in each seat of each game."""
     lineup_of: npt.NDArray[np.int64]
-    """(T,) the lineup of each game, its place in `lineups`."""
+    """(T,) the lineup of each game, an index into `lineups`."""
     group_of: npt.NDArray[np.int64]
-    """(T,) the rotation group of each game, numbered from 0 through all lineups."""
+    """(T,) the rotation group of each game, numbered from 0 across all lineups."""
 
     @property
     def rotation(self) -> int:
-        """The games of a group: the number of distinct seatings; of the largest group if they differ."""
+        """Games per group, which is the number of distinct seatings; the maximum if groups differ."""
         return int(np.bincount(self.group_of).max())
 
     @property
@@ -55,41 +55,41 @@ class Schedule:
 
     @cached_property
     def group_in_lineup(self) -> npt.NDArray[np.int64]:
-        """(T,) the rotation group of each game, numbered from 0 in each lineup of a planned match."""
+        """(T,) the rotation group of each game, numbered from 0 in each lineup of a new match."""
         firsts = self.group_of[np.unique(self.lineup_of, return_index=True)[1]]
         return self.group_of - firsts[self.lineup_of]
 
     @property
     def groups_by_lineup(self) -> npt.NDArray[np.int64]:
-        """(L,) how many groups each lineup plays."""
+        """(L,) number of groups of each lineup."""
         return np.bincount(self.lineup_of[self.first_games], minlength=len(self.lineups))
 
     @property
     def games_per_lineup(self) -> int:
-        """The games of a lineup; of the one with the most games if they differ."""
+        """Games per lineup; the maximum if lineups differ."""
         return int(np.bincount(self.lineup_of).max())
 
     def part(self, games: npt.NDArray[np.bool_]) -> Schedule:
-        """Return the schedule of some games, whose mask (T,) takes whole groups; lineups without games are left out."""
+        """Return the schedule of the games in a mask (T,) of whole groups, without lineups that have no games."""
         lineups, lineup_of = np.unique(self.lineup_of[games], return_inverse=True)
         group_of = np.unique(self.group_of[games], return_inverse=True)[1]
         return Schedule([self.lineups[number] for number in lineups], self.seatings[games], lineup_of, group_of)
 
 
 def make_lineups(num_agents: int, num_players: int) -> list[Lineup]:
-    """Return who plays whom: every choice of `num_players` agents; if there are fewer, the last one fills up."""
+    """Return all combinations of `num_players` agents; with fewer agents, repeat the last one."""
     if num_agents <= num_players:
         return [(*range(num_agents), *[num_agents - 1] * (num_players - num_agents))]
     return list(combinations(range(num_agents), num_players))
 
 
 def count_lineups(num_agents: int, num_players: int) -> int:
-    """Return how many lineups `make_lineups` makes."""
+    """Return the number of lineups of `make_lineups`."""
     return 1 if num_agents <= num_players else math.comb(num_agents, num_players)
 
 
 def make_schedule(num_agents: int, num_players: int, num_games: int) -> Schedule:
-    """Plan at least `num_games` games per lineup, in whole rotation groups."""
+    """Return a schedule with at least `num_games` games per lineup, in whole rotation groups."""
     lineups = make_lineups(num_agents, num_players)
     seatings = [sorted(set(permutations(lineup))) for lineup in lineups]
     rotation = len(seatings[0])
@@ -99,14 +99,14 @@ def make_schedule(num_agents: int, num_players: int, num_games: int) -> Schedule
     return Schedule(lineups, table, number // (groups * rotation), number // rotation)
 
 
-# Random openings: without them, agents that open alike in every game would play few games again and again
+# Random openings: without them, agents that repeat their openings would play only a few different games
 
 
 def usual_opening_plies(agents: Sequence[Agent], variant: Variant) -> int:
-    """Return how many plies are drawn at random by default: `USUAL_PLIES` if there is a lineup of networks alone.
+    """Return the default number of random plies: `USUAL_PLIES` if some lineup has only networks, otherwise 0.
 
-    Networks open alike in every game: those that play their most probable action, with or without search. It is 0 where
-    chance draws the start anyway.
+    Networks that play their most probable action, with or without search, repeat their openings. The default is also 0
+    if the start of the game is random.
     """
     alike = sum(agent.opens_alike for agent in agents)
     is_needed = alike >= min(len(agents), variant.num_players) and not variant.sizes.drawn
@@ -114,10 +114,10 @@ def usual_opening_plies(agents: Sequence[Agent], variant: Variant) -> int:
 
 
 def draw_openings(variant: Variant, starts: Records, streams: Streams, plies: int) -> npt.NDArray[np.int16]:
-    """Draw random legal actions to follow each start, each from its stream, which moves on if there are any.
+    """Draw random legal actions after each start from its stream; this advances the stream unless `plies` is 0.
 
     Returns:
-        (N, plies) int16; an opening ends early, in -1, where the game would end with the action drawn.
+        (N, plies) int16; -1 from the ply on at which the drawn action would end the game.
     """
     openings = np.full((len(starts), plies), -1, np.int16)
     if plies:

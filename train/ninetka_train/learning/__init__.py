@@ -1,1 +1,1 @@
-"""How networks learn: self-play, losses, checkpoints, logs."""
+"""Training of networks: self-play, losses, checkpoints and logs."""

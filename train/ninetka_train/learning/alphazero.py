@@ -1,10 +1,10 @@
 """AlphaZero for any game (Silver et al., 2018; for more than two players Petosa and Balch, 2019).
 
-Read it from `train_alphazero` down.
+Start reading at `train_alphazero`; `selfplay.py` plays the games.
 
-A round plays games by search, keeps what the search found out about their positions, and lets the network learn from
-the newest rounds. The first rounds search with random playouts and need no network: an untrained one would only
-mislead. Later rounds use the Gumbel search with the network as it is by then.
+A round plays games by search, stores the search results of their positions, and trains the network on the newest
+rounds. The first rounds use tree search with random playouts instead of the network, because an untrained network gives
+a worse policy target. Later rounds use the Gumbel search with the current network.
 """
 
 from __future__ import annotations
@@ -68,70 +68,73 @@ from ninetka_train.learning.samples import (
 from ninetka_train.learning.selfplay import play_task, tasks_of
 
 Shares = tuple[float, float]
-"""Of positions that have a policy to learn, and of those that have values."""
+"""Share of the positions that have a policy target, and share that have a value target."""
 Numbers = npt.NDArray[np.int64]
-"""Of positions, counted through the window, or of the symmetries that turn them."""
+"""Indices of positions in the window, or of the symmetries applied to them."""
 AHEAD = 4
-"""Minibatches that are made at once while a GPU learns, which would else wait for them half of the time."""
+"""Minibatches prepared ahead for a GPU, which would otherwise wait for them half of the time."""
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "agreement")
-"""What `losses` returns beside the loss to be lowered; agreement: how often the network's best is the target's."""
+"""The metrics that `losses` returns in addition to the total loss.
+
+agreement: share of positions where the most probable action is also the target's."""
 
 
 @dataclass
 class Examples:
-    """N positions with their targets, seats relative to the mover, on the learner's device."""
+    """N positions and their targets as tensors on the network's device; seats are relative to the mover."""
 
     inputs: Any
-    """What the network reads."""
+    """The network's inputs."""
     policy: Tensor
     """(N, A) float32; see `ninetka_train.learning.samples.Samples`."""
     values: Tensor
     """(N, P + 1) float32; see `ninetka_train.learning.samples.Samples`."""
     owners: Tensor
-    """(N, T) int64 relative seats, P for nobody, `UNKNOWN` where only the policy is to be learned."""
+    """(N, T) int64 relative seats, P for no owner, `UNKNOWN` where there is only a policy target."""
     scores: Tensor
-    """(N,) float32 the mover's final score less the best other, nan there."""
+    """(N,) float32 the mover's final score minus the best other score; nan where there is only a policy target."""
 
 
 Minibatch = tuple[list[Examples], Shares]
-"""What a gradient step learns from: this process's pieces, one for each backward pass, and all pieces' shares."""
+"""Data of a gradient step: the microbatches of this process, and the target shares of the whole minibatch."""
 
 
 @dataclass
 class TrainState:
-    """All that a run carries from one round to the next, and that a checkpoint must hold."""
+    """The state of a run between rounds: everything that a checkpoint must hold."""
 
     config: TrainConfig
     network: Any
     optimizer: torch.optim.Optimizer
     rng: np.random.Generator
-    """Draws minibatches; games have chance of their own, numbered by round."""
+    """Draws minibatches. Games use separate random streams, which depend on the round's number."""
     rounds: int = 0
     positions: int = 0
     window: list[Samples] = field(default_factory=list)
     """The newest rounds."""
     torch_threads: int = field(default_factory=torch.get_num_threads)
-    """Threads that the learner computes with; weights are the same bytes only for the same number."""
+    """Threads that torch uses for learning; weights are byte-identical only for the same number."""
 
     @property
     def step(self) -> int:
-        """What is done, in rounds: the number in the name of this state's checkpoint."""
+        """The number of finished rounds, which is also the number in the checkpoint's name."""
         return self.rounds
 
     @property
     def total(self) -> int:
-        """The rounds of the whole run."""
+        """The number of rounds of the whole run."""
         return self.config.alphazero.rounds
 
     @property
     def progress(self) -> float:
-        """How much of the run is done, 0..1."""
+        """The finished share of the run, 0..1."""
         return min(1.0, self.step / self.total)
 
 
 Play = Callable[[TrainState], tuple[Samples, Log]]
-"""Plays the games of the round that a state is about to learn from; returns what is known of the playing, too. What is
-played depends on the state alone, not on who plays it; see `ninetka_train.learning.selfplay.play_task`."""
+"""Callback that plays the games of the next round of a state; returns the samples and metrics such as speed.
+
+The games depend on the state alone, not on what plays them; see `ninetka_train.learning.selfplay.play_task`."""
 
 
 def train_alphazero(
@@ -141,15 +144,15 @@ def train_alphazero(
     resume: bool = False,
     play: Play | None = None,
 ) -> Any:
-    """Learn from searched games for `config.alphazero.rounds` rounds.
+    """Train a network on games played by search, for `config.alphazero.rounds` rounds.
 
     Args:
         config: with `algorithm="alphazero"`.
-        folder: for checkpoints, `step-*.safetensors`, and the window's games, `games/`; None keeps nothing.
-        report: called after each round with plain numbers; it must leave the state alone.
-        resume: go on from the newest good checkpoint in `folder`, if there is one.
-        play: who plays a round's games; None for this process, `play_round`. Of several that learn together (see
-            `ninetka_train.learning.processes`), only the first one's counts.
+        folder: receives checkpoints, `step-*.safetensors`, and the window's games, `games/`; None writes nothing.
+        report: called after each round with the metrics; it must not change the state.
+        resume: continue from the newest valid checkpoint in `folder`, if there is one.
+        play: plays a round's games; None plays them in this process (`play_round`). If several processes learn together
+            (see `ninetka_train.learning.processes`), only the first process's callback is used.
 
     Returns:
         The trained network, in evaluation mode.
@@ -158,7 +161,7 @@ def train_alphazero(
     state = new_state(config)
     numbers = restore(state, folder) if resume and folder else {}
     if len(beginnings := set(processes.of_all([state.rounds]))) > 1:
-        raise ValueError(f"processes begin after rounds {beginnings}: all need {folder}, on a disk that they share")
+        raise ValueError(f"processes start after different rounds {beginnings}: all need {folder} on a shared disk")
     keeper = _Keeper(state, folder if processes.rank() == 0 else None, report)
     with contextlib.closing(_played_rounds(state, _shared(play))) as rounds, keeper.writer.saving():
         if numbers:
@@ -168,14 +171,14 @@ def train_alphazero(
 
 
 def _shared(play: Play | None) -> Play:
-    """Return how each of the processes gets a round's games: all play, or the first one has somebody who does."""
+    """Return the callback for all processes: each plays its share, or the first process's `play` plays all."""
     if not processes.by_first(lambda: play is not None):
         return play_round
-    return lambda state: processes.by_first(lambda: play(state))  # type: ignore[misc]  # only the first one's is called
+    return lambda state: processes.by_first(lambda: play(state))  # type: ignore[misc]  # only the first one calls it
 
 
 def _go_through(rounds: Iterator[tuple[Samples, Log]], state: TrainState, keeper: _Keeper) -> None:
-    """Learn from each round as its games are there."""
+    """Learn from each round when its games have been played."""
     config = state.config
     while state.rounds < config.alphazero.rounds:
         start = time.perf_counter()
@@ -190,7 +193,7 @@ def _go_through(rounds: Iterator[tuple[Samples, Log]], state: TrainState, keeper
 
 
 def new_state(config: TrainConfig) -> TrainState:
-    """Set a run up: fresh weights, or those to start from."""
+    """Return the initial state of a run: new weights, or the weights of `config.start_from`."""
     network = first_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=config.alphazero.learning_rate, weight_decay=0.01)
     return TrainState(config, network, optimizer, np.random.default_rng(config.seed))
@@ -200,10 +203,10 @@ def new_state(config: TrainConfig) -> TrainState:
 
 
 def _played_rounds(state: TrainState, play: Play) -> Generator[tuple[Samples, Log]]:
-    """Yield the games of round after round, each once the state has learned from those before.
+    """Yield the games of each round. The caller must learn from a round before it asks for the next one.
 
-    With `alphazero.overlap` a round is played while the network learns from the one before, by the weights from before
-    that: `staleness` says how many rounds of learning these are behind.
+    With `alphazero.overlap`, a round is played while the network learns from the previous round, with the weights from
+    before that learning. The metric `staleness` is the number of rounds by which these weights are out of date.
     """
     if not state.config.alphazero.overlap:
         while True:
@@ -223,26 +226,26 @@ def _played_rounds(state: TrainState, play: Play) -> Generator[tuple[Samples, Lo
 
 
 def _snapshot(state: TrainState, later: int) -> TrainState:
-    """Return a state to play the round with that comes so many rounds later, which learning leaves alone."""
+    """Return a copy of the state for playing the round `later` rounds ahead; learning does not change the copy."""
     network = copy.deepcopy(state.network)
     return replace(state, network=network, rounds=state.rounds + later, window=[])
 
 
 def play_round(state: TrainState) -> tuple[Samples, Log]:
-    """Play the games of one round, the same number of each variant: task by task, some of them at once."""
+    """Play the games of one round, the same number of each variant, with several tasks at a time."""
     start = time.perf_counter()
     samples = join(processes.of_all(_play_tasks(state)))
     return samples, pace_of(state.config, samples, time.perf_counter() - start)
 
 
 def pace_of(config: TrainConfig, samples: Samples, seconds: float) -> Log:
-    """Return how fast the games of a round were played."""
+    """Return the speed at which the games of a round were played, as metrics."""
     games = config.alphazero.games * len(config.variants)
     return {"games_per_second": games / seconds, "samples_per_second": len(samples.games) / seconds}
 
 
 def _play_tasks(state: TrainState) -> list[Samples]:
-    """Play the tasks of a round that are this process's."""
+    """Play this process's share of a round's tasks."""
     config, tasks = state.config, processes.share(tasks_of(state.config))
     threads = check_threads(config.threads or processes.own_threads())
     at_once = max(1, min(threads, len(tasks)))
@@ -255,9 +258,9 @@ def _play_tasks(state: TrainState) -> list[Samples]:
 
 
 def learn(state: TrainState) -> Log:
-    """Take a round's gradient steps on minibatches from the window; return the mean losses and the last step size."""
+    """Take a round's gradient steps on minibatches from the window; return the mean losses and the learning rate."""
     settings, network = state.config.alphazero, state.network
-    processes.set_torch_threads(state.torch_threads)  # agents that were made meanwhile may have changed it
+    processes.set_torch_threads(state.torch_threads)  # agents created since then may have changed the number
     bf16 = processes.uses_bf16(state.config, network.device)
     sums = torch.zeros(len(LOSSES), device=network.device)
     network.train()
@@ -283,16 +286,16 @@ def learn(state: TrainState) -> Log:
 
 
 def minibatches_of(state: TrainState, ahead: int) -> Iterator[Minibatch]:
-    """Yield a round's minibatches; so many at once are made before they are needed, on threads of their own.
+    """Yield a round's minibatches. `ahead` minibatches are prepared in advance on separate threads.
 
-    They are drawn in order, so what they are does not depend on it.
+    The positions are drawn in order on the calling thread, so the minibatches do not depend on `ahead`.
     """
     drawn = (_draw_minibatch(state) for _ in range(state.config.alphazero.steps))
     make = functools.partial(_make_minibatch, state)
     if not ahead:
         yield from map(make, drawn)
         return
-    pool = ThreadPoolExecutor(ahead)  # its own `map` would make all of them at once, and hold them
+    pool = ThreadPoolExecutor(ahead)  # `pool.map` would prepare all minibatches at once and hold them in memory
     try:
         coming = deque(pool.submit(make, numbers) for numbers in islice(drawn, ahead))
         while coming:
@@ -304,7 +307,7 @@ def minibatches_of(state: TrainState, ahead: int) -> Iterator[Minibatch]:
 
 
 def _draw_minibatch(state: TrainState) -> list[tuple[Numbers, Numbers]]:
-    """Draw the numbers of a minibatch's positions, and of the symmetries that turn them, piece by piece."""
+    """Draw the indices of positions and symmetries for each microbatch of a minibatch."""
     settings = state.config.alphazero
     symmetries = state.network.symmetries if settings.turned else 1
     chosen = draw(state.window, settings.minibatch, state.rng)
@@ -313,14 +316,14 @@ def _draw_minibatch(state: TrainState) -> list[tuple[Numbers, Numbers]]:
 
 
 def _make_minibatch(state: TrainState, numbers: list[tuple[Numbers, Numbers]]) -> Minibatch:
-    """Make the examples of this process's pieces, and the shares of all."""
+    """Make the examples of this process's microbatches, and the target shares of the whole minibatch."""
     pieces = [(take(state.window, chosen), turns) for chosen, turns in numbers]
     shares = _shares([samples for samples, _ in pieces], state.config.alphazero.minibatch)
     return [make_examples(state.network, *piece) for piece in processes.share(pieces)], shares
 
 
 def _set_learning_rate(state: TrainState, step: int) -> None:
-    """Warm the step size up over the first steps, then lower it in a straight line to 1 %."""
+    """Set the learning rate of a step: linear warm-up, multiplied by a linear decay to 1 % over the run."""
     settings = state.config.alphazero
     done = state.rounds * settings.steps + step
     share = min(1.0, (done + 1) / settings.warm_up) * (1 - 0.99 * done / (settings.rounds * settings.steps))
@@ -329,12 +332,12 @@ def _set_learning_rate(state: TrainState, step: int) -> None:
 
 
 def make_examples(network: Any, samples: Samples, turns: npt.NDArray[np.int64] | None = None) -> Examples:
-    """Make examples from the mover's eyes of positions by seat, each turned by the symmetry of that number."""
+    """Make examples with targets relative to the mover; turn each position by its symmetry in `turns`, (N,)."""
     arrays, policy, owners = network.encode(samples.games), samples.policy.astype(np.float32), relative_seats(samples)
     if turns is not None and turns.any():
         arrays, policy, owners = network.turned(arrays, policy, owners, turns)
     values, scores = relative_values(samples), relative_scores(samples)
-    is_valued = np.asarray(values.any(1))  # the others teach nothing of how games end, see `Samples.values`
+    is_valued = np.asarray(values.any(1))  # the others have a policy target only, see `Samples.values`
     owners = np.where(is_valued[:, None], owners, UNKNOWN)
     targets = (policy, values, owners, np.where(is_valued, scores, np.float32(np.nan)))
     tensors = (torch.from_numpy(target).to(network.device) for target in targets)
@@ -342,17 +345,17 @@ def make_examples(network: Any, samples: Samples, turns: npt.NDArray[np.int64] |
 
 
 def _shares(samples: Sequence[Samples], minibatch: int) -> Shares:
-    """Return the shares of a minibatch's positions that have a policy, and values, to learn."""
+    """Return the shares of a minibatch's positions that have a policy target and a value target."""
     searched = sum(np.count_nonzero(part.policy.any(1)) for part in samples)
     valued = sum(np.count_nonzero(part.values.any(1)) for part in samples)
     return searched / minibatch, valued / minibatch
 
 
 def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, shares: Shares) -> tuple[Tensor, Tensor]:
-    """Return the loss to be lowered, and (5,) float32 what it is made of, detached; see `LOSSES`.
+    """Return the total loss, and the metrics of `LOSSES`, (5,) float32, detached.
 
-    `shares` are those of the whole minibatch's positions that have a policy, and values, to learn: each counts the same
-    for its loss, with however many others it shares a microbatch.
+    `shares` are the shares of the whole minibatch's positions that have a policy target and a value target. With them
+    every position has the same weight in its loss, regardless of the other positions of its microbatch.
     """
     has_policy_target = examples.policy.sum(-1) > 0
     searched, valued = (max(1e-9, share * len(has_policy_target)) for share in shares)
@@ -370,7 +373,7 @@ def losses(outputs: Outputs, examples: Examples, settings: AlphaZeroSettings, sh
 
 
 class _Keeper:
-    """Reports rounds, and keeps what is needed to resume after them."""
+    """Reports rounds, and writes the files that are needed to resume after them."""
 
     def __init__(
         self, state: TrainState, folder: Path | None, report: Callable[[TrainState, Log], None] | None
@@ -379,10 +382,10 @@ class _Keeper:
         self.writer = CheckpointWriter(folder, state.config.checkpoint_minutes)
 
     def finish_round(self, numbers: Log) -> None:
-        """Report the newest round, and write what is due.
+        """Report the newest round, and write a checkpoint if one is due.
 
-        The state is held before, so that a run that is stopped while it is measured loses nothing. It is written after,
-        so that a resumed run has reported all that lies before it.
+        The state is copied before the report, so that a run stopped during a measurement loses nothing. It is written
+        after the report, so that a resumed run has reported every round before the checkpoint.
         """
         state, folder = self._state, self._folder
         if folder:
@@ -397,14 +400,14 @@ class _Keeper:
 
 
 def _about(state: TrainState) -> Checkpoint:
-    """Return what a checkpoint holds beside tensors."""
+    """Return the metadata of a checkpoint."""
     notes = {"positions": state.positions, "rng": state.rng.bit_generator.state}
     notes |= rounding(state.network.device, state.torch_threads)
     return Checkpoint(state.network.config, state.step, state.config.model_dump(mode="json"), notes)
 
 
 def _remove_games(folder: Path, window: int) -> None:
-    """Remove the games of rounds that are in the window of no checkpoint."""
+    """Remove the games of rounds that no checkpoint's window needs."""
     last = oldest_step(folder) - window
     for path in (folder / "games").glob("round-*.npz"):
         if int(path.stem.removeprefix("round-")) <= last:
@@ -412,13 +415,13 @@ def _remove_games(folder: Path, window: int) -> None:
 
 
 def restore(state: TrainState, folder: Path) -> Log:
-    """Take up the newest good checkpoint of a folder and the games of its window, if there is one.
+    """Restore the newest valid checkpoint of a folder and the games of its window, if there is one.
 
     Returns:
-        The numbers of its round that are still to be reported, if any.
+        The metrics of its round if the run has not reported them yet, else an empty dict.
 
     Raises:
-        ValueError: if nothing that is there is good, naming the files and what is wrong with them.
+        ValueError: if there are checkpoints but none is valid, or games are damaged; the message names the files.
     """
     found = newest_checkpoint(folder)
     if found is None:

@@ -1,4 +1,4 @@
-"""The settings of a training run: typed, a sentence each, read from YAML, overridden by `key=value`.
+"""The settings of a training run: typed and documented, read from YAML, overridden by `key=value`.
 
 config = load_config("quick", ["ppo.moves=100000", "seed=3"])
 """
@@ -40,42 +40,42 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
 CountOr0 = Annotated[int, Field(ge=0, le=10**12)]
 Batch = Annotated[int, Field(ge=1, le=10**6)]
-"""Of things that are in memory at once."""
+"""A number of things that are in memory at the same time."""
 TreePlayouts = Annotated[int, Field(ge=0, le=MOST_SIMULATIONS)]
-"""As many as one tree may have."""
+"""Up to the maximum of one search tree."""
 Size = Annotated[int, Field(ge=0, le=4096)]
-"""Of a network; its own configuration says what is too small."""
+"""A size of a network; its `NetworkConfig` checks the lower limits."""
 
 MOST_TOLD = 5
-"""Keys that an error tells of."""
+"""Maximum number of keys that an error message lists."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _INSTALLED, _CHECKOUT = _PACKAGE / "configs", _PACKAGE.parents[1] / "configs"
 CONFIGS = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
-"""Where the shipped configurations are: in the installed package, or in the checkout it is imported from."""
+"""Folder of the shipped configurations: in the installed package, or in the checkout it is imported from."""
 
 
 def check_name(name: str) -> str:
-    """Return the name of a run; `ValueError` unless every system takes it for the name of one folder."""
+    """Return the name of a run; raise `ValueError` unless it is a valid folder name on every system."""
     if not re.fullmatch(r"\w(?:[\w.+-]{0,98}\w)?", name, re.ASCII) or re.match(_RESERVED, name, re.IGNORECASE):
         raise ValueError("expected up to 100 of A..Z a..z 0..9 _, and - + . between them, and no name of a device")
     return name
 
 
 _RESERVED = r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)"
-"""Names that Windows takes for devices."""
+"""Names that Windows reserves for devices."""
 
 
 class _Settings(BaseModel):
-    """Settings that refuse unknown keys."""
+    """Base class of settings. Unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class NetworkSettings(_Settings):
-    """The shape of the network: the fields of the `NetworkConfig` of its game, which `config_class` puts in here."""
+    """The shape of the network; `config_class` adds the fields of the game's `NetworkConfig`."""
 
     shape: ClassVar[Any] = None
-    """That `NetworkConfig`."""
+    """The game's `NetworkConfig`."""
 
     @model_validator(mode="after")
     def _check(self) -> NetworkSettings:
@@ -83,56 +83,56 @@ class NetworkSettings(_Settings):
         return self
 
     def build(self) -> Any:
-        """Return the network's own configuration."""
+        """Return the `NetworkConfig`."""
         return self.shape(**self.model_dump())
 
 
 class PPOSettings(_Settings):
-    """Self-play with proximal policy optimisation."""
+    """Settings of self-play with proximal policy optimisation."""
 
     moves: Count = 3_000_000
-    """Moves to see in all; the run ends after the rollout that reaches it."""
+    """Total number of moves; the run ends after the rollout that reaches it."""
     games: Batch = 512
-    """Games stepped at once, shared out evenly over the variants."""
+    """Games played in parallel, divided evenly among the variants."""
     plies: Batch = 32
-    """Plies per game and rollout; a learning batch is games x plies moves."""
+    """Plies per game and rollout; a rollout has games x plies moves."""
     minibatch: Batch = 2048
     """Moves per gradient step."""
     microbatch: Batch = 512
-    """Moves per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
+    """Moves per forward and backward pass, whose gradients are summed; small ones fit the processor's cache."""
     epochs: Count = 1
     """Passes over a rollout's moves."""
     learning_rate: Positive = 1e-3
-    """AdamW's step size at the start; it falls to `final_learning_rate` in a straight line over the run."""
+    """AdamW's learning rate at the start; it falls linearly to `final_learning_rate` over the run."""
     final_learning_rate: Positive = 1e-4
-    """The step size at the end."""
+    """The learning rate at the end."""
     weight_decay: Finite = 0.0
     """AdamW's weight decay."""
     clip: Positive = 0.2
-    """How far a probability may move away from the one the move was played with, as a ratio, before it is ignored."""
+    """PPO's clip range: the ratio of a move's new to its old probability is clipped to 1 - clip .. 1 + clip."""
     entropy: Finite = 0.02
-    """Weight of the policy's entropy at the start; it falls to `final_entropy` in a straight line."""
+    """Weight of the policy's entropy at the start; it falls linearly to `final_entropy`."""
     final_entropy: Finite = 0.003
     """The entropy's weight at the end."""
     discount_lambda: Fraction = 0.95
-    """Lambda of the advantages, over each seat's own decisions (rewards come at the end only, undiscounted)."""
+    """Lambda of the advantages over each seat's own decisions (the only reward is at the end, undiscounted)."""
     value_weight: Finite = 1.0
     """Weight of the value's cross-entropy."""
     owner_weight: Finite = 0.2
     """Weight of the cross-entropy of the sections' or points' final owners, where the game ended within the rollout."""
     score_weight: Finite = 0.02
-    """Weight of the final score's loss (see `ninetka_train.learning.losses.score_losses`), there too."""
+    """Weight of the final score's loss (`ninetka_train.learning.losses.score_losses`), for the same games."""
     gradient_norm: Positive = 1.0
-    """Gradients are scaled down to at most this norm."""
+    """Maximum norm of gradients; larger ones are scaled down."""
     league_share: Fraction = 0.0
-    """Share of the games in which one seat learns and the others are held by an opponent from the league; drawn for
-    all games anew with each rollout, also for those that are under way."""
+    """Share of the games in which one seat learns and an opponent from the league plays the others. These games are
+    drawn again for each rollout, also among unfinished games."""
     league_size: Batch = 8
-    """Past selves kept; when full, a random older one makes room."""
+    """Maximum number of earlier networks in the league; when it is full, a random one is replaced."""
     league_every: Count = 20
-    """Rollouts between two past selves."""
+    """Rollouts between two additions to the league."""
     league_agents: tuple[str, ...] = ()
-    """Specs of further opponents in the league, such as maxn; they are asked move by move and may be slow."""
+    """Specs of further opponents in the league, such as maxn. They are called for each ply and may be slow."""
 
     @model_validator(mode="after")
     def _check(self) -> PPOSettings:
@@ -144,105 +144,107 @@ class PPOSettings(_Settings):
 
 
 class AlphaZeroSettings(_Settings):
-    """Learning from searched games: first with random playouts, then with the network."""
+    """Settings of learning from games played by search: first with random playouts, then with the network."""
 
     rounds: Count = 20
-    """Times that new games are played and learned from."""
+    """Number of rounds; each plays new games and learns from them."""
     games: Batch = 100
     """Games per round and variant of the game (9tka: number of players)."""
     task_games: Batch = 64
-    """A round's games are played in tasks of so many at most, each on its own: what the games of a task share is the
-    network's batches, so that results hang on it by rounding."""
+    """Maximum number of games per task. Tasks are played independently; the games of a task share the network's
+    batches, so this number affects results by rounding."""
     overlap: bool = False
-    """Play a round's games while the network learns from the round before, by its weights from before that: nobody
-    waits, but games are a round of learning behind, and a resumed run is not what an unbroken one would have been."""
+    """Play a round's games while the network learns from the previous round, with the weights from before that
+    learning. There is no waiting, but the weights are one round out of date, and a resumed run differs from an
+    uninterrupted one."""
     playout_rounds: CountOr0 = 20
-    """So many rounds at the start search with random playouts; the later ones with the network."""
+    """Number of rounds at the start that search with random playouts; later rounds search with the network."""
     playouts: Annotated[int, Field(ge=2, le=65535)] = 400
     """Playouts per move of a playout round."""
     teacher: Annotated[str, Field(max_length=200)] = ""
-    """That search as an agent's spec, without its simulations; empty for the strongest that the game has, such as
-    mcts:rave,playouts=heavy in Go. Or net:CHECKPOINT: a network without search, whose policy (power 1) and values
-    (teacher_mix 1) this one learns, such as a smaller one that is to be as good (distillation)."""
+    """The search of playout rounds as an agent's spec without simulations; empty for the game's strongest one, such as
+    mcts:rave,playouts=heavy in Go. Or net:CHECKPOINT: a network without search, whose policy (with power 1) and values
+    (with teacher_mix 1) are the targets, for example to train a smaller network (distillation)."""
     exploration: Finite = 0.7
-    """The exploration constant of that search, if it is plain UCT."""
+    """The exploration constant of the teacher, if it is plain UCT."""
     greedy: Fraction = 0.75
-    """Chance that a move of a playout round is the most visited one; else it is drawn by visits."""
+    """Probability that a move of a playout round is the most visited one; otherwise it is drawn by visits."""
     power: Positive = 12.0
-    """The policy learns visits ** power: above 1 is sharper than that search, whose visits are nearly even."""
+    """The policy target of playout rounds is visits ** power. Above 1 it is sharper than the visits, which are nearly
+    even."""
     teacher_mix: Fraction = 0.0
-    """Share of that search's own values in the value's target; the rest is who won."""
+    """Share of the teacher's values in the value target; the rest is the winner."""
     decided: Annotated[float, Field(gt=0.5, le=1)] = 1.0
-    """A seat whose chance to win is higher has won: a game of a playout round is then played on by a quarter of the
-    playouts, and in all rounds a tenth of the positions are kept that there else would be; 1: no game is decided."""
+    """A game is decided if a seat's win probability is above this. A decided game of a playout round is finished with a
+    quarter of the playouts, and in all rounds a tenth as many of its positions are kept; 1: no game is decided."""
     simulations: Annotated[int, Field(ge=1, le=MOST_SIMULATIONS // 256)] = 64  # 9tka's slides get 256 playouts for each
-    """Simulations of the Gumbel search."""
+    """Simulations of the Gumbel search per position."""
     considered: Annotated[int, Field(ge=1, le=1024)] = 16
-    """Root actions that it considers."""
+    """Root actions that the Gumbel search considers."""
     leaf_playouts: TreePlayouts = 32
-    """Playouts of a tree search from each position that it evaluates, which count half in its value."""
+    """Playouts of a tree search from each position that the Gumbel search evaluates; they are half of its value."""
     drawn_plies: CountOr0 = 60
-    """The network's games draw their moves from the policy up to a random ply below this, and below three quarters of
-    the longest game; positions are kept from there on."""
+    """The network's games draw moves from the policy up to a random ply below this limit and below three quarters of
+    the longest game. Only later positions are kept."""
     share: Fraction = 0.1
-    """Chance that a position is searched; the network's games go on by its policy alone."""
+    """Probability that a position is searched. Moves of the network's games are chosen by its policy alone."""
     value_share: Fraction = 0.2
-    """Chance that one is kept without search, to learn from how its game ended."""
+    """Probability that a position is kept without search, with its game's result as target."""
     value_mix: Fraction = 0.5
-    """Share of the search's own values in the value's target; the rest is who won."""
+    """Share of the search's values in the value target; the rest is the winner."""
     window: Batch = 20
-    """Rounds whose positions are kept to learn from."""
+    """Number of newest rounds to learn from."""
     steps: Count = 100
     """Gradient steps per round."""
     minibatch: Batch = 1024
     """Positions per gradient step."""
     microbatch: Batch = 512
-    """Positions per forward and backward pass; smaller ones stay in the processor's cache, gradients are summed."""
+    """Positions per forward and backward pass, whose gradients are summed; small ones fit the processor's cache."""
     learning_rate: Positive = 2e-3
-    """AdamW's step size at the start; it falls to 1 % in a straight line over the run."""
+    """AdamW's learning rate at the start; it falls linearly to 1 % over the run."""
     warm_up: Count = 100
-    """Steps over which the step size first grows from almost nothing."""
+    """Steps over which the learning rate grows linearly at the start."""
     owner_weight: Finite = 0.3
-    """Weight of the cross-entropy of the final owners, of sections or points."""
+    """Weight of the cross-entropy of the final owners of sections or points."""
     score_weight: Finite = 0.02
-    """Weight of the final score's loss (see `ninetka_train.learning.losses.score_losses`), if the network tells one."""
+    """Weight of the final score's loss (`ninetka_train.learning.losses.score_losses`), if the network predicts one."""
     turned: bool = True
-    """Turn each example by a random symmetry of the board, if its network can."""
+    """Apply a random symmetry of the board to each example, if the network supports it."""
 
 
 class TrainConfig(_Settings):
-    """A whole run."""
+    """The configuration of a run."""
 
     name: Annotated[str, AfterValidator(check_name)] = "run"
     """The run's folder under runs/: letters, digits, and - _ . between them."""
     game: str | Annotated[tuple[str, ...], Field(min_length=1, max_length=100)] = DEFAULT
-    """What to learn: a game that has networks, with its options, such as go:komi=6.5; or several variants of one game
-    whose records and planes are alike, all in one network."""
+    """The game to learn with its options, such as go:komi=6.5; or several variants of one game with the same states and
+    planes, for one network."""
     algorithm: Literal["ppo", "alphazero"] = "ppo"
-    """How to learn: self-play with PPO, or from searched games."""
+    """The algorithm: self-play with PPO, or AlphaZero, which learns from games played by search."""
     players: Annotated[tuple[Annotated[int, Field(ge=2, le=4)], ...], Field(min_length=1, max_length=100)] = (2,)
-    """Player counts to learn, all in one network; one that is named twice gets twice the games. Go and Kropki: 2."""
+    """Numbers of players to learn with one network; one given twice gets twice the games. Go, Kropki: 2."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Decides weights, games and the order of learning."""
+    """Seed of weights, games and the order of examples."""
     threads: Annotated[int, Field(ge=0, le=1024)] = 0
-    """CPU threads; 0 for one per core. Agents that are named by specs have options of their own: maxn:threads=1."""
+    """CPU threads; 0 for one per core. Agents given by specs have their own option: maxn:threads=1."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where the network runs; auto takes a GPU if there is one."""
+    """Device of the network; auto uses a GPU if there is one."""
     bf16: bool | Literal["auto"] = "auto"
-    """Multiply in bfloat16; auto: on GPUs and processors that have it in hardware."""
+    """Multiply in bfloat16; auto: on GPUs and processors with hardware support."""
     checkpoint_every: Count = 20
-    """Rollouts, or rounds, between two checkpoints that are kept."""
+    """Rollouts (PPO) or rounds (AlphaZero) between two kept checkpoints."""
     checkpoint_minutes: Positive = 5.0
-    """After this time another checkpoint is written at the end of a rollout, or round. It serves resuming only and is
-    replaced by the next one."""
+    """Minutes after which a checkpoint for resuming is written at the end of a rollout or round. The next checkpoint
+    replaces it."""
     start_from: str = ""
-    """Checkpoint whose weights to start from; empty for fresh ones."""
+    """Checkpoint with the initial weights; empty for new ones."""
     network: Any = None
-    """The network's shape, the fields of its game's `NetworkConfig`; see `config_class`."""
+    """The network's shape: the fields of its game's `NetworkConfig`; see `config_class`."""
     ppo: PPOSettings = PPOSettings()
     """Settings of PPO."""
     alphazero: AlphaZeroSettings = AlphaZeroSettings()
-    """Settings of AlphaZero, those that its game adds included; see `config_class`."""
+    """Settings of AlphaZero, including those that the game adds; see `config_class`."""
 
     @property
     def definition(self) -> Definition:
@@ -251,7 +253,7 @@ class TrainConfig(_Settings):
 
     @functools.cached_property
     def variants(self) -> tuple[Variant, ...]:
-        """What is learned: each spec of `game` at each number of `players`."""
+        """The variants to learn: each spec of `game` with each number of `players`."""
         specs = (self.game,) if isinstance(self.game, str) else self.game
         return tuple(with_players(load_variant(spec), players) for spec in specs for players in self.players)
 
@@ -262,16 +264,16 @@ class TrainConfig(_Settings):
         network_of(variants[0].definition.name)
         for variant in variants:
             if variant.options.get("num_players", 2) != 2:
-                raise ValueError(f"{variant}: numbers of players are told by players=[...]")
+                raise ValueError(f"{variant}: set the numbers of players with players=[...]")
             if (variant.dtype, variant.sizes.planes) != (variants[0].dtype, variants[0].sizes.planes):
                 raise ValueError(
-                    f"{variant} and {variants[0]} differ in records or planes: one network cannot learn both"
+                    f"{variant} and {variants[0]} differ in states or planes: one network cannot learn both"
                 )
         return game
 
     @model_validator(mode="after")
     def _check_game_s_own(self) -> TrainConfig:
-        """Refuse numbers of players, and a teacher, that the game does not have."""
+        """Check the numbers of players, the number of games, and the teacher."""
         name, settings = self.definition.name, self.alphazero
         if self.algorithm == "ppo" and set(self.variants[: self.ppo.games]) != set(self.variants):
             raise ValueError(f"ppo.games={self.ppo.games}: too few for each of {len(self.variants)} variants")
@@ -281,7 +283,7 @@ class TrainConfig(_Settings):
 
 @functools.cache
 def config_class(game: str) -> type[TrainConfig]:
-    """Return the configuration whose `network` and `alphazero` have the settings of a game.
+    """Return the `TrainConfig` subclass whose `network` and `alphazero` have the settings of a game.
 
     Raises:
         ValueError: if the game is unknown or has no networks.
@@ -302,11 +304,11 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
 
     Args:
         path: of a YAML file, or the name of a shipped configuration (see `find_config`); None for the defaults.
-        overrides: `key=value` with dots for nested keys, the value in YAML: `ppo.epochs=2`, `players=[2, 3]`.
+        overrides: `key=value` with dots for nested keys and values in YAML: `ppo.epochs=2`, `players=[2, 3]`.
 
     Raises:
-        ValueError: naming the file and each key that is unknown (and the nearest known one) or has a wrong value; or
-            the shipped configurations, if there is no such file.
+        ValueError: if a key is unknown or has a wrong value; the message names the file, the keys, and the nearest
+            known ones. If there is no such file, the message names the shipped configurations.
     """
     where = str(path) if path else "the configuration"
     values = read_settings(find_config(path)) if path else {}
@@ -316,7 +318,7 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads plain values, and no key twice in one mapping."""
+    """Loads plain values; a repeated key in a mapping is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = []
@@ -328,7 +330,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _parse(text: str) -> Any:
-    """Return the value that a YAML text means; `ValueError` says what is wrong, and where that is known the line."""
+    """Return the value of a YAML text; raise `ValueError` with the problem and, if known, its line."""
     try:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
@@ -336,20 +338,20 @@ def _parse(text: str) -> Any:
         raise ValueError(f"{line}{error.problem or error.context}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except Exception as error:  # a character that YAML does not allow, a date such as 2024-13-45
+    except Exception as error:  # for example an invalid character, or an invalid date such as 2024-13-45
         raise ValueError(str(error).partition("\n")[0]) from None
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Read a YAML file of keys and values; `ValueError` names the file and says what is wrong with it."""
+    """Read a YAML file of keys and values; raise `ValueError` with the file and the problem if it is invalid."""
     try:
         values = _parse(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is no text in UTF-8: {error.reason} at byte {error.start}") from None
+        raise ValueError(f"{path}: is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except ValueError as error:
-        raise ValueError(f"{path}: is no YAML of settings: {error}") from None
+        raise ValueError(f"{path}: is not a YAML file of settings: {error}") from None
     if not isinstance(values, dict | None):
         raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}")
     return values or {}
@@ -361,13 +363,13 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def find_config(path: Path | str) -> Path:
-    """Return the file that a path, or the name of a known configuration, stands for.
+    """Return the file of a configuration, given by its path or name.
 
-    A file that exists comes first. Else `quick` and `configs/quick.yaml` both name the shipped one, wherever one is. In
-    a clone of the repository, `gen-1` names `networks/ninetka/gen-1.yaml`.
+    An existing file has priority. Otherwise `quick` and `configs/quick.yaml` both name the shipped configuration. In a
+    clone of the repository, `gen-1` names `networks/ninetka/gen-1.yaml`.
 
     Raises:
-        ValueError: if it is neither, naming the shipped ones.
+        ValueError: if there is no such file; the message names the shipped configurations.
     """
     path, known = Path(path), shipped_configs()
     others = {other.stem: other for other in NETWORKS.glob("*/*.yaml")}
@@ -388,7 +390,7 @@ def find_config(path: Path | str) -> Path:
 
 
 def check_config(values: dict[str, Any], where: str = "the configuration") -> TrainConfig:
-    """Make a configuration of plain values; raises `ValueError` as `load_config` does."""
+    """Make a configuration from plain values; raise `ValueError` as `load_config` does."""
     model = _class_for(values.get("game", DEFAULT))
     try:
         return model.model_validate(values)
@@ -399,7 +401,7 @@ def check_config(values: dict[str, Any], where: str = "the configuration") -> Tr
 
 
 def _class_for(game: Any) -> type[TrainConfig]:
-    """Return the configuration for what `game` names; the general one, which says what is wrong, if it is no game."""
+    """Return the configuration class of a game; for an unknown game `TrainConfig`, whose check reports it."""
     spec = game if isinstance(game, str) else game[0] if isinstance(game, (list, tuple)) and game else ""
     try:
         return config_class(get_definition(str(spec).partition(":")[0]).name)
@@ -408,7 +410,7 @@ def _class_for(game: Any) -> type[TrainConfig]:
 
 
 def _override(values: dict[str, Any], text: str) -> None:
-    """Set one `key=value` in nested values."""
+    """Apply one `key=value` to nested values."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise ValueError(f"override {shortened(text)}: expected key=value, such as ppo.epochs=2")
@@ -421,11 +423,11 @@ def _override(values: dict[str, Any], text: str) -> None:
     try:
         values[last] = _parse(value)
     except ValueError as error:
-        raise ValueError(f"override {shortened(text)}: {shortened(value)} is no YAML value: {error}") from None
+        raise ValueError(f"override {shortened(text)}: {shortened(value)} is not a YAML value: {error}") from None
 
 
 def _explain(problem: Any, model: type[TrainConfig]) -> str:
-    """Say what is wrong with one key."""
+    """Return a message about one problem that pydantic found."""
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
         what = str(problem["msg"]).removeprefix("Value error, ").replace("a valid tuple", "a list, such as [1, 2]")
@@ -436,7 +438,7 @@ def _explain(problem: Any, model: type[TrainConfig]) -> str:
 
 
 def _instead(key: str, known: Sequence[str]) -> str:
-    """Say what an unknown key may have been meant to be: one of its section, or of another; else what there is."""
+    """Return a hint for an unknown key: a similar key of its section or of another one, else the section's keys."""
     section, _, last = key.rpartition(".")
     inside = [name for name in known if name.rpartition(".")[0] == section]
     for names in (inside, known):

@@ -1,4 +1,4 @@
-"""A lock on the folder of a run, so that two processes never write there at the same time."""
+"""A lock on a run's folder, so that two processes never write there at the same time."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ else:
     import fcntl
 
 LOCK = ".lock"
-"""Name of the file that is locked. It holds the name of the process that locked it last."""
+"""Name of the lock file. It contains the name of the process that locked it last."""
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder. The operating system frees it when this process ends, in whatever way.
+    """Hold the lock of a folder. The operating system releases it when this process ends, even if it crashes.
 
-    Where no lock can be had, such as on a file system without locks, a warning says so.
+    Warns if the folder cannot be locked, for example because the file system has no locks.
 
     Raises:
-        ValueError: if another process holds it, naming that process.
+        ValueError: if another process holds the lock; the message names that process.
     """
     path = folder / LOCK
     try:
@@ -38,18 +38,18 @@ def locked(folder: Path) -> Iterator[None]:
         yield
         return
     try:
-        with contextlib.suppress(OSError):  # a full disk; or the file is that of another user, to be read only
+        with contextlib.suppress(OSError):  # a full disk, or a read-only file of another user
             os.ftruncate(file, 0)
             os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
         yield
     finally:
-        with contextlib.suppress(OSError):  # Windows removes no file that is open
+        with contextlib.suppress(OSError):  # Windows cannot remove an open file
             path.unlink()
         os.close(file)
 
 
 def _open(path: Path) -> int:
-    """Open and lock a file, and return its descriptor; `OSError` if that is not possible here."""
+    """Open and lock a file; return its descriptor. Raises `OSError` if it cannot be locked here."""
     flags = getattr(os, "O_NOFOLLOW", 0)
     while True:
         try:
@@ -60,14 +60,14 @@ def _open(path: Path) -> int:
             _lock(file)
             if path.exists() and os.path.samestat(os.fstat(file), path.stat()):
                 return file
-        except (BlockingIOError, PermissionError):  # the latter on Windows
+        except (BlockingIOError, PermissionError):  # PermissionError on Windows
             os.close(file)
             what = f"{_owner(path)} is training there: wait until it has ended, or stop it"
             raise ValueError(f"{path.parent}: {what}") from None
         except OSError:
             os.close(file)
             raise
-        os.close(file)  # the process that had locked it before has removed it meanwhile
+        os.close(file)  # the previous owner has removed the file after this process opened it
 
 
 def _owner(path: Path) -> str:
@@ -78,9 +78,9 @@ def _owner(path: Path) -> str:
 
 
 def _lock(file: int) -> None:
-    """Lock a file; `BlockingIOError` or `PermissionError` if another process has."""
+    """Lock a file. Raises `BlockingIOError` or `PermissionError` if another process holds the lock."""
     if sys.platform == "win32":
-        os.lseek(file, 1 << 20, os.SEEK_SET)  # away from the text, since nobody else can read what is locked
+        os.lseek(file, 1 << 20, os.SEEK_SET)  # away from the text, because other processes cannot read a locked range
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         os.lseek(file, 0, os.SEEK_SET)
     else:

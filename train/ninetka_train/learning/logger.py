@@ -1,4 +1,4 @@
-"""What a run tells while it learns: lines of plain numbers in files, and the same numbers for TensorBoard."""
+"""Logs of a run: JSON lines in files, and the same numbers for TensorBoard."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Line = dict[str, Any]
 class Journal:
     """Writes `log.jsonl`, `curve.jsonl` and `tensorboard/` of one run.
 
-    A run that is resumed goes back to its last checkpoint, so lines from after it are dropped and the clock goes on
-    from the line before.
+    A resumed run continues from its last checkpoint, so later lines are dropped, and the clock continues from the last
+    line that remains.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Start the clock; nothing is touched before the first line."""
+        """Start the clock. Files are not touched before the first line."""
         self.folder = folder
         self.curve: list[Line] = []
         self._begin = time.perf_counter()
@@ -38,12 +38,12 @@ class Journal:
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, those of the run before it was resumed included, those of evaluations not."""
+        """Seconds of training, including those before the run was resumed, without those of evaluations."""
         return round((self._stopped or time.perf_counter()) - self._begin, 3)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Stop the clock for what is no training."""
+        """Return a context manager that stops the clock."""
         self._stopped = time.perf_counter()
         try:
             yield
@@ -55,12 +55,12 @@ class Journal:
         """Add a line to `log.jsonl`; return it.
 
         Args:
-            step: rounds or moves that are done.
-            total: those of the whole run.
-            numbers: plain ones; the seconds are added.
+            step: finished rounds or moves.
+            total: rounds or moves of the whole run.
+            numbers: the metrics; step, progress and seconds are added.
 
         Raises:
-            OSError: naming the file, if it cannot be written.
+            OSError: if a file cannot be written; the message names the file.
         """
         if self._steps < 0:
             self._go_on_from(step, total)
@@ -72,9 +72,9 @@ class Journal:
         return line
 
     def point(self, numbers: Line) -> None:
-        """Add a line to `curve.jsonl`: `game`, `players`, `opponent`, `games`, `wins`, seconds of playing.
+        """Add a measurement to `curve.jsonl`: `game`, `players`, `opponent`, `games`, `wins`, seconds of playing.
 
-        It belongs to the newest line of `log.jsonl`.
+        Step and progress of the newest line of `log.jsonl` are added.
         """
         line = {**self._place, "seconds": self.seconds, **numbers}
         self.curve.append(line)
@@ -83,13 +83,13 @@ class Journal:
         self._scalars({f"wins/{where}, {line['opponent']}": line["wins"] / line["games"]})
 
     def close(self) -> None:
-        """Write what TensorBoard's writer still holds."""
+        """Flush and close TensorBoard's writer."""
         if self._writer:
             with naming(self.folder / TENSORBOARD):
                 self._writer.close()
 
     def _go_on_from(self, step: int, total: int) -> None:
-        """Drop lines that are to be written again."""
+        """Drop lines that will be written again, and set the clock to the last remaining line."""
         kept = _keep_before(self.folder / LOG, step, total)
         self.curve = _keep_before(self.folder / CURVE, step, total)
         self._steps = len(kept)
@@ -108,16 +108,16 @@ class Journal:
 
 
 def variant_label(spec: str, players: int) -> str:
-    """Say which variant of a game: by its number of players alone, where that is all there is to say."""
+    """Return a label for a variant: the number of players if the default game has no other option, else the spec."""
     return f"{players} players" if spec in (DEFAULT, f"{DEFAULT}:num_players={players}") else spec
 
 
 def read_lines(path: Path) -> list[Line]:
-    """Read a file of JSON lines; a last one that was cut short is left out, and a missing file has none.
+    """Read a file of JSON lines. An incomplete last line is ignored; a missing file has no lines.
 
     Raises:
         OSError: if it cannot be read.
-        ValueError: naming file and line that is no JSON object.
+        ValueError: if a line is not a JSON object; the message names the file and the line.
     """
     if not path.exists():
         return []
@@ -138,9 +138,9 @@ def _progress(step: int, total: int) -> float:
 
 
 def _keep_before(path: Path, step: int, total: int) -> list[Line]:
-    """Keep the lines from before a step; return them.
+    """Remove the lines from a step on; return the remaining lines.
 
-    The progress in them is computed anew, since the run may have been made longer.
+    Their progress is recomputed, because the length of the run may have been changed.
     """
     if not path.exists():
         return []

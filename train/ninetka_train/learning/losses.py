@@ -1,4 +1,4 @@
-"""What networks of any game learn, as losses: of `ninetka_agents.outputs.Outputs` against targets by relative seat."""
+"""Losses for any game: `ninetka_agents.outputs.Outputs` against targets by relative seat."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ninetka_agents.outputs import MASKED, Outputs
 from ninetka_env.core.verbs import Records
 
 Log = dict[str, float]
-"""Plain numbers about a step of learning, by name."""
+"""Metrics by name."""
 UNKNOWN = -100
-"""Class of an owner that is not known."""
+"""Class of an unknown owner; its loss is ignored."""
 CLOSE = 8.0
-"""Points by which a score is told wrong up to where its loss grows with the square, from where on in a line."""
+"""Error in points below which the loss of a score is quadratic, and above which it is linear (smooth L1's beta)."""
 
 CHECKED = 64
-"""Positions that show whether a network has diverged."""
+"""Maximum number of positions on which `check_finite` evaluates a network."""
 
 
 def check_finite(network: Any, games: Records, bf16: bool) -> None:
-    """Raise `ValueError` if a network has diverged, so that it could neither play nor be kept.
+    """Raise `ValueError` if a network has diverged.
 
-    Its weights may be finite while what it computes with them is not.
+    Outputs are checked as well, because they can overflow while all weights are finite.
 
     Args:
         network: in evaluation mode.
-        games: (N,) positions of its game that are not over; the first `CHECKED` are evaluated.
+        games: (N,) states of unfinished games; the first `CHECKED` are evaluated.
         bf16: whether self-play multiplies in bfloat16.
     """
     if not all(bool(weights.isfinite().all()) for weights in network.parameters()):
@@ -47,16 +47,16 @@ def check_outputs(*outputs: Tensor) -> None:
 
 
 def named(names: Sequence[str], numbers: Tensor, outputs: Outputs) -> Log:
-    """Return numbers by name, without the score's loss for a network that tells no score."""
+    """Return numbers by name, without the score's loss if the network predicts no score."""
     told = dict(zip(names, numbers.tolist(), strict=True))
     return {name: number for name, number in told.items() if name != "score_loss" or outputs.score is not None}
 
 
 def policy_losses(logits: Tensor, policy: Tensor) -> Tensor:
-    """Return (N,) float32: the cross-entropy of searched policies; 0 where there is none.
+    """Return the policy losses, (N,) float32: the cross-entropy with searched policies; 0 where there is no target.
 
-    Where all winning moves are known it is that of winning, -log of their probabilities' sum: the network need not
-    learn which of them a search happened to like, only to tell them from the others.
+    Where all winning moves are known (each has target 1), the loss is -log of the sum of their probabilities. The
+    network learns to distinguish winning moves from the others, not which winning move a search preferred.
 
     Args:
         logits: (N, A) float32, masked.
@@ -69,18 +69,18 @@ def policy_losses(logits: Tensor, policy: Tensor) -> Tensor:
 
 
 def value_losses(outputs: Outputs, values: Tensor) -> Tensor:
-    """Return (N,) float32: the cross-entropy of (N, P + 1) shares of the outcomes; 0 where there are none."""
+    """Return (N,) float32: the cross-entropy with (N, P + 1) shares of the outcomes; 0 where there is no target."""
     return -(values * outputs.value_logits.log_softmax(-1).clamp(min=MASKED / 2)).sum(-1)
 
 
 def owner_losses(outputs: Outputs, owners: Tensor) -> Tensor:
     """Return (N,) float32: the mean cross-entropy of each position's final owners; 0 where none is known.
 
-    Left out are also targets that nobody can own, as the network says: what is beyond the board of a variant.
+    Targets beyond the board of a variant, which the network masks, are ignored as well.
 
     Args:
-        outputs: of N positions.
-        owners: (N, T) int64 relative seats, P for nobody, `UNKNOWN`.
+        outputs: the network's outputs for N positions.
+        owners: (N, T) int64 relative seats, P for no owner, or `UNKNOWN`.
     """
     beyond = outputs.owner_logits[..., 0] <= MASKED / 2
     classes = owners.masked_fill(beyond, UNKNOWN)
@@ -91,7 +91,7 @@ def owner_losses(outputs: Outputs, owners: Tensor) -> Tensor:
 def score_losses(outputs: Outputs, scores: Tensor) -> Tensor:
     """Return (N,) float32: the smooth L1 losses of final scores, in points; 0 where a score is nan.
 
-    They are 0 for a network that tells no score.
+    All losses are 0 if the network predicts no score.
     """
     if outputs.score is None:
         return torch.zeros_like(scores)

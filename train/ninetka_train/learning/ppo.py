@@ -1,7 +1,7 @@
-"""Self-play with proximal policy optimisation (Schulman et al., 2017): one loop, read it from `train_ppo` down.
+"""Self-play with proximal policy optimisation (Schulman et al., 2017). Start reading at `train_ppo`.
 
-Every seat of every game is played by the learner (or, in the league's games, one seat), so a rollout of T plies of B
-games holds T * B decisions. A seat's trajectory is its own successive decisions; see
+The learner plays every seat of every game (in the league's games one seat), so a rollout of T plies of B games has
+T * B decisions. A seat's trajectory consists of its own successive decisions; see
 `ninetka_train.learning.rollout.own_decision_targets`.
 """
 
@@ -63,70 +63,70 @@ from ninetka_train.learning.rollout import (
 from ninetka_train.learning.samples import relative_leads
 
 LEARNER = -1
-"""Stands for a game without opponents in `Learner.opponents`, and for any seat in `Learner.seats`."""
+"""In `Learner.opponents`: a game without opponents. In `Learner.seats`: any seat."""
 SAMPLED = SearchSettings(temperature=1.0)
-"""How earlier networks play: they draw from their policies."""
+"""Settings of earlier networks in the league: moves are drawn from the policy."""
 
 
 class Batch(NamedTuple):
-    """N decisions to learn from, seats relative to the mover."""
+    """N decisions to learn from; seats are relative to the mover."""
 
     inputs: Any
-    """What the network reads."""
+    """The network's inputs."""
     actions: Tensor
     """(N,) int64."""
     log_probs: Tensor
-    """(N,) float32, when they were played."""
+    """(N,) float32 at the time of the rollout."""
     advantages: Tensor
     """(N,) float32."""
     values: Tensor
-    """(N, P + 1) float32 shares of the outcomes, summing to 1: each relative seat wins; drawn."""
+    """(N, P + 1) float32 shares of the outcomes, summing to 1: win of each relative seat; draw."""
     owners: Tensor
-    """(N, T') int64 relative seats, P for nobody, `UNKNOWN`."""
+    """(N, T') int64 relative seats, P for no owner, or `UNKNOWN`."""
     scores: Tensor
-    """(N,) float32 the mover's final score less the best other, nan for unknown."""
+    """(N,) float32 the mover's final score minus the best other score; nan if unknown."""
 
 
 @dataclass
 class Learner:
-    """All that a run carries from one rollout to the next, and that a checkpoint must hold."""
+    """The state of a run between rollouts: everything that a checkpoint must hold."""
 
     config: TrainConfig
     network: Any
     optimizer: torch.optim.Optimizer
     games: Records
-    """(B,) the games under way."""
+    """(B,) states of the current games."""
     options: Codes
-    """(B, k) int64: the options of each."""
+    """(B, k) int64 options of the games."""
     streams: Streams
-    """(B,) chance of the games."""
+    """(B,) random streams of the games."""
     rng: np.random.Generator
-    """All other chance, torch's included."""
+    """All other random numbers."""
     moves: int = 0
     rollouts: int = 0
     league: list[Any] = field(default_factory=list)
     agents: list[Agent] = field(default_factory=list)
     opponents: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    """(B,) the opponent (past selves first, then agents) in each game, or `LEARNER`."""
+    """(B,) the opponent in each game (an index into `league` followed by `agents`), or `LEARNER`."""
     seats: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     """(B,) the learner's seat in a game with an opponent."""
 
     torch_threads: int = field(default_factory=torch.get_num_threads)
-    """Threads that the network is computed with; weights are the same bytes only for the same number."""
+    """Threads that torch uses for the network; weights are byte-identical only for the same number."""
 
     @property
     def step(self) -> int:
-        """What is done, in moves: the number in the name of this state's checkpoint."""
+        """The number of moves so far, which is also the number in the checkpoint's name."""
         return self.moves
 
     @property
     def total(self) -> int:
-        """The moves of the whole run."""
+        """The number of moves of the whole run."""
         return self.config.ppo.moves
 
     @property
     def progress(self) -> float:
-        """How much of the run is done, 0..1."""
+        """The finished share of the run, 0..1."""
         return min(1.0, self.step / self.total)
 
 
@@ -136,13 +136,13 @@ def train_ppo(
     report: Callable[[Learner, Log], None] | None = None,
     resume: bool = False,
 ) -> Any:
-    """Learn by self-play until `config.ppo.moves` moves have been seen.
+    """Train a network by self-play until `config.ppo.moves` moves have been played.
 
     Args:
         config: with `algorithm="ppo"`.
-        folder: for checkpoints, `step-*.safetensors`; None keeps nothing.
-        report: called after each rollout with plain numbers; it must leave the learner alone.
-        resume: go on from the newest good checkpoint in `folder`, if there is one.
+        folder: receives checkpoints, `step-*.safetensors`; None writes nothing.
+        report: called after each rollout with the metrics; it must not change the learner.
+        resume: continue from the newest valid checkpoint in `folder`, if there is one.
 
     Returns:
         The trained network, in evaluation mode.
@@ -160,9 +160,9 @@ def train_ppo(
 
 
 def _play_and_learn(learner: Learner) -> Log:
-    """Play a rollout and learn from it; return its numbers for the log."""
+    """Play a rollout and learn from it; return the metrics."""
     settings, start = learner.config.ppo, time.perf_counter()
-    set_torch_threads(learner.torch_threads)  # agents that were made meanwhile may have changed it
+    set_torch_threads(learner.torch_threads)  # agents created since then may have changed the number
     set_learning_rate(learner)
     draw_opponents(learner)
     rollout = play(learner)
@@ -182,8 +182,8 @@ def _finish_rollout(
 ) -> None:
     """Report the newest rollout, and write a checkpoint if one is due.
 
-    The state is held before, so that a run that is stopped while it is measured loses nothing. It is written after, so
-    that a resumed run has reported all that lies before it.
+    The state is copied before the report, so that a run stopped during a measurement loses nothing. It is written after
+    the report, so that a resumed run has reported every rollout before the checkpoint.
     """
     writer.hold(learner.network, _about(learner), _state(learner), numbers)
     if report:
@@ -192,7 +192,7 @@ def _finish_rollout(
 
 
 def new_learner(config: TrainConfig) -> Learner:
-    """Set a run up: fresh weights (or those to start from), games spread over all phases."""
+    """Return the initial state of a run: the initial network, and games that are spread over all phases."""
     settings, network = config.ppo, first_network(config)
     optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     variants = config.variants
@@ -207,15 +207,15 @@ def new_learner(config: TrainConfig) -> Learner:
 
 
 def league_agents(config: TrainConfig) -> list[Agent]:
-    """Make the league's agents; `ValueError` tells which of their specs is wrong."""
+    """Make the league's agents; raise `ValueError` if a spec is wrong."""
     threads = torch.get_num_threads()
     agents = [make_agent(spec, config.definition.name) for spec in config.ppo.league_agents]
-    set_torch_threads(threads)  # `net:threads=1` must not decide how many threads the learner has
+    set_torch_threads(threads)  # an agent such as `net:threads=1` must not change the learner's number of threads
     return agents
 
 
 def set_learning_rate(learner: Learner) -> None:
-    """Lower the learning rate in a straight line."""
+    """Set the learning rate, which falls linearly over the run."""
     settings = learner.config.ppo
     for group in learner.optimizer.param_groups:
         group["lr"] = _between(settings.learning_rate, settings.final_learning_rate, learner.progress)
@@ -229,7 +229,7 @@ def _between(first: float, last: float, progress: float) -> float:
 
 
 def draw_opponents(learner: Learner) -> None:
-    """Seat opponents from the league in a share of the games, anew for each rollout."""
+    """Draw the games with opponents from the league, the opponents, and the learner's seats for a rollout."""
     known = len(learner.league) + len(learner.agents)
     count = len(learner.games)
     learner.opponents[:] = LEARNER
@@ -240,7 +240,7 @@ def draw_opponents(learner: Learner) -> None:
 
 
 def grow_league(learner: Learner) -> None:
-    """Add a copy of the learner to the league now and then."""
+    """Add a copy of the network to the league every `league_every` rollouts; replace a random one if it is full."""
     settings = learner.config.ppo
     if not settings.league_share or learner.rollouts % settings.league_every:
         return
@@ -250,7 +250,7 @@ def grow_league(learner: Learner) -> None:
 
 
 def _like(network: Any, weights: Mapping[str, Tensor]) -> Any:
-    """Return a network of the same shape with these weights, in evaluation mode."""
+    """Return a network of the same shape with the given weights, in evaluation mode."""
     past = type(network)(network.config).to(network.device).eval()
     past.load_state_dict(weights)
     return past
@@ -258,7 +258,7 @@ def _like(network: Any, weights: Mapping[str, Tensor]) -> Any:
 
 @torch.inference_mode()
 def play(learner: Learner) -> Rollout:
-    """Play T plies of all games and return what happened."""
+    """Play T plies of all games and return the rollout."""
     games, arrays = learner.games, []
     rollout = _empty_rollout(learner)
     endings = make_endings(games.dtype, len(games))
@@ -279,7 +279,7 @@ def play(learner: Learner) -> Rollout:
 
 
 def _empty_rollout(learner: Learner) -> Rollout:
-    """Return room for a rollout of the games, without what the network reads."""
+    """Return a rollout with arrays of the right shapes, without the network's inputs."""
     shape = (learner.config.ppo.plies, len(learner.games))
     limits, players = limits_of(learner.games.dtype), learner.games["num_players"].astype(np.int8)
     return Rollout(
@@ -291,7 +291,7 @@ def _empty_rollout(learner: Learner) -> Rollout:
 
 
 def evaluate(learner: Learner, arrays: Any, games: Records) -> tuple[Floats, Floats]:
-    """Return (B, A) float32 masked logits and (B, P) float32 chances to win per seat."""
+    """Return (B, A) float32 masked logits and (B, P) float32 win probabilities per seat."""
     outputs = _forward(learner, as_tensors(arrays, learner.network.device))
     check_outputs(outputs.logits, outputs.values)
     values = np.ascontiguousarray(outputs.values.cpu().numpy())
@@ -307,7 +307,7 @@ def _forward(learner: Learner, inputs: Any) -> Outputs:
 
 
 def _ask_opponents(learner: Learner, actions: npt.NDArray[np.int64], theirs: npt.NDArray[np.bool_]) -> None:
-    """Let the opponents choose the actions of the games where they are to move."""
+    """Write the opponents' actions of the games in which an opponent is to move, `theirs` (B,)."""
     for index in np.unique(learner.opponents[theirs]):
         chosen = np.flatnonzero(theirs & (learner.opponents == index))
         past = len(learner.league)
@@ -319,7 +319,7 @@ def _ask_opponents(learner: Learner, actions: npt.NDArray[np.int64], theirs: npt
 
 
 def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu") -> Batch:
-    """Turn a rollout into the learner's own decisions with their targets."""
+    """Return the learner's decisions of a rollout with their targets."""
     (plies, count), seats = rollout.movers.shape, rollout.values.shape[2]
     advantages, targets = np.zeros((plies, count), np.float32), np.zeros((plies, count, seats), np.float32)
     own_decision_targets(
@@ -329,7 +329,7 @@ def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu
     values = targets.reshape(-1, seats)
     roll_seats(values, movers, players)
     values = np.clip(values, 0, None) + 1e-6 * (np.arange(seats) < players[:, None])
-    values = np.pad(values / values.sum(1, keepdims=True), ((0, 0), (0, 1)))  # draws count as shares of wins
+    values = np.pad(values / values.sum(1, keepdims=True), ((0, 0), (0, 1)))  # draws are included as shares of wins
     owners, scores = _final_targets(rollout, movers, players)
     kept = np.flatnonzero(rollout.learned.ravel())
     arrays = (rollout.actions.ravel(), rollout.log_probs.ravel(), advantages.ravel(), values.astype(np.float32))
@@ -340,7 +340,7 @@ def make_batch(rollout: Rollout, decay: float, device: torch.device | str = "cpu
 def _final_targets(
     rollout: Rollout, movers: npt.NDArray[np.int8], players: npt.NDArray[np.int8]
 ) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return the final owners and scores of T * B positions as of `Batch`, unknown where the game went on."""
+    """Return the `owners` and `scores` of a `Batch` for T * B positions, unknown if the game did not end."""
     ending = next_endings(rollout.winners)
     column = np.arange(ending.shape[1])
     owners = rollout.owners[ending, column].reshape(ending.size, -1)
@@ -354,9 +354,9 @@ def _final_targets(
 
 
 def learn(learner: Learner, batch: Batch) -> Log:
-    """Take gradient steps on a batch, in minibatches drawn without repetition; return the mean losses.
+    """Take gradient steps on a batch, in minibatches drawn without replacement; return the mean losses.
 
-    There are none if only opponents moved.
+    Return an empty dict if only opponents moved.
     """
     settings, device = learner.config.ppo, batch.actions.device
     if len(batch.actions) == 0:
@@ -366,7 +366,7 @@ def learn(learner: Learner, batch: Batch) -> Log:
     sums, passes = torch.zeros(len(LOSSES), device=device), 0
     for _ in range(settings.epochs):
         order = torch.from_numpy(learner.rng.permutation(len(batch.actions))).to(device)
-        for minibatch in torch.tensor_split(order, -(-len(order) // settings.minibatch)):  # none is left with a few
+        for minibatch in torch.tensor_split(order, -(-len(order) // settings.minibatch)):  # of similar sizes
             learner.optimizer.zero_grad(set_to_none=True)
             advantages = batch.advantages[minibatch]
             mean, deviation = advantages.mean(), advantages.std(correction=0) + 1e-6
@@ -388,18 +388,19 @@ def learn(learner: Learner, batch: Batch) -> Log:
 
 
 LOSSES = ("policy_loss", "value_loss", "owner_loss", "score_loss", "entropy", "clipped", "kl")
-"""What `losses` returns beside the loss to be lowered."""
+"""The metrics that `losses` returns in addition to the total loss."""
 
 
 def losses(
     outputs: Outputs, batch: Batch, settings: PPOSettings, entropy_weight: float, known: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the loss to be lowered, and (7,) float32 what it is made of, detached; see `LOSSES`.
+    """Return the total loss, and the metrics of `LOSSES`, (7,) float32, detached.
 
-    `known` is the share of the whole minibatch's moves whose game's end is known: each counts the same for the losses
-    of owners and scores, with however many others it shares a microbatch.
+    `known` is the share of the whole minibatch's moves whose game ended in the rollout. With it every such move has the
+    same weight in the losses of owners and scores, regardless of the other moves of its microbatch.
 
-    The policy's is the clipped surrogate of Schulman et al. 2017, equation 7; advantages are to be normalised already.
+    The policy loss is the clipped surrogate objective of Schulman et al. (2017), equation 7. Advantages must be
+    normalised already.
     """
     log_policy = outputs.logits.log_softmax(-1)
     chosen = log_policy.gather(1, batch.actions[:, None])[:, 0]
@@ -426,17 +427,17 @@ def take(batch: Batch, index: Tensor) -> Batch:
 
 
 def _about(learner: Learner) -> Checkpoint:
-    """Return what a checkpoint holds beside tensors."""
+    """Return the metadata of a checkpoint."""
     notes = {"rollouts": learner.rollouts, "rng": learner.rng.bit_generator.state}
     notes |= rounding(learner.network.device, learner.torch_threads)
     return Checkpoint(learner.network.config, learner.step, learner.config.model_dump(mode="json"), notes)
 
 
 def restore(learner: Learner, folder: Path) -> Log:
-    """Take up the newest good checkpoint of a folder, if there is one; see `newest_checkpoint`.
+    """Restore the newest valid checkpoint of a folder, if there is one; see `newest_checkpoint`.
 
     Returns:
-        The numbers of its rollout that are still to be reported, if any.
+        The metrics of its rollout if the run has not reported them yet, else an empty dict.
     """
     found = newest_checkpoint(folder)
     if found is None:
@@ -453,7 +454,7 @@ def restore(learner: Learner, folder: Path) -> Log:
 
 
 def _state(learner: Learner) -> dict[str, Tensor]:
-    """Return everything but the network and the notes as tensors."""
+    """Return the tensors of a checkpoint in addition to the network's weights."""
     state = optimizer_tensors(learner.optimizer)
     state["games"] = torch.from_numpy(learner.games.view(np.uint8).reshape(len(learner.games), -1).copy())
     state["streams"] = torch.from_numpy(learner.streams.view(np.int64).copy())

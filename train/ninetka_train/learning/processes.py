@@ -1,8 +1,9 @@
-"""What a run learns on: processes, their devices, and the threads that torch computes with.
+"""The processes, devices and torch threads of a run.
 
-Usually there is one process; torchrun starts several that learn together. All hold the same state. Each plays its share
-of a round's tasks and learns from its share of each minibatch's pieces; torch's `DistributedDataParallel` adds up their
-gradients, so that all take the steps that one process would take. The first one alone measures, writes and reports.
+By default there is one process; torchrun starts several that learn together. All hold the same state. Each plays its
+share of a round's tasks and learns from its share of each minibatch's microbatches ("pieces" here). Torch's
+`DistributedDataParallel` sums their gradients, so all processes take the steps that one process would take. Only the
+first process measures, writes files and reports.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from ninetka_train.learning.config import TrainConfig
 T = TypeVar("T")
 
 PATIENCE = datetime.timedelta(days=7)
-"""How long a process waits for the others: the first one measures meanwhile. Who waits for a dead one is ended by
-torchrun."""
+"""How long a process waits for the others, for example while the first one measures. If a process dies, torchrun ends
+the others."""
 
 _channel: Any = None
-"""By which samples go round: it must not be that of the gradients, which are on their way at the same time."""
+"""Process group for samples and other objects. Gradients may be exchanged at the same time, by the default group."""
 
 
 def launched() -> bool:
@@ -42,10 +43,10 @@ def launched() -> bool:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[None]:
-    """Learn together with the other processes that torchrun has started, if it has; `device` is this one's.
+    """Join the process group if torchrun started this process; `device` is the device of this process.
 
     Raises:
-        ConnectionError: if another one has ended meanwhile.
+        ConnectionError: if another process ended.
     """
     global _channel
     if not launched():
@@ -59,9 +60,9 @@ def joined(device: torch.device) -> Iterator[None]:
         yield
     except RuntimeError as error:
         if isinstance(error, distributed.DistError) or "by peer" in str(error):
-            raise ConnectionError("another of the processes that learn together has ended") from None
+            raise ConnectionError("another of the training processes has ended") from None
         raise
-    distributed.destroy_process_group()  # not after errors: others might wait for this one, and it for them
+    distributed.destroy_process_group()  # not after errors, because the processes might wait for each other forever
 
 
 def count() -> int:
@@ -75,12 +76,12 @@ def rank() -> int:
 
 
 def own_threads() -> int:
-    """Return how many threads this process may use where nobody tells: its share of the cores; 0 for all."""
+    """Return the default number of threads of this process: its share of the cores; 0 (all) for a single process."""
     return max(1, cores() // int(os.environ["LOCAL_WORLD_SIZE"])) if count() > 1 else 0
 
 
 def check_shareable(config: TrainConfig) -> None:
-    """Raise `ValueError` if so many processes cannot learn together what a configuration says."""
+    """Raise `ValueError` if this number of processes cannot run a configuration."""
     settings, processes = config.alphazero, count()
     if processes == 1:
         return
@@ -98,12 +99,12 @@ def check_shareable(config: TrainConfig) -> None:
 
 
 def share(items: Sequence[T]) -> Sequence[T]:
-    """Return this process's share of items: those of all processes, one after the other, are all items in order."""
+    """Return this process's share of items; the shares of all processes, in order, are all items."""
     return items[len(items) * rank() // count() : len(items) * (rank() + 1) // count()]
 
 
 def of_all(own: list[T]) -> list[T]:
-    """Return the items of all processes, in their order."""
+    """Return the items of all processes, in the order of the processes."""
     if count() == 1:
         return own
     everybody: list[Any] = [None] * count()
@@ -112,7 +113,7 @@ def of_all(own: list[T]) -> list[T]:
 
 
 def by_first(make: Callable[[], T]) -> T:
-    """Return, in all processes, what the first one makes."""
+    """Call `make` in the first process and return its result in all processes."""
     if count() == 1:
         return make()
     box: list[Any] = [make() if rank() == 0 else None]
@@ -125,19 +126,19 @@ def by_first(make: Callable[[], T]) -> T:
 
 
 def learner_of(network: Any) -> Any:
-    """Return what to call for outputs to learn from: the network, so that gradients are added up over all processes."""
+    """Return the network to call for training; with several processes, it sums gradients over them."""
     return DistributedDataParallel(network) if count() > 1 else network
 
 
 def each_piece(learner: Any, pieces: Sequence[T]) -> Iterator[T]:
-    """Yield this process's pieces of a minibatch; with the last one, gradients are added up over all processes."""
+    """Yield this process's microbatches of a minibatch; gradients are summed over all processes at the last one."""
     with learner.no_sync() if count() > 1 else contextlib.nullcontext():
         yield from pieces[:-1]
     yield from pieces[-1:]
 
 
 def backward(loss: Tensor) -> None:
-    """Add the gradients of a piece's share in the minibatch's loss: torch takes the processes' mean, this their sum."""
+    """Add the gradients of a loss. Torch averages over processes; the factor turns the mean into a sum."""
     torch.autograd.backward(loss * count() if count() > 1 else loss)
 
 
@@ -152,7 +153,7 @@ def total(sums: Tensor) -> Tensor:
 
 
 def choose_device(config: TrainConfig) -> torch.device:
-    """Return the device that a configuration asks for; of several processes each has its own.
+    """Return the device of a configuration; each of several processes gets its own GPU.
 
     Raises:
         ValueError: if there is no such device.
@@ -170,7 +171,7 @@ def uses_bf16(config: TrainConfig, device: torch.device) -> bool:
 
 
 def own_device(device: torch.device) -> torch.device:
-    """Return which of the machine's devices is this process's.
+    """Return the device of this process: its own GPU if torchrun started several processes.
 
     Raises:
         ValueError: if there are more processes than GPUs.
@@ -179,33 +180,33 @@ def own_device(device: torch.device) -> torch.device:
         return device
     number, known = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
     if number >= known:
-        raise ValueError(f"process {number + 1} of this machine has no GPU of its own: there are {known}")
+        raise ValueError(f"process {number + 1} of this machine has no GPU: expected at most {known} processes")
     return torch.device("cuda", number)
 
 
 # Threads
 
-# torch keeps its number of threads for each thread that calls it, but a thread's first call takes over the number that
-# was set last, by whichever thread. A task that changed it would therefore change it for threads that start meanwhile.
+# Torch stores its number of threads per calling thread. A thread's first call takes the number that any thread has set
+# last. A task that changed the number would therefore change it for threads that start later.
 
 
 def set_torch_threads(count: int) -> None:
-    """Make torch compute with `count` threads when it is called from this thread.
+    """Set the number of threads that torch uses when it is called from this thread.
 
-    Threads that have called torch before keep their number.
+    Other threads that have called torch before keep their number.
     """
-    if torch.get_num_threads() != count:  # asking is a first call, too, so that no later one replaces our number
+    if torch.get_num_threads() != count:  # the query is a first call, so a later call cannot replace the number
         torch.set_num_threads(count)
 
 
 def use_threads(count: int) -> None:
-    """Make torch compute with `count` threads when it is called from this thread; 0 for `default_threads`."""
+    """Set the number of threads that torch uses when called from this thread; 0 for `default_threads`."""
     set_torch_threads(count or default_threads())
 
 
 @contextmanager
 def kept_torch_threads() -> Iterator[None]:
-    """Restore in the end the number of threads that torch computes with when it is called from this thread."""
+    """Return a context manager that restores the number of torch threads of this thread at its end."""
     before = torch.get_num_threads()
     try:
         yield
@@ -215,10 +216,10 @@ def kept_torch_threads() -> Iterator[None]:
 
 @functools.cache
 def single_threaded_pool(workers: int) -> ThreadPoolExecutor:
-    """Return the process's pool of `workers` threads from each of which torch computes with one thread.
+    """Return a pool of `workers` threads in which torch uses one thread each. The pool is created once per process.
 
-    Results of a network are rounded differently for different numbers of threads. All workers are started here, and
-    the number that other threads begin with is restored, so tasks change nothing outside their own thread.
+    Rounding of a network's results depends on the number of torch threads. All workers are started here, and the
+    initial number of other threads is restored, so tasks change nothing outside their own thread.
     """
     before, started = torch.get_num_threads(), threading.Barrier(workers + 1)
 
@@ -227,7 +228,7 @@ def single_threaded_pool(workers: int) -> ThreadPoolExecutor:
         started.wait()
 
     pool = ThreadPoolExecutor(workers, "ninetka-task", initializer=start)
-    for _ in range(workers):  # each starts a thread, since none is idle before all are started
+    for _ in range(workers):  # each call starts a thread, because none is idle before all have started
         pool.submit(int)
     started.wait()
     torch.set_num_threads(before)
@@ -235,11 +236,11 @@ def single_threaded_pool(workers: int) -> ThreadPoolExecutor:
 
 
 def on_one_torch_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function from a thread from which torch computes with one thread: this one, if it is such a thread."""
+    """Call a function in a thread in which torch uses one thread: in this one if it does, else in another one."""
     if torch.get_num_threads() == 1:
         return function(*arguments)
     return single_threaded_pool(1).submit(function, *arguments).result()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=single_threaded_pool.cache_clear)  # a child process has none of the threads
+    os.register_at_fork(after_in_child=single_threaded_pool.cache_clear)  # a forked child has none of the threads

@@ -1,7 +1,8 @@
-"""What training goes on from: the first network, and checkpoints of everything that a run carries.
+"""Start and resume training: the initial network, and checkpoints of the whole state of a run.
 
-Those that stay, `step-<number>`, come by rounds or moves alone, so what is kept does not depend on the clock. Another
-one, `resume-<number>`, is written by the clock and when a run is stopped; it serves resuming only.
+Kept checkpoints, `step-<number>`, are written after fixed numbers of rollouts or rounds, so they do not depend on the
+clock. Another one, `resume-<number>`, is written after some minutes and when a run is stopped. It is only used for
+resuming.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from ninetka_train.learning.processes import choose_device
 from ninetka_train.machine import processor
 
 KEPT = 2
-"""Checkpoints that stay: the newest, and one more in case it gets damaged."""
+"""Number of kept checkpoints: the newest, and another one in case the newest gets damaged."""
 KEEP, RESUME = "step", "resume"
-"""What the names of checkpoints that stay, and of the one that serves resuming only, begin with."""
+"""Prefixes of the names of kept checkpoints, and of the checkpoint that is only used for resuming."""
 UNREPORTED = "unreported"
-"""Note of a checkpoint: the numbers of its round, if the run was stopped before it had reported them."""
+"""Key in a checkpoint's notes: the metrics of its round, if the run was stopped before it reported them."""
 
 
 def first_network(config: TrainConfig) -> Any:
-    """Return the network that a run begins with: fresh weights, or those to start from.
+    """Return the initial network of a run: new weights, or the weights of `config.start_from`.
 
     Raises:
-        ValueError: if those are of another game, or of another shape than the configuration names.
+        ValueError: if `config.start_from` is of another game, or of another shape than the configuration.
     """
     device, game = choose_device(config), config.definition.name
     torch.manual_seed(config.seed)
@@ -56,7 +57,7 @@ def first_network(config: TrainConfig) -> Any:
 
 @dataclass(frozen=True)
 class _State:
-    """A run after a whole round."""
+    """The state of a run after a complete round."""
 
     network: Any
     about: Checkpoint
@@ -67,30 +68,30 @@ class _State:
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of one run: on schedule, by the clock, and when the run is stopped."""
+    """Writes the checkpoints of one run: on schedule, after some minutes, and when the run is stopped."""
 
     def __init__(self, folder: Path | None, minutes: float) -> None:
         """Start the clock.
 
         Args:
-            folder: of the run; None for a run that keeps nothing.
-            minutes: of the clock: a checkpoint to resume from is written once that much time has passed since the last.
+            folder: of the run; None writes nothing.
+            minutes: minimum time between the last checkpoint and another one for resuming.
         """
         self._folder, self._seconds = folder, 60 * minutes
         self._written = time.perf_counter()
         self._newest: _State | None = None
-        """The state after the newest whole round, unless it is written."""
+        """The state after the newest complete round, unless it has been written."""
 
     def hold(
         self, network: Any, about: Checkpoint, tensors: Mapping[str, Tensor], numbers: Mapping[str, float]
     ) -> None:
-        """Hold a copy of the state after a whole round that is not reported yet.
+        """Hold a copy of the state after a complete round that has not been reported yet.
 
         Args:
-            network: the learner's.
-            about: its step is the number in the checkpoint's name.
+            network: the network that learns.
+            about: metadata; its step is the number in the checkpoint's name.
             tensors: further state.
-            numbers: to be reported, by a resumed run if this one is stopped before; see `unreported`.
+            numbers: the round's metrics. A resumed run reports them if this run is stopped before; see `unreported`.
         """
         if self._folder is None:
             return
@@ -99,13 +100,13 @@ class CheckpointWriter:
         self._newest = _State(deepcopy(network), about, copies)
 
     def write(self, scheduled: bool) -> None:
-        """Write the state that is held, and reported now, if it is due.
+        """Write the held state if a checkpoint is due. Its round must have been reported.
 
         Args:
-            scheduled: whether this checkpoint stays; it replaces the one to resume from.
+            scheduled: whether to write a kept checkpoint; it replaces the one for resuming.
 
         Raises:
-            OSError: naming the file that cannot be written.
+            OSError: if a file cannot be written; the message names the file.
         """
         if self._folder is None or self._newest is None:
             return
@@ -118,16 +119,16 @@ class CheckpointWriter:
 
     @contextmanager
     def saving(self) -> Iterator[None]:
-        """Write the state after the newest whole round if what is done meanwhile ends in any exception."""
+        """Return a context manager that writes the held state if its body raises any exception."""
         try:
             yield
         except BaseException as cause:
             try:
-                with suppress(KeyboardInterrupt), signals_deferred():  # the run is being stopped already
+                with suppress(KeyboardInterrupt), signals_deferred():  # the run is already being stopped
                     self._write_to_resume()
             except OSError as error:
                 what = f"{error.filename}: {error.strerror}; what was learned since the last checkpoint is lost"
-                if not isinstance(cause, OSError):  # which says already that the disk is full
+                if not isinstance(cause, OSError):  # an OSError already reports the full disk
                     warnings.warn(what, stacklevel=2)
             raise
 
@@ -139,7 +140,7 @@ class CheckpointWriter:
 
 
 def _keep(folder: Path, state: _State) -> None:
-    """Write a checkpoint that stays, and remove all but the newest of them."""
+    """Write a kept checkpoint; remove older ones and those for resuming."""
     state.save(folder, KEEP)
     _remove([*sorted(folder.glob(f"{KEEP}-*.safetensors"))[:-KEPT], *folder.glob(f"{RESUME}-*.safetensors")])
 
@@ -161,12 +162,13 @@ def oldest_step(folder: Path) -> int:
 
 
 def newest_checkpoint(folder: Path) -> tuple[Any, Checkpoint, dict[str, Tensor]] | None:
-    """Read the newest good checkpoint of a run's folder; None if there is none at all.
+    """Read the newest valid checkpoint of a run's folder; return None if there is none.
 
-    Warns of each newer one that cannot be read. One without its JSON, which is written last, was never finished.
+    Warns about each newer checkpoint that cannot be read. A checkpoint without its JSON file, which is written last, is
+    incomplete.
 
     Raises:
-        ValueError: if there are checkpoints but none is good, with what is wrong with each.
+        ValueError: if there are checkpoints but none is valid; the message has the problem of each.
     """
     problems: list[str] = []
     for path in reversed(_checkpoints(folder)):
@@ -179,7 +181,7 @@ def newest_checkpoint(folder: Path) -> tuple[Any, Checkpoint, dict[str, Tensor]]
         return found
     if any(path.with_suffix(".json").exists() for path in _checkpoints(folder)):
         raise ValueError("; ".join(problems))
-    _warn_of(problems, "it was never finished: beginning anew")
+    _warn_of(problems, "it was never finished: starting a new run")
     return None
 
 
@@ -189,7 +191,7 @@ def _warn_of(problems: Iterable[str], instead: str) -> None:
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Return the tensors' files of a run's checkpoints by step; of the same step, those that stay come last."""
+    """Return the `.safetensors` files of a run sorted by step; for the same step, a kept checkpoint comes last."""
     return sorted([*folder.glob(f"{RESUME}-*.safetensors"), *folder.glob(f"{KEEP}-*.safetensors")], key=_step_of)
 
 
@@ -199,7 +201,7 @@ def _step_of(path: Path) -> int:
 
 
 def unreported(about: Checkpoint) -> dict[str, float]:
-    """Return the numbers of a checkpoint's round that are still to be reported; none if the run has done so."""
+    """Return the metrics of a checkpoint's round if they have not been reported yet, else an empty dict."""
     numbers = about.notes.get(UNREPORTED, {})
     if not isinstance(numbers, dict) or not all(isinstance(number, (int, float)) for number in numbers.values()):
         raise ValueError(f"{UNREPORTED}={shortened(numbers)}: expected numbers by name")
@@ -207,13 +209,13 @@ def unreported(about: Checkpoint) -> dict[str, float]:
 
 
 def rounding(device: torch.device, threads: int) -> dict[str, Any]:
-    """Return what decides how a learner's arithmetic is rounded, as notes of a checkpoint."""
+    """Return everything that rounding of the network's arithmetic depends on, as notes of a checkpoint."""
     on_cpu = {"threads": threads, "processor": processor()} if device.type == "cpu" else {}
     return {"device": device.type, "torch": torch.__version__, **on_cpu}
 
 
 def warn_of_rounding(notes: Mapping[str, Any], device: torch.device, threads: int) -> None:
-    """Warn if a checkpoint was made by a learner whose arithmetic was rounded in another way."""
+    """Warn if a checkpoint was written under conditions that round differently."""
     changed = [
         f"{name}={shortened(value)} (was {shortened(notes[name])})"
         for name, value in rounding(device, threads).items()
@@ -221,16 +223,16 @@ def warn_of_rounding(notes: Mapping[str, Any], device: torch.device, threads: in
     ]
     if changed:
         warnings.warn(
-            f"resuming with {', '.join(changed)}: weights will differ by rounding from those of an unbroken run",
+            f"resuming with {', '.join(changed)}: weights will differ by rounding from those of an uninterrupted run",
             stacklevel=2,
         )
 
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Defer Ctrl-C and the signals by which schedulers stop a process to the end of what is done meanwhile.
+    """Return a context manager that defers SIGINT, SIGTERM and SIGUSR1 until its end.
 
-    Python handles signals in the main thread alone, so elsewhere there is nothing to defer.
+    Python handles signals in the main thread only, so in other threads nothing is deferred.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -249,15 +251,15 @@ def signals_deferred() -> Iterator[None]:
 
 @contextmanager
 def taking_up(folder: Path) -> Iterator[None]:
-    """Say in a `ValueError` that the newest checkpoint of a folder does not hold what its run has to go on with."""
+    """Return a context manager that turns errors about a checkpoint's content into a `ValueError` with the folder."""
     try:
         yield
     except (KeyError, TypeError, ValueError, RuntimeError, IndexError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{folder}: cannot go on from its newest checkpoint: {shortened(error)}") from None
+        raise ValueError(f"{folder}: cannot continue from its newest checkpoint: {shortened(error)}") from None
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return an optimiser's state as named tensors."""
+    """Return the state of an optimiser as named tensors."""
     return {
         f"optimizer.{index}.{name}": torch.as_tensor(value)
         for index, slots in optimizer.state_dict()["state"].items()
@@ -266,7 +268,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
-    """Put back what `optimizer_tensors` returned; other tensors in `state` are left alone."""
+    """Restore the state that `optimizer_tensors` returned; other tensors in `state` are ignored."""
     slots = numbered_parts(state, "optimizer")
     optimizer.load_state_dict({"state": slots, "param_groups": optimizer.state_dict()["param_groups"]})
     for parameter, values in optimizer.state.items():
@@ -276,7 +278,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Tens
 
 
 def numbered_parts(state: Mapping[str, Tensor], kind: str) -> dict[int, dict[str, Tensor]]:
-    """Return the tensors that are called `kind.<number>.<name>`, by number and name, in order of the numbers."""
+    """Return the tensors named `kind.<number>.<name>`, by number and name, sorted by number."""
     parts: dict[int, dict[str, Tensor]] = {}
     for key, value in state.items():
         if key.startswith(f"{kind}."):

@@ -1,6 +1,6 @@
-"""PPO's self-play in arrays: a rollout of many games, and the targets that each seat's own decisions get from it.
+"""Rollouts of PPO as arrays, and the targets of each seat's own decisions; `ppo.py` has the training loop.
 
-The games have A actions, P players and T' final targets at most.
+The games have at most A actions, P players and T' final targets.
 """
 
 from __future__ import annotations
@@ -21,45 +21,45 @@ Floats = npt.NDArray[np.float32]
 
 
 class Rollout(NamedTuple):
-    """T plies of B games, with all that learning from them needs. Seats are absolute unless said otherwise."""
+    """T plies of B games with all data for learning. Seats are absolute."""
 
     arrays: Any
-    """(T * B, ...) what the network reads of each position, as the seat to move saw it; ply by ply."""
+    """(T * B, ...) the network's inputs for each position, from the view of the seat to move, ordered by ply."""
     actions: npt.NDArray[np.int64]
-    """(T, B) int64 what was played."""
+    """(T, B) int64 the actions played."""
     log_probs: Floats
-    """(T, B) float32 log probability of it."""
+    """(T, B) float32 log probabilities of the actions."""
     learned: npt.NDArray[np.bool_]
-    """(T, B) bool: the learner moved, not an opponent from the league."""
+    """(T, B) bool whether the learner moved, not an opponent from the league."""
     movers: npt.NDArray[np.int8]
-    """(T, B) int8 seat that moved."""
+    """(T, B) int8 the seat that moved."""
     num_players: npt.NDArray[np.int8]
     """(B,) int8."""
     values: Floats
-    """(T + 1, B, P) float32 the network's chance to win per seat, draws shared, after the last ply too."""
+    """(T + 1, B, P) float32 win probability per seat, draws shared, including the positions after the last ply."""
     winners: npt.NDArray[np.int8]
-    """(T, B) int8 the winner, or `DRAWN`, if that ply ended the game, else `UNFINISHED`."""
+    """(T, B) int8 the winner or `DRAWN` if the ply ended the game, else `UNFINISHED`."""
     owners: npt.NDArray[np.int8]
-    """(T, B, T') int8 the final targets, of `ninetka_env.core.verbs.write_targets`, if that ply ended the game."""
+    """(T, B, T') int8 the final targets of `ninetka_env.core.verbs.write_targets` if the ply ended the game."""
     scores: Floats
-    """(T, B, P) float32 the final scores if that ply ended the game."""
+    """(T, B, P) float32 the final scores if the ply ended the game."""
 
 
 def codes_for(variants: Sequence[Variant], games: Iterable[int]) -> Codes:
-    """Return the options of the games of those numbers, (G, k) int64; the variants take turns."""
+    """Return the options of games, (G, k) int64; game i is of variant i modulo their number."""
     return np.array([variants[game % len(variants)].codes for game in games], np.int64)
 
 
 def sample(logits: Floats, chance: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Draw an action per row of (N, A) float32 logits; return them, (N,) int64, and their log probabilities, (N,).
+    """Draw an action per row of logits; return the actions, (N,) int64, and their log probabilities, (N,) float32.
 
     Args:
-        logits: masked where illegal.
-        chance: (N,) float32 uniform random numbers, 0 (included) to 1.
+        logits: (N, A) float32, masked where illegal.
+        chance: (N,) float32 uniform random numbers in [0, 1).
     """
     shifted = logits - logits.max(1, keepdims=True)
     sums = np.exp(shifted, dtype=np.float32).cumsum(1)
-    # The first action whose share of the sum exceeds a number below all of it is never one of weight 0.
+    # The factor keeps thresholds below the total, so the first larger sum never belongs to an action of weight 0.
     thresholds = chance[:, None] * sums[:, -1:] * np.float32(1 - 1e-6)
     actions = (sums > thresholds).argmax(1)
     rows = np.arange(len(logits))
@@ -70,7 +70,7 @@ def sample(logits: Floats, chance: Floats) -> tuple[npt.NDArray[np.int64], Float
 def start_games(games: Records, options: Codes, streams: Streams, most_plies: int) -> None:
     """Start each game with its row of options, (B, k) int64, and play a random number of random plies.
 
-    So the games of a batch are spread over all phases from the first ply on.
+    This spreads the games of a batch over all phases.
     """
     for index in range(len(games)):
         start(games[index], options[index], streams, index)
@@ -90,25 +90,25 @@ def own_decision_targets(
     advantages: Floats,
     targets: Floats,
 ) -> None:
-    """Compute advantages and value targets, each seat's over its own successive decisions.
+    """Compute advantages and value targets of each seat over its own successive decisions.
 
-    A seat's trajectory is the plies at which it moved, however many others moved between them (none, if the others were
-    passed over). With V the seat's own component of the value, r the return (1 for the winner, else 0; drawn, 1 / n)
-    and t' the seat's next decision,
+    A seat's trajectory consists of the plies at which it moved, regardless of how many other seats moved in between.
+    With V the seat's component of the value, r the return (1 for the winner, else 0; 1 / n for a draw) and t' the
+    seat's next decision,
 
         A(t) = V(t') - V(t) + decay * A(t')      or, if the game ends before it moves again,      A(t) = r - V(t)
 
     (Schulman et al., "High-dimensional continuous control using generalized advantage estimation", ICLR 2016, with
-    gamma = 1). The target of a seat's value at any ply is V + A at its own next decision, that ply included, or r.
+    gamma = 1). The target of a seat's value at a ply is V + A at its next decision from this ply on, or r.
 
     Args:
         movers: (T, B) int8 seats.
         num_players: (B,) int8.
-        values: (T + 1, B, P) float32 per seat; the last ones stand for what comes after the rollout.
+        values: (T + 1, B, P) float32 per seat; the last values estimate the rest of unfinished games.
         winners: (T, B) int8, as in `Rollout`.
         decay: lambda.
-        advantages: (T, B) float32, written: the mover's.
-        targets: (T, B, P) float32, written: per seat, 0 for seats that are not in play.
+        advantages: (T, B) float32 of the mover; written.
+        targets: (T, B, P) float32 per seat, 0 for seats that are not in play; written.
     """
     plies, batch = movers.shape
     next_value, next_advantage = np.zeros(values.shape[2]), np.zeros(values.shape[2])
@@ -132,7 +132,7 @@ def own_decision_targets(
 
 
 def next_endings(winners: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
-    """Return (T, B) int64: the ply that ended the game of each position, -1 where it went on beyond the rollout."""
+    """Return (T, B) int64: the ply that ended each position's game, or -1 if the game did not end in the rollout."""
     plies, ending = np.full(winners.shape, -1), np.full(winners.shape[1], -1)
     for ply in range(len(winners) - 1, -1, -1):
         ending = np.where(winners[ply] != UNFINISHED, ply, ending)
@@ -142,10 +142,10 @@ def next_endings(winners: npt.NDArray[np.int8]) -> npt.NDArray[np.int64]:
 
 @jit
 def roll_seats(rows: Floats, first: npt.NDArray[np.int8], num_players: npt.NDArray[np.int8]) -> None:
-    """Turn (N, P) rows in place from seats to relative seats, or back with `first` negated.
+    """Convert rows in place from seats to relative seats, or back with `first` negated.
 
     Args:
-        rows: one number per seat.
+        rows: (N, P), one number per seat.
         first: (N,) the seat that becomes relative seat 0.
         num_players: (N,).
     """

@@ -1,6 +1,6 @@
-"""What self-play hands to learning: positions and what became of them, nothing else. Seats are absolute here.
+"""Training samples: positions and their targets. Seats are absolute.
 
-`relative_seats`, `relative_values` and `relative_scores` turn them to the eyes of the seats to move.
+`relative_seats`, `relative_values` and `relative_scores` convert targets to seats relative to the mover.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ Floats = npt.NDArray[np.float32]
 
 
 class Samples(NamedTuple):
-    """N positions of a game of A actions, P players and T targets at most, with what is to be learned of them."""
+    """N positions with their targets, of a game with at most A actions, P players and T final targets."""
 
     games: Records
-    """(N,) records, none of them over."""
+    """(N,) states, none of them finished."""
     policy: npt.NDArray[np.float16]
-    """(N, A) float16: what the search would play, summing to 1; without a search, 1 for each move that wins for sure;
-    all 0 where nothing is known."""
+    """(N, A) float16: the search's policy, summing to 1; without a search, 1 for each move that is known to win; all 0
+    where nothing is known."""
     values: Floats
-    """(N, P + 1) float32 shares of the outcomes, summing to 1: each seat wins; drawn. All 0 where only the policy is
-    to be learned."""
+    """(N, P + 1) float32 shares of the outcomes, summing to 1: win of each seat; draw. All 0 where there is only a
+    policy target."""
     owners: npt.NDArray[np.int8]
-    """(N, T) int8: the final targets of `ninetka_env.core.verbs.write_targets`: seats, -1 for nobody."""
+    """(N, T) int8: the final targets of `ninetka_env.core.verbs.write_targets`: seats, -1 for no owner."""
     scores: Floats
     """(N, P) float32: the final scores, 0 for seats that are not in play."""
 
 
 def join(parts: Iterable[Samples]) -> Samples:
-    """Return the samples of all parts, in order."""
+    """Return the concatenation of samples."""
     return Samples(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def outcome_shares(winners: npt.NDArray[np.integer], players: int) -> Floats:
-    """Return (N, players + 1) float32: 1 for the outcome; winners are seats or `DRAWN`, -1."""
-    return np.eye(players + 1, dtype=np.float32)[winners.astype(np.int64)]  # -1 is the last one
+    """Return one-hot outcomes, (N, players + 1) float32. Winners are seats, or `DRAWN` (-1) for the last column."""
+    return np.eye(players + 1, dtype=np.float32)[winners.astype(np.int64)]  # index -1 is the last row
 
 
 def draw(window: Sequence[Samples], count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw (count,) int64 numbers of positions: every round alike, however many positions it has.
+    """Draw indices of positions in the window, (count,) int64. Each round has the same probability.
 
     Raises:
-        ValueError: if there are none.
+        ValueError: if there are no positions.
     """
     sizes = np.array([len(samples.games) for samples in window])
     filled = np.flatnonzero(sizes)
@@ -63,7 +63,7 @@ def draw(window: Sequence[Samples], count: int, rng: np.random.Generator) -> npt
 
 
 def take(window: Sequence[Samples], chosen: npt.NDArray[np.int64]) -> Samples:
-    """Return the positions of those numbers, counted through the window."""
+    """Return the positions with the given indices in the window."""
     ends = np.cumsum([len(samples.games) for samples in window])
     numbers = np.searchsorted(ends, chosen, side="right")
     parts = []
@@ -74,48 +74,48 @@ def take(window: Sequence[Samples], chosen: npt.NDArray[np.int64]) -> Samples:
 
 
 def rows_of(samples: Samples, rows: npt.NDArray[Any]) -> Samples:
-    """Return some of the positions, by numbers or a mask."""
+    """Return the positions selected by indices or a boolean mask."""
     arrays: Any = (array[rows] for array in samples)
     return Samples(*arrays)
 
 
 def relative_seats(samples: Samples) -> npt.NDArray[np.int64]:
-    """Return (N, T) int64: the final owners as relative seats 0 .. P - 1, P for nobody."""
+    """Return (N, T) int64: the final owners as relative seats 0 .. P - 1, P for no owner."""
     movers, players = (turn[:, None] for turn in _turns(samples))
     return np.where(samples.owners < 0, samples.scores.shape[1], seats_from(samples.owners, movers, players))
 
 
 def relative_values(samples: Samples) -> Floats:
-    """Return (N, P + 1) float32: the outcomes' shares per relative seat, 0 for seats not in play; drawn last."""
+    """Return (N, P + 1) float32: the outcomes' shares per relative seat, 0 for seats not in play; draws last."""
     turned = _by_relative_seat(samples.values[:, :-1], *_turns(samples), np.float32(0))
     return np.hstack([turned, samples.values[:, -1:]])
 
 
 def relative_scores(samples: Samples) -> Floats:
-    """Return (N,) float32: the final score of the seat to move less the best of the others."""
+    """Return (N,) float32: the final score of the seat to move minus the best of the others."""
     return relative_leads(samples.scores, *_turns(samples))
 
 
 def relative_leads(scores: Floats, movers: npt.NDArray[Any], players: npt.NDArray[Any]) -> Floats:
-    """Return (N,) float32: the score of each mover less the best of the others, of (N, P) scores per seat."""
+    """Return (N,) float32: the score of each mover minus the best of the others; `scores` is (N, P) per seat."""
     turned = _by_relative_seat(scores, movers, players, np.float32(-np.inf))
     return turned[:, 0] - turned[:, 1:].max(1)
 
 
 def _turns(samples: Samples) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return (N,) the seats to move and the numbers of players."""
+    """Return the seats to move and the numbers of players, (N,) each."""
     return samples.games["to_move"], samples.games["num_players"]
 
 
 def _by_relative_seat(rows: Floats, movers: npt.NDArray[Any], players: npt.NDArray[Any], absent: np.float32) -> Floats:
-    """Return (N, P) numbers per seat as numbers per relative seat, `absent` for seats that are not in play."""
+    """Convert (N, P) numbers per seat to numbers per relative seat, `absent` for seats that are not in play."""
     seats, count = np.arange(rows.shape[1]), players[:, None]
     turned = np.take_along_axis(rows, seats_from(seats, -movers[:, None].astype(np.int64), count), 1)
     return np.where(seats < count, turned, absent)
 
 
 def write_samples(path: Path, samples: Samples) -> None:
-    """Write samples to a file, whole or not at all."""
+    """Write samples to a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **samples._asdict())
@@ -123,14 +123,14 @@ def write_samples(path: Path, samples: Samples) -> None:
 
 
 def read_samples(path: Path, dtype: np.dtype[np.void]) -> Samples:
-    """Read samples back, of games whose records have this type.
+    """Read samples from a file; `dtype` is the dtype of the states.
 
     Raises:
-        ValueError: naming the file, if it is missing or damaged.
+        ValueError: if the file is missing or damaged; the message names the file.
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             samples = Samples(*(arrays[name] for name in Samples._fields))
-            return samples._replace(games=samples.games.astype(dtype))  # files forget how a dtype is aligned
+            return samples._replace(games=samples.games.astype(dtype))  # files do not store the alignment of a dtype
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None

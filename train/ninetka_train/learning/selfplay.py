@@ -1,8 +1,9 @@
-"""Self-play in arrays: whole games, searched with random playouts or played by a network, become `Samples`.
+"""AlphaZero's self-play: play games with playouts or with a network, and return their positions as `Samples`.
 
-A round is cut into tasks. What a task gives is a function of the settings, the network's weights and the numbers of its
-games, and of nothing else: every game draws from a stream of its own, and a network is always asked about the games of
-one task together, on one thread of torch's. So it does not matter who plays it, when, or beside what.
+A round is divided into tasks. The result of a task depends only on the settings, the network's weights and the indices
+of its games, because each game has its own random stream, and the network evaluates the games of one task as one batch
+on one torch thread. A task's result therefore does not depend on which worker runs it, when, or what else runs at the
+time. `alphazero.py` has the training loop.
 """
 
 from __future__ import annotations
@@ -31,107 +32,107 @@ Bools = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
 
 SEARCHED = 512
-"""Positions that are searched at once: enough for the network's batches, few enough for the memory of their trees."""
+"""Positions searched at the same time: enough for efficient network batches, few enough for the trees' memory."""
 POLICY = -1
-"""In the place of an action: the network's policy chooses."""
+"""Returned by `GameHooks.act` in place of an action where the network's policy chooses the action."""
 DECIDED_SHARE = 0.1
-"""Of the positions of decided games: they must be won, too, but most of them say nothing new."""
+"""Share of positions of decided games that are kept: these games must be won too, but most add nothing new."""
 QUICKER = 4
-"""So many times fewer playouts choose a move in them; with an eighth, or moves by chance, many are given away again."""
+"""Divisor of the playouts in decided games. With a divisor of 8, or random moves, many wins are lost again."""
 
 
 class Positions(NamedTuple):
-    """N positions that were met in the games of a task, ply by ply."""
+    """N positions of the games of a task, ordered by ply."""
 
     origins: Numbers
-    """(N,) int64 the game of each."""
+    """(N,) int64 the index of each position's game."""
     games: Records
-    """(N,) records."""
+    """(N,) states."""
     drawn: npt.NDArray[np.float64]
-    """(N,) float64 random numbers, below `share` to be searched, below `share + value_share` to be kept."""
+    """(N,) float64 random numbers: below `share` a position is searched, below `share + value_share` it is kept."""
     streams: Streams
-    """(N,) uint64: chance for their searches."""
+    """(N,) uint64 random streams for the searches of the positions."""
 
 
 class Keeping(NamedTuple):
-    """Which of N positions are worth keeping."""
+    """How likely N positions are kept."""
 
     weights: npt.NDArray[np.float64]
-    """(N,) float64: factors of the chances `share` and `value_share`."""
+    """(N,) float64: factors of the probabilities `share` and `value_share`."""
     shown: npt.NDArray[np.float64]
-    """(N,) float64: the chance that a position is passed to `GameHooks.learned` even if it would not be kept."""
+    """(N,) float64: the probability that a position is passed to `GameHooks.learned` even if it would not be kept."""
 
 
 class Learned(NamedTuple):
-    """What is to be learned of N positions."""
+    """Training targets of N positions."""
 
     outcomes: Floats
-    """(N, P + 1) float32 shares of the outcomes: each seat wins; drawn."""
+    """(N, P + 1) float32 shares of the outcomes: win of each seat; draw."""
     policy: Floats
     """(N, A) float32, as in `ninetka_train.learning.samples.Samples`."""
     certain: Bools
-    """(N,) bool: the outcome is that of perfect play, not how the game happened to end."""
+    """(N,) bool: the outcome is that of perfect play, not the result of the game that was played."""
     decisive: Bools
-    """(N,) bool: some moves are known to win, and others not to."""
+    """(N,) bool: some moves are known to win, and others are known not to win."""
 
 
 class GameHooks:
-    """What a game may add to self-play where it knows moves and results better than its network.
+    """Hooks by which a game adds moves, searches and exact results to self-play.
 
-    This class adds nothing. A game derives `Hooks` from it, and `Settings` from `AlphaZeroSettings`; see
-    `ninetka_train.parts.selfplay_of`.
+    The methods of this base class add nothing. A game derives `Hooks` from it, and `Settings` from `AlphaZeroSettings`;
+    see `ninetka_train.parts.selfplay_of`.
     """
 
     branch_games = 0
-    """Games that go on from each of `branches`."""
+    """Number of games that are played from each position that `branches` returns."""
 
     def __init__(self, settings: AlphaZeroSettings, evaluate: Evaluate, threads: int) -> None:
         """Set up for a task.
 
         Args:
-            settings: the run's, of the game's own class.
-            evaluate: what the network says; see `ninetka_agents.search.gumbel.Evaluate`.
-            threads: the most to use; results must not depend on it.
+            settings: the run's settings, of the game's `Settings` class.
+            evaluate: evaluates positions by the network; see `ninetka_agents.search.gumbel.Evaluate`.
+            threads: maximum number of threads; results must not depend on it.
         """
 
     def act(self, games: Records, drawing: Bools, streams: Streams) -> Actions:
-        """Return (N,) int64 actions in games under way, `POLICY` where the policy plays.
+        """Return (N,) int64 actions for unfinished games, `POLICY` where the network's policy chooses.
 
         Args:
-            games: (N,) records.
+            games: (N,) states.
             drawing: (N,) bool: the move is to be drawn from the policy.
-            streams: (N,) chance of the games; moved on.
+            streams: (N,) random streams of the games; advanced in place.
         """
         return np.full(len(games), POLICY)
 
     def keeping(self, games: Records) -> Keeping:
-        """Return which of (N,) positions are worth keeping."""
+        """Return how likely each of (N,) positions is kept."""
         return Keeping(np.ones(len(games)), np.zeros(len(games)))
 
     def search(self, positions: Positions, rows: Numbers, policy: Floats, values: Floats) -> Numbers:
-        """Search some of the positions `rows`, in place of the Gumbel search; return the rows that are left to it.
+        """Search some of the positions `rows`; return the remaining rows, for the Gumbel search.
 
         Args:
-            positions: N of them.
-            rows: (K,) int64 which of them are to be searched.
-            policy: (N, A) float32, written: what should be played.
-            values: (N, P) float32, written: the chances to win.
+            positions: N positions.
+            rows: (K,) int64 indices of the positions to search.
+            policy: (N, A) float32 policy targets of the searched positions; written.
+            values: (N, P) float32 win probabilities of the searched positions; written.
         """
         return rows
 
     def branches(self, positions: Positions) -> Numbers:
-        """Return (B,) int64 the numbers of the positions from which `branch_games` more games are played."""
+        """Return the indices of positions from each of which `branch_games` more games are played, (B,) int64."""
         return np.empty(0, np.int64)
 
     def learned(self, positions: Positions, winners: Numbers, policy: Floats, families: Numbers) -> Learned:
-        """Return what is to be learned of positions, given what search and play found out.
+        """Return the training targets of positions.
 
         Args:
-            positions: N of them; those of one game stand in the order of play. Their chance is left alone.
-            winners: (G,) int64 who won each game.
-            policy: (N, A) float32 what the search would play, all 0 without one.
-            families: (N,) int64 the same number for positions that a solver meets together: those of games that went on
-                from one position, or of one game.
+            positions: N positions; those of one game are in the order of play. Their streams must not be advanced.
+            winners: (G,) int64 winner of each game.
+            policy: (N, A) float32 the search's policy, all 0 without a search.
+            families: (N,) int64, equal for positions that share an origin (positions of one game, or of all games that
+                were played from one position), which a solver should search together.
         """
         unknown = np.zeros(len(policy), np.bool_)
         outcomes = outcome_shares(winners[positions.origins], limits_of(positions.games.dtype).players)
@@ -139,23 +140,23 @@ class GameHooks:
 
 
 def tasks_of(config: TrainConfig) -> list[range]:
-    """Cut the numbers of a round's games into tasks of equal size, up to one game."""
+    """Divide the indices of a round's games into tasks whose sizes differ by at most one game."""
     count = config.alphazero.games * len(config.variants)
     tasks = -(-count // config.alphazero.task_games)
     return [range(count * task // tasks, count * (task + 1) // tasks) for task in range(tasks)]
 
 
 def play_task(config: TrainConfig, network: Any, number: int, games: range, threads: int = 1) -> Samples:
-    """Play a task of round `number`, counted from 0.
+    """Play a task of a round.
 
-    The same arguments give the same bytes, in any process, for one kind of processor and one version of torch.
+    For one type of processor and one version of torch, the same arguments give the same bytes in any process.
 
     Args:
         config: with `algorithm="alphazero"`.
-        network: as it is at the beginning of the round, in evaluation mode.
-        number: of the round.
-        games: of the round, one of `tasks_of`.
-        threads: at most so many threads search; what is found does not depend on it.
+        network: the network with which the round is played, in evaluation mode.
+        number: index of the round, from 0.
+        games: indices of the task's games, one of `tasks_of`.
+        threads: maximum number of threads for the search; results do not depend on it.
     """
     return on_one_torch_thread(_play_task, config, network, number, games, threads)
 
@@ -179,7 +180,7 @@ def _play_task(config: TrainConfig, network: Any, number: int, games: range, thr
 
 
 def _starts(config: TrainConfig, number: int, games: range) -> tuple[Records, Streams]:
-    """Start games of a round, the variants in turn; return them and their chance."""
+    """Start games of a round, with alternating variants; return their states and random streams."""
     variants, count = config.variants, len(games)
     before = number * config.alphazero.games * len(variants) + games.start
     starts, streams = np.zeros(count, variants[0].dtype), make_streams((config.seed << 32) + before, count)
@@ -202,12 +203,12 @@ def playout_games(
     """Play games to their ends by tree search with playouts, and keep every position until a game is decided.
 
     Args:
-        games: (G,) records at their start; played to their ends.
-        streams: (G,) their chance; moved on.
+        games: (G,) initial states; played to their ends in place.
+        streams: (G,) random streams of the games; advanced in place.
         teacher: the search.
-        quick: plays decided games on.
-        settings: `greedy`, `power`, `teacher_mix` and `decided` count here.
-        hooks: what the game adds; here `learned` alone.
+        quick: the quick search that finishes decided games.
+        settings: `greedy`, `power`, `teacher_mix` and `decided` are used.
+        hooks: the game's hooks; only `learned` is used.
     """
     met, policies, values, playing, decided = [], [], [], np.arange(len(games)), [np.empty(0, np.int64)]
 
@@ -235,7 +236,7 @@ def playout_games(
 
 
 def _play_on(games: Records, streams: Streams, quick: Teacher, playing: Numbers) -> Positions:
-    """Play decided games to their ends by a quick search; return a few of their positions, see `DECIDED_SHARE`."""
+    """Play decided games to their ends by a quick search; return a share `DECIDED_SHARE` of their positions."""
     met = []
     while True:
         now, own = games[playing], streams[playing]
@@ -250,13 +251,13 @@ def _play_on(games: Records, streams: Streams, quick: Teacher, playing: Numbers)
 
 
 def policy_targets(visits: npt.NDArray[np.integer], power: float) -> Floats:
-    """Return (N, A) float32 policies: visits ** power, each row summing to 1."""
+    """Return (N, A) float32 policies proportional to visits ** power, each row summing to 1."""
     weights = (visits / visits.max(1, keepdims=True)).astype(np.float32) ** np.float32(power)
     return weights / weights.sum(1, keepdims=True)
 
 
 def _by_visits(found: TreeResult, greedy: float, streams: Streams) -> Actions:
-    """Choose what the search would play, with the chance `greedy`, else draw by visits."""
+    """Return the search's action with probability `greedy`, else an action drawn by visits."""
     chosen, drawn = uniform(streams), uniform(streams)
     sums = found.visits.cumsum(1)
     by_visits = (sums > drawn[:, None] * sums[:, -1:]).argmax(1)
@@ -274,21 +275,21 @@ def network_games(
     hooks: GameHooks,
     most_drawn: int,
 ) -> Samples:
-    """Play games to their ends by a network's policy alone, all at once, and search some of their positions.
+    """Play games to their ends in parallel by a network's policy, and search some of their positions.
 
-    Games without search cost next to nothing, so few positions of each are enough and almost every position comes with
-    a winner of its own: what "playout cap randomization" is after (Wu, "Accelerating self-play learning in Go", 2019),
-    driven further. A game draws its moves from the policy up to a random ply, for variety, and plays the most probable
-    ones from there, so that the winner says what the position was worth (as in Silver et al., 2016); only positions
-    from there on are kept.
+    Games without search are cheap, so a few positions per game are enough, and almost every position has the result of
+    a different game. This extends "playout cap randomization" (Wu, "Accelerating self-play learning in Go", 2019).
+    For variety, a game draws its moves from the policy up to a random ply. From there it plays the most probable moves,
+    so that the winner is a good estimate of a position's value (as in Silver et al., 2016). Only positions after the
+    drawn moves are kept.
 
     Args:
-        games: (G,) records at their start; played to their ends.
-        streams: (G,) their chance; moved on.
-        search: what the network is asked by.
-        settings: `share`, `value_share`, `value_mix` and `decided` count here.
-        hooks: what the game adds.
-        most_drawn: plies that are drawn, at most.
+        games: (G,) initial states; played to their ends in place.
+        streams: (G,) random streams of the games; advanced in place.
+        search: the Gumbel search with the network.
+        settings: `share`, `value_share`, `value_mix` and `decided` are used.
+        hooks: the game's hooks.
+        most_drawn: maximum number of drawn plies.
     """
     last_drawn = (uniform(streams) * most_drawn).astype(np.int64)
     met, playing, ply = [], np.arange(len(games)), 0
@@ -317,9 +318,10 @@ def network_games(
 def _branch_games(
     search: GumbelSearch, settings: AlphaZeroSettings, hooks: GameHooks, positions: Positions, branches: Numbers
 ) -> Samples:
-    """Play games on from some of the positions, all moves drawn from the policy; return what is certain in them.
+    """Play more games from the positions `branches`, with all moves drawn from the policy; return their samples.
 
-    A few of their positions are kept to learn values from; of the others, those where some moves win and others lose.
+    A share `DECIDED_SHARE` of the positions with certain outcomes is kept with values. Decisive positions are kept for
+    their policy.
     """
     games, seeds = positions.games[np.repeat(branches, hooks.branch_games)], positions.streams[branches]
     streams = np.stack([_words(seeds) for _ in range(hooks.branch_games)], axis=1).ravel()
@@ -338,9 +340,10 @@ def _branch_games(
 
 
 def _kept(samples: Samples, valued: Bools, others: Bools) -> Samples:
-    """Return the samples that are `valued`, and `others` for their policy alone.
+    """Return the samples of the mask `valued`, and those of `others` with a policy target only.
 
-    Those others are kept because there is a move that wins: as values they would teach that the mover wins.
+    The others were selected because a winning move exists, so their outcome would bias the value head towards the
+    mover.
     """
     values = np.where(valued[:, None], samples.values, np.float32(0))
     return rows_of(samples._replace(values=values), valued | others)
@@ -349,9 +352,9 @@ def _kept(samples: Samples, valued: Bools, others: Bools) -> Samples:
 def _by_network(
     search: GumbelSearch, hooks: GameHooks, games: Records, streams: Streams, drawing: Bools
 ) -> tuple[Actions, Floats]:
-    """Draw actions from the policy in some games; in the others take the most probable one, or what the hooks play.
+    """Choose actions: the hooks' actions, else drawn from the policy where `drawing`, else the most probable ones.
 
-    Return them, and (N,) float32 the best seat's chance to win as the network has it, 0 where it was not asked.
+    Return the actions, and (N,) float32 the network's highest win probability of any seat, 0 where the hooks chose.
     """
     drawn, chances = uniform(streams), np.zeros(len(games), np.float32)
     actions = hooks.act(games, drawing, streams)
@@ -367,40 +370,40 @@ def _by_network(
 def _search(
     search: GumbelSearch, hooks: GameHooks, positions: Positions, rows: Numbers, policy: Floats, values: Floats
 ) -> None:
-    """Search the positions `rows`; write what should be played there and the chances to win."""
+    """Search the positions `rows`; write their policy targets and win probabilities."""
     for part in portions(hooks.search(positions, rows, policy, values)):
         found = search.run(positions.games[part], GameRandom(positions.streams[part]))
         policy[part], values[part] = found.policy, found.values
 
 
 def _nothing_found(positions: Positions) -> tuple[Floats, Floats]:
-    """Return (N, A) policies and (N, P) values of positions that were not searched, as `_samples` takes them."""
+    """Return (N, A) policies of 0 and (N, P) values of nan, which `_samples` takes for positions without a search."""
     count, limits = len(positions.games), limits_of(positions.games.dtype)
     return np.zeros((count, limits.actions), np.float32), np.full((count, limits.players), np.nan, np.float32)
 
 
 def portions(rows: Numbers) -> list[Numbers]:
-    """Return rows, `SEARCHED` at a time."""
+    """Divide rows into batches of at most `SEARCHED`."""
     return [rows[first : first + SEARCHED] for first in range(0, len(rows), SEARCHED)]
 
 
-# What both do
+# Both kinds of rounds
 
 
 def uniform(streams: Streams) -> npt.NDArray[np.float64]:
-    """Draw a number from 0 (included) to 1 from each stream, (N,) float64."""
+    """Draw a number in [0, 1) from each stream, (N,) float64."""
     return np.asarray((_words(streams) >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
 def _words(streams: Streams) -> Streams:
-    """Draw 64 bits from each stream, (N,) uint64: a stream of its own to whoever needs one."""
+    """Draw 64 bits from each stream, (N,) uint64; they can also seed separate streams."""
     words = np.empty(len(streams), np.uint64)
     draw_each(streams, words)
     return words
 
 
 def _play(games: Records, playing: Numbers, actions: Actions) -> Numbers:
-    """Play an action in each game of `playing`; return those that go on."""
+    """Play an action in each game of the indices `playing`; return the indices of unfinished games."""
     over = np.zeros(len(playing), np.bool_)
     play_all(games, playing, actions, over)
     return playing[~over]
@@ -419,16 +422,16 @@ def _samples(
     hooks: GameHooks,
     families: Numbers | None = None,
 ) -> tuple[Samples, Learned]:
-    """Return what is to be learned of positions, and where that is certain.
+    """Return the samples of positions, and the targets that the hooks returned.
 
     Args:
-        games: (G,) finished games.
-        positions: met in them.
-        policy: (N, A) float32 what the search would play, all 0 without one.
-        searched: (N, P) float32 the search's values, nan without one.
-        mix: their share in the values to learn, where the winner is not certain.
-        hooks: what the game adds.
-        families: (N,) int64, see `GameHooks.learned`; None for the games.
+        games: (G,) states of finished games.
+        positions: N positions of these games.
+        policy: (N, A) float32 the search's policy, all 0 without a search.
+        searched: (N, P) float32 the search's values, nan without a search.
+        mix: share of the search's values in the value targets, where the outcome is not certain.
+        hooks: the game's hooks.
+        families: (N,) int64, see `GameHooks.learned`; None to group positions by game.
     """
     index, players = positions.origins, limits_of(games.dtype).players
     families = index if families is None else families

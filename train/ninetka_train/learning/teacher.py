@@ -1,4 +1,4 @@
-"""Whose games a network learns from before it searches itself: a search with playouts, or another network."""
+"""Teachers, which play the first rounds of AlphaZero: a tree search with playouts, or another network."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ninetka_env.core.verbs import Records
 from ninetka_train.learning.rollout import roll_seats
 
 PARTS = 1_000_000
-"""What a network's policy is told in, as if it were visits."""
+"""Total of the visits that represent a network's policy."""
 
 
 class NetworkTeacher:
-    """A network without search: its policy in the place of visits, its values in that of results.
+    """A network without search: its policy replaces visits, and its values replace results.
 
-    What it knows goes over into another network, such as a smaller one (Hinton, Vinyals and Dean, "Distilling the
-    knowledge in a neural network", 2015).
+    It is used to train another network, for example a smaller one (Hinton, Vinyals and Dean, "Distilling the knowledge
+    in a neural network", 2015).
     """
 
     def __init__(self, network: Any) -> None:
-        """Teach what a network says."""
+        """Use a network as the teacher."""
         self._evaluate = quick_evaluate(network)
 
     def run(self, games: Records, rng: np.random.Generator) -> TreeResult:
-        """Tell of (N,) positions; see `ninetka_agents.search.mcts.MctsAgent.run`."""
+        """Evaluate (N,) positions; see `ninetka_agents.search.mcts.MctsAgent.run`."""
         log_policy, values = self._evaluate(games)
         roll_seats(values, -games["to_move"], games["num_players"])
         visits = np.rint(PARTS * np.exp(log_policy, dtype=np.float64)).astype(np.int64)
@@ -55,16 +55,16 @@ def make_teacher(
     """Make the teacher.
 
     Args:
-        game: that it plays, by name.
-        spec: what it is: a tree search, without simulations and threads, or `net:` and a checkpoint; empty for the
-            strongest tree search that the game has.
-        simulations: per move, of a tree search.
-        exploration: its constant, unless it is a search by RAVE or the spec tells.
-        threads: at most so many.
-        device: torch's, or its name: where a network that teaches is asked.
+        game: name of the game.
+        spec: spec of a tree search without simulations and threads, or `net:` and a checkpoint; empty for the game's
+            strongest tree search.
+        simulations: simulations per move of a tree search.
+        exploration: exploration constant of a tree search, unless it uses RAVE or the spec has its own.
+        threads: maximum number of threads.
+        device: torch device, or its name, for a network.
 
     Raises:
-        ValueError: if the spec is neither, or wrong.
+        ValueError: if the spec is not one of these or has a wrong option.
     """
     kind, _, text = (spec or parts_of(game).teacher).partition(":")
     options = list(filter(None, text.split(",")))

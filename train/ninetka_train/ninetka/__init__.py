@@ -1,1 +1,1 @@
-"""What perfect play says of 9tka: exact targets, blunders, analyses, a study."""
+"""Tools for 9tka that use the exact solver: self-play targets, blunder rates, game analysis and a study."""

@@ -1,9 +1,9 @@
-"""9tka's movement phase against the truth: a finished game of two players ply by ply, and who wins a single position.
+"""Analysis of 9tka's movement phase by perfect play: each ply of a finished two-player game, or a single position.
 
-`ninetka analyze` and `ninetka solve` print it.
+The commands `ninetka analyze` and `ninetka solve` print the results.
 
-analysis = analyze(find_record("games.txt", 1))
-print(*analysis_text(analysis), sep="; ")
+    analysis = analyze(find_record("games.txt", 1))
+    print(*analysis_text(analysis), sep="; ")
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ OUTCOMES = {WON: "won", UNKNOWN: "unknown", LOST: "lost"}
 
 @dataclass(frozen=True)
 class PlyAnalysis:
-    """One movement ply, seen from the seat that played it."""
+    """One ply of the movement phase, from the view of the seat that played it."""
 
     ply: int
     """`Game.ply` before the slide."""
     seat: int
     action: int
     move: str
-    """The action's name."""
+    """The name of the action."""
     before: str
-    """What perfect play makes of the position: won, lost or unknown, for this seat."""
+    """The value of the position under perfect play for this seat: won, lost or unknown."""
     after: str
-    """The same after the slide."""
+    """The value after the slide, for the same seat."""
     legal: int
-    """Legal actions."""
+    """Number of legal actions."""
     winning: list[str]
-    """Those known to win."""
+    """Names of the actions known to win."""
     mistake: bool
     """Whether the slide gave a won position away."""
 
@@ -58,24 +58,24 @@ class Analysis:
     winner: int
     """The seat that won the game."""
     nodes: int
-    """The solver's budget per position."""
+    """The solver's node limit per position."""
     plies: list[PlyAnalysis]
     first_mistake: int | None
-    """`ply` of the first mistake; None without any. What is unknown is not counted."""
+    """`ply` of the first known mistake, or None."""
     unknown: int
-    """Plies whose position before was not solved within the budget."""
+    """Number of plies whose position before the slide was not solved within the limit."""
 
 
 def analyze(record: GameRecord, nodes: int = 2_000_000, threads: int = 0) -> Analysis:
     """Solve every position of a game's movement phase.
 
     Args:
-        record: a two-player game.
-        nodes: the solver's budget per position, all moves included.
-        threads: at most this many threads; 0 for one per core.
+        record: the game record of a two-player game.
+        nodes: the solver's node limit per position, all moves included.
+        threads: maximum number of threads; 0 for one per core.
 
     Raises:
-        ValueError: if the game has more players, is broken, or ended before its movement phase.
+        ValueError: if the record is of another game, has more players, is invalid, or ended before its movement phase.
     """
     if record.variant.definition.name != "ninetka":
         raise ValueError(f"only games of 9tka can be analyzed; this one is of {record.variant.definition.title}")
@@ -129,11 +129,11 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
 
 
 def save_course(analysis: Analysis, path: Path) -> None:
-    """Draw the game's course: who holds the win after each ply, how many moves keep it, and the mistakes.
+    """Plot an analysis: the seat that is winning at each ply, the share of moves that win, and the mistakes.
 
     Raises:
-        OSError: if the picture cannot be written; an earlier one is left as it was.
-        ValueError: if the file's ending names no format of pictures.
+        OSError: if the image cannot be written; an existing file is left unchanged.
+        ValueError: if the file's suffix is not an image format.
     """
     from io import BytesIO
 
@@ -151,7 +151,7 @@ def save_course(analysis: Analysis, path: Path) -> None:
         if ply.before != OUTCOMES[UNKNOWN]:
             holder = ply.seat if ply.before == OUTCOMES[WON] else 1 - ply.seat
             axes.axvspan(ply.ply - 0.5, ply.ply + 0.5, color=("#d9a400", "#2b6cb0")[holder], alpha=0.12, linewidth=0)
-    axes.set(xlabel="ply", ylabel="moves that win, %", ylim=(-5, 105), title="Background: who holds the win")
+    axes.set(xlabel="ply", ylabel="moves that win, %", ylim=(-5, 105), title="Background: seat that is winning")
     axes.legend(loc="upper left", frameon=False)
     picture = BytesIO()
     figure.savefig(picture, format=path.suffix.removeprefix(".") or "png", dpi=150)
@@ -159,17 +159,18 @@ def save_course(analysis: Analysis, path: Path) -> None:
 
 
 def solution_text(game: Game, nodes: int = 10_000_000) -> Iterator[str]:
-    """Yield what is known of a position, as lines of text.
+    """Yield the solution of a position as lines of text.
 
-    Two players are solved exactly (`ninetka_agents.ninetka.solver`). With three or four, max^n says what happens if
-    every seat plays for its own victory, and who can force a win against all others together.
+    Two-player positions are solved exactly (`ninetka_agents.ninetka.solver`). With three or four players, the text
+    gives the result of max^n, in which every seat plays for its own win, and says which seats can force a win against
+    all others together.
 
     Args:
         game: a position of the movement phase.
-        nodes: most positions that each search may visit.
+        nodes: maximum number of positions that each search may visit.
 
     Raises:
-        ValueError: if the movement phase has not begun.
+        ValueError: if the movement phase has not started.
     """
     if game.num_players == 2:
         yield from _two_players(game, nodes)

@@ -1,8 +1,10 @@
-"""How well agents play 9tka: the wins that they give away in two-player movement phases, and what each phase is worth.
+"""Blunder rates of agents in 9tka: how often they give a win away in two-player movement phases.
 
-results = play_games([make_agent("maxn"), make_agent("net")], 2, 100)
-for one in figures(results):
-    print(one.agent, one.share, one.interval)
+`pairs` sets up games that measure how well an agent plays each phase.
+
+    results = play_games([make_agent("maxn"), make_agent("net")], 2, 100)
+    for one in figures(results):
+        print(one.agent, one.share, one.interval)
 """
 
 from __future__ import annotations
@@ -25,64 +27,64 @@ from ninetka_train.judging.ratings import clustered_interval
 from ninetka_train.judging.results import NO_ACTION, Results
 
 NODES = 200_000
-"""Nodes that the solver may visit per position, enough for nearly all of them."""
+"""Maximum number of solver nodes per position, enough for nearly all positions."""
 CHUNK = 1000
-"""Positions that are solved at a time: Ctrl-C is seen in between."""
+"""Positions per call of the solver. Ctrl-C takes effect between calls."""
 
 
 @dataclass(frozen=True)
 class Decisions:
-    """N movement decisions with what perfect play says of them, game by game in the order of play."""
+    """N decisions of movement phases with their values under perfect play, game by game in the order of play."""
 
     games: npt.NDArray[np.int64]
-    """(N,) the game of the results."""
+    """(N,) index of the game in the results."""
     slides: npt.NDArray[np.int64]
-    """(N,) slides made before."""
+    """(N,) number of slides made before."""
     agents: npt.NDArray[np.int64]
-    """(N,) who decided, `NOBODY` where the opening was drawn."""
+    """(N,) index of the agent that decided, `NOBODY` for random opening moves."""
     movers: npt.NDArray[np.int8]
-    """(N,) int8 the seat that decided."""
+    """(N,) int8, the seat that decided."""
     winners: npt.NDArray[np.int8]
-    """(N,) int8 the seat that wins under perfect play, `UNFINISHED` where unknown."""
+    """(N,) int8, the seat that wins under perfect play, `UNFINISHED` if unknown."""
     played: npt.NDArray[np.int8]
-    """(N,) int8 value of the move that was played: `WON`, `LOST` or `UNKNOWN`, for the mover."""
+    """(N,) int8, the value of the played move for the mover: `WON`, `LOST` or `UNKNOWN`."""
     winning: npt.NDArray[np.int64]
-    """(N,) how many moves are known to win; 0 unless asked for."""
+    """(N,) number of moves known to win; 0 if not requested."""
     complete: npt.NDArray[np.bool_]
-    """(N,) the value of every move is known; false unless asked for."""
+    """(N,) bool, whether the value of every move is known; False if not requested."""
     legal: npt.NDArray[np.int64]
-    """(N,) how many moves there were."""
+    """(N,) number of legal moves."""
 
     @property
     def unknown(self) -> npt.NDArray[np.bool_]:
-        """(N,) the solver could not tell within its budget what the move is worth."""
+        """(N,) bool, whether the solver could not find the value of the played move within its budget."""
         return self.played == UNKNOWN
 
     @property
     def won(self) -> npt.NDArray[np.bool_]:
-        """(N,) the mover wins under perfect play, and what the move is worth is known."""
+        """(N,) bool, whether the mover wins under perfect play and the value of the played move is known."""
         return (self.winners == self.movers) & ~self.unknown
 
     @property
     def blunders(self) -> npt.NDArray[np.bool_]:
-        """(N,) the move gave a win away."""
+        """(N,) bool, whether the played move gave a win away."""
         return self.won & (self.played == LOST)
 
 
 def pairs(agent: Agent) -> list[tuple[Agent, Agent]]:
-    """Return the agent with either phase left to MaxN, each against MaxN."""
+    """Return two pairings against MaxN, in which MaxN plays one of the agent's phases: movement, then placement."""
     maxn = make_agent("maxn")
     return [(ByPhase(agent, maxn), maxn), (ByPhase(maxn, agent), maxn)]
 
 
 def check(num_players: int) -> None:
-    """Raise `ValueError` unless games of so many players can be solved."""
+    """Raise `ValueError` unless games of `num_players` players can be solved."""
     if num_players != 2:
         raise ValueError(f"exact with num_players={num_players}: perfect play is known for 2 players only")
 
 
 def figures(results: Results) -> list[ExactFigures]:
-    """Count what each agent did with positions of the movement phase that perfect play wins."""
+    """Return the figures of each agent: its decisions in won positions of the movement phase, and its blunders."""
     decisions = find_decisions(results)
     starts = results.schedule.group_of[decisions.games]
     return [_figures(decisions, starts, agent, name) for agent, name in enumerate(results.settings.agents)]
@@ -97,13 +99,13 @@ def _figures(decisions: Decisions, starts: npt.NDArray[np.int64], agent: int, na
 
 
 def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, moves: bool = False) -> Decisions:
-    """Solve every position of the movement phase: what a move is worth is who wins the position that it led to.
+    """Solve every position of the movement phase. The value of a played move is that of the position after it.
 
     Args:
-        results: of two-player games.
-        nodes: most nodes that the solver may visit per position.
-        threads: at most this many; 0 for one per core.
-        moves: also count the winning moves, those that were not played included, which takes several times as long.
+        results: results of two-player games.
+        nodes: maximum number of solver nodes per position.
+        threads: maximum number of threads; 0 for one per core.
+        moves: also find the values of the moves that were not played, which takes several times as long.
 
     Raises:
         ValueError: if the games have more than two players.
@@ -117,7 +119,7 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
     after = np.append(winners[1:], UNFINISHED)
     last = np.append(games[1:] != games[:-1], True)
     outcomes = results.winners.copy()
-    outcomes[[*results.events]] = UNFINISHED  # no move decided who won
+    outcomes[[*results.events]] = UNFINISHED  # the game ended by an event, not by a move
     after[last] = outcomes[games[last]]
     return Decisions(
         games=games,
@@ -133,13 +135,13 @@ def find_decisions(results: Results, nodes: int = NODES, threads: int = 0, *, mo
 
 
 def first_slides(results: Results) -> Records:
-    """Return (T,) records: the first position of each game's movement phase."""
+    """Return (T,) states: the first position of each game's movement phase."""
     positions, games, _, _ = _movement_positions(results)
     return positions[np.unique(games, return_index=True)[1]]
 
 
 def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, per position, the first ply of its game that is there."""
+    """Return, per position, the ply of the first position of its game."""
     _, first, inverse = np.unique(games, return_index=True, return_inverse=True)
     return plies[first][inverse]
 
@@ -147,7 +149,7 @@ def _first_plies(games: npt.NDArray[np.int64], plies: npt.NDArray[np.int64]) -> 
 def _movement_positions(
     results: Results,
 ) -> tuple[Records, npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the positions of the movement phase, the game of each, the ply, and the number of legal moves."""
+    """Return the positions of the movement phase and, per position, the game, the ply and the number of legal moves."""
     starts, shape = results.starts[results.schedule.group_of], results.actions.shape
     positions, legal = np.zeros(shape, GAME), np.zeros(shape, np.int64)
     _replay(starts, results.actions, positions, legal)
@@ -157,7 +159,7 @@ def _movement_positions(
 
 @jit
 def _replay(starts: Records, actions: npt.NDArray[np.int16], positions: Records, legal: npt.NDArray[np.int64]) -> None:
-    """Play games again; keep their positions of the movement phase and count the moves there."""
+    """Replay games; write their positions of the movement phase and the numbers of legal moves."""
     for index in range(len(starts)):
         game = starts[index]
         for ply in range(actions.shape[1]):

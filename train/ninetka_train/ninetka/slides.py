@@ -1,14 +1,16 @@
-"""What 9tka adds to self-play: slides and values by tree search, and exact results of two players.
+"""Self-play settings and hooks for 9tka: slides and values by tree search, and exact results for two players.
 
-A policy slides badly, and who wins by bad slides says little about the stones that were placed. With `slide_playouts`,
-a tree search slides instead. Who wins is a poor teacher all the same where chance decides: with `first_slide_playouts`,
-placements learn what a longer search says at the first slide. Where the solver says who wins, the policy may slide:
-with `exact_share` it does, in two-player games, and meets the positions that its own mistakes lead to.
+- `slide_playouts`: a tree search slides instead of the policy. A policy slides badly, and the winner after bad slides
+  says little about the placed stones.
+- `first_slide_playouts`: the value targets of placements come from a longer search at the first slide instead of the
+  winner, because the winner is a noisy target.
+- `exact_share`: the policy slides in two-player games, because the solver finds the winner anyway. The network then
+  also meets the positions that its own mistakes lead to.
 
-What perfect play says of two-player positions takes the place of what a search guessed. A solved position has its
-winner as value, and if the mover wins, only winning moves in its policy: shared out as the search did or, without a
-search, each of them right. Any other position of the game has the winner of the next solved one: placement is learned
-against perfect movement, whatever mistakes were made after it.
+Exact results replace the targets of two-player positions. A solved position gets its winner as value. If the mover
+wins, its policy target keeps only the winning moves, in the proportions of the search or, without a search, with 1 for
+each. Every other position of the game gets the winner of the next solved position, so placements are trained against
+perfect movement and later mistakes do not matter. The generic part is in `ninetka_train.learning.selfplay`.
 """
 
 from __future__ import annotations
@@ -46,27 +48,28 @@ from ninetka_train.learning.selfplay import (
 
 
 class Settings(AlphaZeroSettings):
-    """What 9tka adds to the settings of AlphaZero."""
+    """The AlphaZero settings with those that only 9tka has."""
 
     slide_playouts: TreePlayouts = 0
-    """Playouts of the tree search that slides in the network's games, from the random ply on; searched slides then
-    learn from the guided search's visits. 0: the policy slides, and the Gumbel search searches all."""
+    """Playouts of the tree search that chooses slides in the network's games, except for moves that are drawn from the
+    policy. The policy targets of searched slides are then the visits of a guided search. 0: the policy slides, and the
+    Gumbel search searches all positions."""
     slide_share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Factor of share and value_share for slides that are played by slide_playouts, whose positions say less that is
-    new."""
+    """Factor of share and value_share for slides played by the tree search of slide_playouts, because these positions
+    contain less new information."""
     first_slide_playouts: TreePlayouts = 0
-    """Playouts of a tree search that says at a game's first slide what its placements are worth, in place of who wins
-    in the end; 0: who wins. Games of two players are left to the solver, unless exact_nodes is 0."""
+    """Playouts of a tree search at each game's first slide, whose values replace the game's winner as the value target
+    of placements. 0: the winner. Two-player games use the solver instead, unless exact_nodes is 0."""
     exact_nodes: CountOr0 = 20_000
-    """Nodes that the solver may visit per two-player position of the movement phase; 0 leaves it out."""
+    """Maximum number of solver nodes per two-player position of the movement phase; 0 disables the solver."""
     exact_share: Fraction = 0.0
-    """Chance that a slide of the network's two-player games is passed to the solver, in addition to those that are kept
-    anyway, and kept if some moves win and others lose; above 0, the policy slides in these games, whatever
-    slide_playouts."""
+    """Probability that a slide position of the network's two-player games is passed to the solver in addition to the
+    selected ones; it becomes a sample if some moves win and others lose. Above 0, the policy slides in these games,
+    also if slide_playouts is set."""
     exact_lines: CountOr0 = 0
-    """Games that go on from the first slide that was kept of each of the network's two-player games, by moves drawn
-    from the policy, and are passed to the solver, which remembers what they share: many exact positions at little
-    cost."""
+    """Number of games that continue from the first selected slide position of each of the network's two-player games,
+    with moves drawn from the policy. The solver solves their positions with a shared table, which gives many exact
+    positions at little cost."""
 
     @model_validator(mode="after")
     def _check(self) -> Settings:
@@ -77,7 +80,7 @@ class Settings(AlphaZeroSettings):
 
 
 class Hooks(GameHooks):
-    """Slides by search, and exact results."""
+    """The self-play hooks of 9tka; see the module docstring."""
 
     def __init__(self, settings: Settings, evaluate: Evaluate, threads: int) -> None:
         """Set up for a task; see `GameHooks`."""
@@ -88,7 +91,7 @@ class Hooks(GameHooks):
         self.guided = GuidedSearch(evaluate, settings.simulations, threads=threads)
 
     def act(self, games: Records, drawing: Bools, streams: Streams) -> Actions:
-        """Slide by tree search where no move is drawn."""
+        """Choose slides by tree search, except where the move is to be drawn from the policy."""
         actions = np.full(len(games), POLICY)
         sliding = self._slides(games) & ~drawing
         if sliding.any():
@@ -98,16 +101,16 @@ class Hooks(GameHooks):
         return actions
 
     def keeping(self, games: Records) -> Keeping:
-        """Keep fewer slides of the tree search, since there are more of them and they say less that is new.
+        """Return which positions to keep: fewer slides of the tree search, because they contain less new information.
 
-        Slides of two players are passed to the solver, and first slides to the search that values placements.
+        Also pass slides of two players to the solver, and first slides to the search that evaluates placements.
         """
         weights = np.where(self._slides(games), self.settings.slide_share, 1.0)
         shown = np.where(self._is_valued(games), 1.0, np.where(solvable(games), self.settings.exact_share, 0.0))
         return Keeping(weights, shown)
 
     def search(self, positions: Positions, rows: Numbers, policy: Floats, values: Floats) -> Numbers:
-        """Search slides by one tree each, guided by the network, if they are played by search."""
+        """Search slides with a guided tree search if they are played by search; return the other rows."""
         sliding = self._is_searched(positions.games[rows])
         for part in portions(rows[sliding]):
             found = self.guided.run(positions.games[part], GameRandom(positions.streams[part]))
@@ -115,14 +118,14 @@ class Hooks(GameHooks):
         return rows[~sliding]
 
     def branches(self, positions: Positions) -> Numbers:
-        """Go on from the first slide of each game of two players, as far as it was kept."""
+        """Return the first kept slide position of each two-player game."""
         if not self.branch_games:
             return super().branches(positions)
         slides = np.flatnonzero(solvable(positions.games))
         return slides[np.unique(positions.origins[slides], return_index=True)[1]]
 
     def learned(self, positions: Positions, winners: Numbers, policy: Floats, families: Numbers) -> Learned:
-        """Put the results of the solver, and of the search at first slides, in the place of guesses."""
+        """Return the targets, with the results of the solver and of the searches at first slides."""
         known = find_known(positions.games, self.settings.exact_nodes, self.threads, families)
         decisive = (known.moves == WON).any(1) & (known.moves == LOST).any(1)
         outcomes = outcome_shares(next_known(known.winners, positions.origins, winners), MAX_PLAYERS)
@@ -130,15 +133,15 @@ class Hooks(GameHooks):
         return Learned(outcomes, only_winning(policy, known), known.winners >= 0, decisive)
 
     def _is_searched(self, games: Records) -> Bools:
-        """Return which of (N,) positions the guided search searches."""
+        """Return (N,) bool: the positions that the guided search searches."""
         return np.asarray((games["phase"] == MOVEMENT) & (self.settings.slide_playouts > 0))
 
     def _slides(self, games: Records) -> Bools:
-        """Return in which of (N,) games a search slides: not where the solver is to see what the policy does."""
+        """Return (N,) bool: the games in which a search slides; with `exact_share`, the policy slides in some."""
         return self._is_searched(games) & ~(solvable(games) & (self.settings.exact_share > 0))
 
     def _is_valued(self, games: Records) -> Bools:
-        """Return which of (N,) positions are first slides that a search values: those that the solver does not."""
+        """Return (N,) bool: the first slides that a search evaluates, which are those that are not solved."""
         if not self.settings.first_slide_playouts:
             return np.zeros(len(games), np.bool_)
         all_placed = (games["board"][:, SLOT_SQUARE] != 0).all(1)
@@ -146,10 +149,10 @@ class Hooks(GameHooks):
         return np.asarray((games["phase"] == MOVEMENT) & all_placed & ~solved)
 
     def _value_placements(self, positions: Positions, outcomes: Floats) -> None:
-        """Overwrite outcomes of positions up to the first slide of their game by what a search says of that."""
+        """Overwrite outcomes up to the first slide of each game with the values of a search at that slide."""
         games, index = positions.games, positions.origins
         firsts = np.flatnonzero(self._is_valued(games))
-        firsts = firsts[np.unique(index[firsts], return_index=True)[1]]  # a seat that must pass leaves all stones
+        firsts = firsts[np.unique(index[firsts], return_index=True)[1]]  # after a pass, all stones are still in place
         if not len(firsts):
             return
         worth = np.full((index.max() + 1, MAX_PLAYERS), np.nan, np.float32)
@@ -163,25 +166,25 @@ class Hooks(GameHooks):
 
 
 class Known(NamedTuple):
-    """What is known of N positions."""
+    """The exact results of N positions."""
 
     winners: npt.NDArray[np.int8]
-    """(N,) int8: the seat that wins under perfect play, `UNFINISHED` where unknown."""
+    """(N,) int8: the seat that wins under perfect play, `UNFINISHED` if unknown."""
     moves: npt.NDArray[np.int8]
-    """(N, 122) int8: values of the mover's actions; see `ninetka_agents.ninetka.solver.solver.Solution`."""
+    """(N, 122) int8: values of the mover's actions; see `ninetka_agents.ninetka.solver.solver.Solution.moves`."""
 
 
 def find_known(games: Records, nodes: int, threads: int, families: npt.NDArray[np.int64]) -> Known:
-    """Solve two-player positions of the movement phase within `nodes` each (0: none); all others stay unknown.
+    """Solve the two-player positions of the movement phase; the results of all other positions are unknown.
 
     Args:
-        games: (N,) positions; those of one game stand in the order of play.
-        nodes: most nodes of the solver's search for each of them.
-        threads: the most to use; results do not depend on it.
-        families: (N,) int64 the same number for positions that share what the solver remembers.
+        games: (N,) positions; those of one game are in the order of play.
+        nodes: maximum number of solver nodes per position; 0 solves nothing.
+        threads: maximum number of threads; results do not depend on it.
+        families: (N,) int64, equal for positions that share the solver's table.
     """
     known = Known(np.full(len(games), UNFINISHED, np.int8), np.zeros((len(games), NUM_ACTIONS), np.int8))
-    chosen = np.flatnonzero(solvable(games))[::-1]  # the last ones first: what is known of them helps the others
+    chosen = np.flatnonzero(solvable(games))[::-1]  # last positions first, as they help the others
     if nodes and len(chosen):
         found = solve_batch(games[chosen], nodes, threads, families=families[chosen])
         known.winners[chosen], known.moves[chosen] = found
@@ -189,11 +192,13 @@ def find_known(games: Records, nodes: int, threads: int, families: npt.NDArray[n
 
 
 def only_winning(policy: npt.NDArray[np.float32], known: Known) -> npt.NDArray[np.float32]:
-    """Return (N, 122) float32 policies without the moves that give a win away; 1 for each winning one if none is left.
+    """Return (N, 122) float32 policies with only winning moves in positions that have any, renormalised.
+
+    If a policy has almost no probability on winning moves, each winning move gets 1.
 
     Args:
-        policy: (N, 122) float32, each summing to 1, or all 0 for a position that was not searched.
-        known: what is known of the positions.
+        policy: (N, 122) float32; each row sums to 1, or is all 0 for a position that was not searched.
+        known: the exact results of the positions.
     """
     winning = (known.moves == WON).astype(np.float32)
     kept = policy * winning
@@ -206,12 +211,12 @@ def only_winning(policy: npt.NDArray[np.float32], known: Known) -> npt.NDArray[n
 def next_known(
     known: npt.NDArray[np.int8], index: npt.NDArray[np.int64], winners: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return (N,) int64: the winner of each position's game as the next position says that is solved, itself included.
+    """Return (N,) int64: for each position, the winner of the first solved position from it on in its game.
 
     Args:
-        known: (N,) int8 winners of positions, `UNFINISHED` where unknown; those of one game in the order of play.
-        index: (N,) int64 the game of each position.
-        winners: (G,) int64 who won in the end: for positions after which none is solved.
+        known: (N,) int8, exact winners, `UNFINISHED` if unknown; positions of one game are in the order of play.
+        index: (N,) int64, the game of each position.
+        winners: (G,) int64, the winner of each game, used if no later position is solved.
     """
     newest, found = winners.copy(), np.empty(len(known), np.int64)
     for place in range(len(known) - 1, -1, -1):

@@ -1,9 +1,9 @@
-"""What perfect play says about two-player 9tka: who wins after whose placement, how rare winning moves are, who errs.
+"""A study of two-player 9tka with the exact solver: winners after placement, number of winning moves, blunder rates.
 
     ninetka study docs/perfect-play
 
-plays agents against themselves from random neutral stones, solves what it can, and writes a page of tables
-(`.md`), a picture (`.png`) and the figures (`.json`).
+plays each agent against itself from random neutral stones, solves the positions, and writes a page of tables (`.md`),
+a plot (`.png`) and the numbers (`.json`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ninetka_train.machine import package_version
 from ninetka_train.ninetka.blunders import Decisions, find_decisions, first_slides
 
 PLACERS = ("random", "maxn", "mcts:simulations=2000", "net")
-"""Whose placements are solved from the first slide."""
+"""Agents whose placements are evaluated by solving the first position of the movement phase."""
 AGENTS = (
     "random",
     *(f"maxn:depth={depth}" for depth in range(1, 8)),
@@ -35,16 +35,16 @@ AGENTS = (
     "net",
     "net:simulations=64",
 )
-"""Whose movement decisions are judged."""
+"""Agents whose decisions in the movement phase are evaluated."""
 SLIDES = (2, 4, 8, 12, 16, 20)
-"""Slides made, where winning moves are counted."""
+"""Numbers of slides made after which winning moves are counted."""
 FIRST_NODES, NODES = 2_000_000, 50_000
-"""Nodes per position that the solver may visit: at the first slide, at any decision."""
+"""Maximum number of solver nodes: for the first position of a movement phase, and for each decision."""
 
 
 @dataclass(frozen=True)
 class Proportion:
-    """A count of a total, with the 95 % interval of its share; None if there is no total."""
+    """A count, its total and the 95 % confidence interval of the proportion; None if the total is 0."""
 
     count: int
     total: int
@@ -52,16 +52,16 @@ class Proportion:
 
     @classmethod
     def of(cls, count: int, total: int) -> Proportion:
-        """Make a share of independent cases."""
+        """Return a proportion of independent cases."""
         return cls(count, total, wilson(count, total) if total else None)
 
     @classmethod
     def among(cls, hits: npt.NDArray[np.bool_], clusters: npt.NDArray[np.int64]) -> Proportion:
-        """Make a share of cases in clusters; see `clustered_interval`."""
+        """Return a proportion of cases in clusters; see `clustered_interval`."""
         return cls(int(hits.sum()), len(hits), clustered_interval(hits, clusters) if len(hits) else None)
 
     def __str__(self) -> str:
-        """Write it in percent."""
+        """Return the percentage and its interval."""
         if self.interval is None:
             return "-"
         low, high = self.interval
@@ -70,19 +70,19 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that the page shows."""
+    """The results that the page shows."""
 
     games: int
     """Games per agent."""
     seed: int
     second_wins: dict[str, Proportion]
-    """By placer: first slides that seat 1 wins, of those solved."""
+    """By agent that placed: solved first positions that seat 1 wins."""
     solved: dict[str, Proportion]
-    """By placer: first slides that were solved."""
+    """By agent that placed: first positions that were solved."""
     winning: dict[str, dict[int, float | None]]
-    """By placer and slides made: mean share of the moves that win, in won positions whose moves are all solved."""
+    """By agent and slides made: mean share of winning moves, in won positions whose moves are all solved."""
     complete: dict[str, dict[int, Proportion]]
-    """By placer and slides made: won positions whose moves are all solved."""
+    """By agent and slides made: won positions whose moves are all solved."""
     blunders: dict[str, Proportion]
     """By agent: won decisions that gave the win away."""
     unsolved: dict[str, Proportion]
@@ -90,12 +90,12 @@ class Study:
 
 
 def study(games: int = 100, seed: int = 0, progress: Callable[[str], None] = lambda what: None) -> Study:
-    """Play, solve and count.
+    """Play the games, solve their positions and return the counts.
 
     Args:
-        games: per agent.
-        seed: decides every game.
-        progress: told what comes next.
+        games: number of games per agent.
+        seed: random seed of all games.
+        progress: called with the spec of each agent before its games.
     """
     decisions: dict[str, Decisions] = {}
     second, solved = {}, {}
@@ -131,13 +131,13 @@ def _complete(decisions: Decisions, slides: int) -> Proportion:
 
 
 def _share(decisions: Decisions, counted: str, of: str) -> Proportion:
-    """Count decisions, those of one game together."""
+    """Return the proportion of decisions, with those of one game as a cluster."""
     rows = getattr(decisions, of) > 0
     return Proportion.among(getattr(decisions, counted)[rows], decisions.games[rows])
 
 
 def write_study(found: Study, path: Path) -> None:
-    """Write `path` with the endings .md, .png and .json, all or none."""
+    """Write the study to `path` with the suffixes .md, .png and .json: all three files, or none if one fails."""
     values = {"environment": get_definition("ninetka").version, "package": package_version(), **asdict(found)}
     contents = {
         with_ending(path, ".md"): page(found, with_ending(path, ".png").name).encode(),
@@ -162,8 +162,8 @@ def page(found: Study, picture_name: str) -> str:
             "# What perfect play says about two-player 9tka",
             "",
             f"Each agent plays itself in {found.games} games, from random neutral stones (seed {found.seed}); the "
-            f"exact solver (`ninetka_agents.ninetka.solver`) judges the movement phase, with {NODES:,} nodes a "
-            f"decision and {FIRST_NODES:,} at the first slide. This page is written by",
+            f"exact solver (`ninetka_agents.ninetka.solver`) evaluates the movement phase, with {NODES:,} nodes per "
+            f"decision and {FIRST_NODES:,} for the first slide. This page is generated by",
             "",
             "```sh",
             f"ninetka study docs/perfect-play --games {found.games} --seed {found.seed}",
@@ -173,7 +173,7 @@ def page(found: Study, picture_name: str) -> str:
             "",
             "## Who wins from the first slide",
             "",
-            "How often seat 1, the second to place, wins under perfect play after each agent's placements, % [95 %]; "
+            "How often seat 1, which places second, wins under perfect play after each agent's placements, % [95 %]; "
             "seat 0 makes the first slide.",
             "",
             *markdown_table(("placed by", "seat 1 wins %", "solved %"), first),
@@ -181,8 +181,8 @@ def page(found: Study, picture_name: str) -> str:
             "## How many moves keep a win",
             "",
             "Mean fraction of legal moves that win, %, in won positions (for the side to move), by the number of "
-            "slides made before. Only positions in which every move could be solved count; brackets give their number "
-            "and the number of won positions. Early in the game these are the easier ones.",
+            "slides made before. Only positions in which every move was solved are counted; brackets give their number "
+            "and the number of won positions. Early in the game these are the easier positions.",
             "",
             *markdown_table(("played by", *map(str, SLIDES)), winning),
             "",
@@ -206,7 +206,7 @@ def _percent(share: Proportion) -> str:
 
 
 def picture(found: Study) -> bytes:
-    """Return a PNG: blunder rates with intervals, and how the share of winning moves grows."""
+    """Return a PNG with the blunder rates and the share of winning moves by the number of slides made."""
     import io
 
     from matplotlib.figure import Figure

@@ -1,1 +1,1 @@
-"""What a training run looks like: its data, pictures and pages."""
+"""Reports of training runs: data, figures and pages. Start at `run_report.py`."""

@@ -1,4 +1,4 @@
-"""Boards on a terminal, in the colours that it has."""
+"""Print boards with the colours that the terminal supports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.color import Color, ColorSystem
 from rich.console import Console
 
 _RGB = re.compile(r"([34]8);2;(\d+);(\d+);(\d+)")
-"""What a text in 24-bit colours has for the ink (38) and the ground (48) of what follows."""
+"""Escape codes of 24-bit colours: foreground (38) and background (48)."""
 _SYSTEMS = {"standard": ColorSystem.STANDARD, "256": ColorSystem.EIGHT_BIT}
 
 
@@ -19,9 +19,9 @@ def show_boards(draw: Callable[[bool], Iterable[str]]) -> None:
     """Print boards, with an empty line after each.
 
     Args:
-        draw: takes whether to draw in 24-bit colours, and returns the boards' texts. There are none where stdout is no
-            terminal, where the terminal has none (`TERM`), or where `NO_COLOR` is set; terminals of 16 or 256 colours
-            (`TERM`, `COLORTERM`) get the nearest of theirs.
+        draw: called with whether to use 24-bit colours; returns the texts of the boards. Colours are off if stdout is
+            not a terminal, the terminal has no colours (`TERM`) or `NO_COLOR` is set. On terminals with 16 or 256
+            colours (`TERM`, `COLORTERM`) the nearest colours are used.
     """
     console = Console()
     system = None if console.no_color or not console.is_terminal else console.color_system
@@ -33,6 +33,6 @@ def show_boards(draw: Callable[[bool], Iterable[str]]) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _nearest(system: ColorSystem, kind: str, red: str, green: str, blue: str) -> str:
-    """Return the codes of the nearest colour of a terminal."""
+    """Return the escape codes of the nearest colour of a terminal."""
     color = Color.from_rgb(int(red), int(green), int(blue)).downgrade(system)
     return ";".join(color.get_ansi_codes(foreground=kind == "38"))

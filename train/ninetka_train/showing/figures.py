@@ -1,6 +1,6 @@
-"""The pictures of a run's report: the same panels in one PNG, and as SVG whose colours a page decides.
+"""Figures of a run's report: the panels in one PNG, and as SVG elements for an HTML page.
 
-In an SVG every colour is a CSS variable, such as `var(--ink)`; `LIGHT` and `DARK` give them values.
+In the SVG every colour is a CSS variable, such as `var(--ink)`; `LIGHT` and `DARK` are the values of the variables.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ DARK = {
     "one": "#ff8a5c", "two": "#84b0ff", "three": "#a9b4c8", "four": "#4fd1c0",
 }  # fmt: skip
 COLOURS = {"maxn": "one", "greedy": "one", "mcts": "two", "random": "three"}
-"""The colour of each opponent, by the name of its kind; all others have the fourth, and so does RAVE."""
+"""The colour of each opponent by the name in its spec; other opponents and RAVE get the fourth."""
 WIDTH, HEIGHT = 4.6, 3.1
-"""Inches of a panel, in SVG 72 units each, so that its writing can be read on a phone."""
+"""Size of a panel in inches (72 units in SVG); chosen so that text is readable on a phone."""
 STYLE: Any = {
     "font.size": 10.5,
     "axes.titlesize": 11.5,
@@ -59,23 +59,23 @@ STYLE: Any = {
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture."""
+    """One plot."""
 
     title: str
     about: str
-    """What it shows, for those who cannot see it."""
+    """Alternative text for screen readers."""
     draw: Callable[[Axes], None]
     caption: str = ""
 
 
 def strength_panels(run: Run) -> list[Panel]:
-    """Return the pictures of how strong the network became."""
+    """Return the plots of the network's strength."""
     found = []
     for variant in run.variants:
         curve = [share for share in run.shares if share.variant == variant]
         final = [share for share in run.benchmark if share.variant == variant]
         about = f"Wins of the network at {variant} over the minutes of training, against each opponent"
-        note = "Wins with 95 % intervals; dashed: an even share."
+        note = "Wins with 95 % intervals; dashed: expected share."
         found.append(Panel(f"{variant}: learning curve", about, partial(_curve, shares=curve), note))
         if final:
             found.append(_final_panel(variant, final))
@@ -86,12 +86,12 @@ def _final_panel(variant: str, shares: list[Share]) -> Panel:
     about = f"Wins of the network at {variant} in the end, against each opponent"
     note = "Wins with 95 % intervals, seats as ticks below"
     if any(share.agent != NETWORK for share in shares):
-        about, note = f"{about} and phase by phase", f"{note}; {BASELINE} plays the phase that is left out"
+        about, note = f"{about} and phase by phase", f"{note}; {BASELINE} plays the other phase"
     return Panel(f"{variant}: benchmark", about, partial(_benchmark, shares=shares), f"{note}.")
 
 
 def learning_panels(run: Run) -> list[Panel]:
-    """Return the pictures of how it was learned."""
+    """Return the plots of the training log."""
     return [
         Panel(
             title := key.replace("_", " "), f"{title} over the minutes of training", partial(_series, run=run, key=key)
@@ -101,14 +101,14 @@ def learning_panels(run: Run) -> list[Panel]:
 
 
 def _plotted(run: Run) -> list[str]:
-    """Return the logged numbers worth a picture: losses first, then what tells how sure and how fast it is."""
+    """Return the logged numbers to plot: losses, then entropy, agreement and speed."""
     keys = [key for key in (run.log[-1] if len(run.log) > 1 else {}) if all(key in line for line in run.log)]
     others = [key for key in ("entropy", "agreement", "moves_per_second", "games_per_second") if key in keys]
     return [key for key in keys if key.endswith("_loss")] + others
 
 
 def _curve(axes: Axes, shares: list[Share]) -> None:
-    """Draw the wins against each opponent over the minutes."""
+    """Plot the wins against each opponent over the minutes of training."""
     for opponent in dict.fromkeys(share.opponent for share in shares):
         points = [share for share in shares if share.opponent == opponent]
         minutes, colour = [share.minutes for share in points], _colour(opponent)
@@ -125,7 +125,7 @@ def _curve(axes: Axes, shares: list[Share]) -> None:
 
 
 def _benchmark(axes: Axes, shares: list[Share]) -> None:
-    """Draw the wins against each opponent, and with either phase left to the baseline, as points with intervals."""
+    """Plot the wins against each opponent, also with the baseline in one phase, as points with intervals."""
     shares = [share for share in shares if share.agent in PHASES]
     for row, share in enumerate(shares):
         colour, (low, high) = _colour(share.opponent), share.interval
@@ -153,7 +153,7 @@ def _label(share: Share) -> str:
 
 
 def _series(axes: Axes, run: Run, key: str) -> None:
-    """Draw one logged number over the minutes, with its running mean where there are many."""
+    """Plot a logged number over the minutes of training, with its running mean if there are many values."""
     minutes, values = [line["seconds"] / 60 for line in run.log], [float(line[key]) for line in run.log]
     window = math.ceil(len(values) / 40)
     means = [sum(part := values[max(0, i - window + 1) : i + 1]) / len(part) for i in range(len(values))]
@@ -170,7 +170,7 @@ def _colour(opponent: str) -> str:
 
 
 def draw_png(run: Run) -> bytes:
-    """Return all panels in one picture."""
+    """Return a PNG of all panels."""
     found = strength_panels(run) + learning_panels(run)
     columns = 1 if len(found) < 2 else 2 if len(found) < 5 else 3
     rows = max(1, math.ceil(len(found) / columns))
@@ -186,7 +186,7 @@ def draw_png(run: Run) -> bytes:
 
 
 def draw_svg(panel: Panel) -> str:
-    """Return a panel as an `<svg>` element without a size, to be put into a page."""
+    """Return a panel as an `<svg>` element without a size, for an HTML page."""
     with rc_context({**STYLE, "svg.hashsalt": panel.title}):
         figure = Figure((WIDTH, HEIGHT), layout="constrained")
         panel.draw(figure.add_subplot())

@@ -1,4 +1,4 @@
-"""The report of a run as one HTML page that needs nothing else: light and dark, on a phone as on a desk."""
+"""The report of a run as one self-contained HTML page with a light and a dark theme, also for phones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN_GAMES = 6
 
 
 def write_page(run: Run) -> str:
-    """Return the page."""
+    """Return the HTML page of a run."""
     body = [
         f"<header><h1>{escape(run.name)}</h1><p>{escape(summary(run))}</p></header>",
         _tiles(run),
@@ -34,7 +34,7 @@ def _section(name: str, title: str, content: str) -> str:
 
 
 def _tiles(run: Run) -> str:
-    """Show the figures that matter most, large."""
+    """Return the tiles with the network's benchmark results."""
     tiles = [
         f"<div><b>{percent(share.share)}<small> %</small></b><span>against {escape(share.opponent)}, "
         f"{escape(share.variant)}</span><span>{_interval(share)}</span></div>"
@@ -70,7 +70,7 @@ def _table(sheet: Sheet) -> str:
 
 
 def _games(games: list[GameRecord]) -> str:
-    """Show how the first games of each pair of agents ended, with their records to read."""
+    """Return cards with the final boards and game records of the network's first games."""
     cards: list[str] = []
     for record in games:
         names = [record.tags.get(seat, "?") for seat in record.seats]
@@ -83,7 +83,9 @@ def _games(games: list[GameRecord]) -> str:
             )
             details = f"<details><summary>record</summary><pre>{escape(format_record(record))}</pre></details>"
             cards.append(f"<article>{render_svg(record.final())}<ul>{seats}</ul>{details}</article>")
-    note = "<p>All games saved: games.txt beside this page; <code>ninetka replay games.txt</code> shows them.</p>"
+    note = (
+        "<p>All saved games are in games.txt next to this page; <code>ninetka replay games.txt</code> shows them.</p>"
+    )
     return f'<div class="cards">{"".join(cards)}</div>{note}' if cards else ""
 
 

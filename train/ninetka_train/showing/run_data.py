@@ -1,4 +1,4 @@
-"""What the folder of a run holds, read from it alone: settings, log, measurements, and the tables made of them."""
+"""Read the folder of a run (settings, log, measurements, games), and make the tables of its report."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from ninetka_train.learning.logger import CURVE, LOG, Line, read_lines, variant_
 
 CONFIG, EVALUATION, GAMES = "config.yaml", "evaluation.json", "games.txt"
 NETWORK, BASELINE = "net", "maxn"
-"""What `ninetka_train.run` calls the network, and the agent that lends it the other phase."""
+"""Agent names in `ninetka_train.run`: the network, and the agent that plays the other phase."""
 PHASES = {
     NETWORK: (NETWORK, NETWORK),
     f"{NETWORK} places, {BASELINE} moves": (NETWORK, BASELINE),
     f"{BASELINE} places, {NETWORK} moves": (BASELINE, NETWORK),
 }
-"""Agents of the benchmark: who places their stones, who slides them."""
+"""Agents of the benchmark, with the agent of the placement phase and the agent of the movement phase."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """How often an agent won against an opponent that held all other seats."""
+    """Wins of an agent against an opponent in all other seats."""
 
     agent: str
     opponent: str
     variant: str
-    """Of the game; see `variant_label`."""
+    """Variant of the game; see `variant_label`."""
     players: int
     wins: float
     """A draw counts as a share of a win for every seat."""
@@ -44,7 +44,7 @@ class Share:
     seats: tuple[tuple[float, int], ...] = ()
     """(wins, games) in each seat."""
     minutes: float = 0.0
-    """Training time before."""
+    """Minutes of training before the games."""
 
     @property
     def share(self) -> float:
@@ -63,7 +63,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table, however it is shown."""
+    """A table for a terminal or an HTML page."""
 
     title: str
     columns: tuple[str, ...]
@@ -73,7 +73,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Run:
-    """What the folder of a run holds so far."""
+    """Contents of a run's folder."""
 
     name: str
     config: dict[str, Any]
@@ -84,17 +84,17 @@ class Run:
 
     @cached_property
     def minutes(self) -> float:
-        """Of training so far."""
+        """Minutes of training so far."""
         return float(self.log[-1]["seconds"]) / 60 if self.log else 0.0
 
     @cached_property
     def benchmark(self) -> list[Share]:
-        """The measurements at the end."""
+        """The measurements of the final benchmark."""
         return [_share(evaluation, self.minutes) for evaluation in self.evaluations]
 
     @cached_property
     def shares(self) -> list[Share]:
-        """The network's measurements on the way and at the end, in order."""
+        """The network's measurements during training and at the end, in order."""
         before = [
             Share(
                 NETWORK,
@@ -111,7 +111,7 @@ class Run:
 
     @property
     def variants(self) -> list[str]:
-        """The variants of the game that it was measured at, in order."""
+        """The variants of the game in the measurements, in order."""
         return list(dict.fromkeys(share.variant for share in self.shares))
 
 
@@ -126,51 +126,51 @@ def _share(evaluation: dict[str, Any], minutes: float) -> Share:
 
 
 def read_run(folder: Path) -> Run:
-    """Read what the folder of a run holds so far.
+    """Read the folder of a run, which may still be training.
 
     Raises:
-        ValueError: if it is none, or a file in it is broken, naming it.
+        ValueError: if it is not the folder of a run, or a file in it is broken; the message names the file.
         OSError: if a file cannot be read.
     """
     if not (folder / CONFIG).exists():
-        raise ValueError(f"{folder}: no run lies there ({CONFIG} is missing)")
+        raise ValueError(f"{folder}: not the folder of a run ({CONFIG} is missing)")
     config = read_settings(folder / CONFIG)
     evaluations, games = [], []
     if (folder / EVALUATION).exists():
         try:
             evaluations = json.loads((folder / EVALUATION).read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ValueError(f"{folder / EVALUATION}: is no complete JSON: {error}") from None
+            raise ValueError(f"{folder / EVALUATION}: is not complete JSON: {error}") from None
         games = list(read_records(folder / GAMES))
     run = Run(folder.resolve().name, config, read_lines(folder / LOG), read_lines(folder / CURVE), evaluations, games)
     try:
         summary(run), sheets(run)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"{folder}: what lies there was not written by a run: {shortened(error)}") from None
+        raise ValueError(f"{folder}: the files were not written by a run: {shortened(error)}") from None
     return run
 
 
 def summary(run: Run) -> str:
-    """Say in a line what was trained, and for how long."""
+    """Return a line that says what was trained, and for how long."""
     game, players = run.config.get("game", DEFAULT), " and ".join(str(number) for number in run.config["players"])
     what = f"{players} players" if game == DEFAULT else " and ".join([game] if isinstance(game, str) else game)
     text = f"{run.config['algorithm']}, {what}, trained for {duration(60 * run.minutes)}"
     if run.log and run.log[-1]["progress"] < 1:
         text += f" ({run.log[-1]['progress']:.0%} of the run)"
     if beside := sum(line["evaluation_seconds"] for line in run.curve):
-        text += f"; the curve's games took {duration(beside)} beside it"
+        text += f"; the games of the curve took {duration(beside)} in addition"
     return text
 
 
 def duration(seconds: float) -> str:
-    """Write a time in words."""
+    """Format a duration in hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def sheets(run: Run) -> list[Sheet]:
-    """Return the tables of the benchmark: against each opponent, seat by seat, and phase by phase where there are."""
+    """Return the tables of the benchmark: by opponent and seat, and by phase for games with phases."""
     found = []
     for variant in run.variants:
         shares = [share for share in run.benchmark if share.variant == variant]
@@ -189,7 +189,7 @@ def _opponents(variant: str, shares: list[Share]) -> Sheet:
         for share in shares
         if share.agent == NETWORK
     ]
-    note = f"The opponent holds all other seats; {percent(1 / players)} % would be even. Seat 0 moves first."
+    note = f"The opponent holds all other seats; {percent(1 / players)} % is the expected share. Seat 0 moves first."
     return Sheet(f"{variant}: wins of the network", ("against", "games", "wins % [95 %]", *seats), rows, note)
 
 

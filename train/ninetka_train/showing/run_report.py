@@ -1,6 +1,6 @@
 """The report of a run: tables for a terminal, `report.png`, `report.html`.
 
-write_report(Path("runs/quick"))  # at any time; shows what is there so far
+write_report(Path("runs/quick"))  # also while the run is training
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PNG, HTML = "report.png", "report.html"
 
 
 def write_report(folder: Path) -> None:
-    """Draw `report.png` and write `report.html` from what the folder holds; errors as in `read_run`."""
+    """Write `report.png` and `report.html` into the folder of a run; errors are those of `read_run`."""
     from ninetka_train.showing.figures import draw_png  # matplotlib is slow to import
     from ninetka_train.showing.page import write_page
 
@@ -27,7 +27,7 @@ def write_report(folder: Path) -> None:
 
 
 def print_run(folder: Path) -> None:
-    """Print the tables of a run, and where its report is."""
+    """Print the tables of a run, and the paths of its report."""
     run, console = read_run(folder), report_console()
     console.print(Text(f"{run.name}: {summary(run)}"))
     for sheet in sheets(run):

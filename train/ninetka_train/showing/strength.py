@@ -1,4 +1,4 @@
-"""A curve of strength as a picture: wins against an opponent by the seconds, and by the simulations, of a move."""
+"""Plot a curve of strength: wins against an opponent by seconds and by simulations per move."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ninetka_train.judging.curve import BUDGETS, Curve, Point
 from ninetka_train.showing.figures import HEIGHT, LIGHT, STYLE, WIDTH, saved
 
 COLOURS = ("two", "one", "four", "three")
-LABELS = {"seconds": "seconds a move", "simulations": "simulations a move"}
+LABELS = {"seconds": "seconds per move", "simulations": "simulations per move"}
 LETTERS = 72
-"""In a line above a panel."""
+"""Characters per line of the title, per panel."""
 
 
 def draw_curve(curve: Curve) -> bytes:
@@ -37,8 +37,8 @@ def _title(curve: Curve) -> str:
     counted = f"{min(games)}" if min(games) == max(games) else f"{min(games)} to {max(games)}"
     return (
         f"{settings.variant.definition.title}, {settings.num_players} players, against {curve.against} "
-        f"({curve.opponent_seconds:.2g} s a move); {counted} games a point, seats rotated, draws shared, seed "
-        f"{settings.seed}; 95 % intervals; dashed: an even share"
+        f"({curve.opponent_seconds:.2g} s per move); {counted} games per point, seats rotated, draws shared, seed "
+        f"{settings.seed}; 95 % intervals; dashed: expected share"
     )
 
 
@@ -60,6 +60,6 @@ def _line(axes: Axes, spec: str, points: Sequence[Point], colour: str) -> None:
     points = sorted(points, key=lambda point: point.amount)
     amounts, shares = [point.amount for point in points], [point.share for point in points]
     bounds = [(point.share, *point.interval) for point in points]
-    lower = [max(0.0, share - low) for share, low, _ in bounds]  # rounding passes by 0
+    lower = [max(0.0, share - low) for share, low, _ in bounds]  # rounding can give a value below 0
     upper = [max(0.0, high - share) for share, _, high in bounds]
     axes.errorbar(amounts, shares, yerr=[lower, upper], fmt="o-", color=colour, markersize=4.5, capsize=2.5, label=spec)

@@ -1,1 +1,4 @@
-"""The Go Text Protocol, version 2, in both directions: our agents as an engine, outside engines as agents."""
+"""The Go Text Protocol (GTP), version 2, in both directions.
+
+`engine` runs an agent as a GTP engine; `agent` plays external GTP engines as agents.
+"""

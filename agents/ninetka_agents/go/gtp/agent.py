@@ -1,4 +1,4 @@
-"""Outside engines as agents: `gtp:gnugo --mode gtp --level 10 --chinese-rules --capture-all-dead`."""
+"""External GTP engines as agents: `gtp:gnugo --mode gtp --level 10 --chinese-rules --capture-all-dead`."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from ninetka_env.core.verbs import Records
 from ninetka_env.games.go.game import Game
 
 SEEDS = 1 << 31
-"""Seeds that engines are given are below."""
+"""Exclusive upper bound of the seeds that are sent to engines."""
 
 
 class GtpAgent(Agent):
-    """Has a program play that speaks the Go Text Protocol: one process for each game, which it follows as a player."""
+    """An agent that plays the moves of an external GTP engine, with one process for each game."""
 
     remembers = True
 
     def __init__(self, command: str = "", timeout: float = 60.0, keep: bool = False) -> None:
-        """Find the engine.
+        """Find the program of the engine.
 
         Args:
-            command: its command line, in brackets if there are commas in it. Engines count by the rules that they are
-                started with, so those must be told to count area on the board as it stands.
-            timeout: seconds that it has for each answer.
-            keep: whether processes play several games one after the other: for engines that are slow to start. What
-                they learned in one game may then show in the next.
+            command: the command line, in brackets if it contains commas. Engines score by the rules that they are
+                started with, so choose area scoring without removal of dead stones.
+            timeout: the maximum time for each response, in seconds.
+            keep: whether a process plays several games one after the other, for engines that are slow to start. Then
+                the state of an engine after one game may influence the next.
 
         Raises:
-            ValueError: if there is no such program, or the timeout is no positive number.
+            ValueError: if there is no such program, or the timeout is not a positive number.
         """
         self.name = "gtp"
         self._words = find_engine(command)
@@ -47,7 +47,11 @@ class GtpAgent(Agent):
         weakref.finalize(self, _close_all, self._idle)
 
     def start(self, game: AnyGame) -> GtpPlayer:
-        """Have an engine play a game; raises `Forfeit` if it does not want to."""
+        """Start a process, or take an idle one, and set up a game.
+
+        Raises:
+            Forfeit: if the engine cannot be started or refuses the game.
+        """
         assert isinstance(game, Game)
         try:
             process = self._idle.pop() if self._idle else EngineProcess(self._words, self._timeout)
@@ -56,7 +60,7 @@ class GtpAgent(Agent):
         return GtpPlayer(process, game, self._idle if self._keep else None)
 
     def act(self, games: Records, rng: np.random.Generator) -> Actions:
-        """Choose actions, with a new game of the engine set up for each; see `ninetka_agents.agent.Agent.act`.
+        """Choose actions; the engine gets each position as a new game. See `ninetka_agents.agent.Agent.act`.
 
         Raises:
             RuntimeError: if an engine fails or resigns.
@@ -77,14 +81,14 @@ class GtpAgent(Agent):
 
 
 class GtpPlayer:
-    """An engine in one game; see `ninetka_agents.agent.Player`. It may hold both seats."""
+    """An engine process that plays one game, for one or both seats; see `ninetka_agents.agent.Player`."""
 
     def __init__(self, process: EngineProcess, game: Game, idle: list[EngineProcess] | None) -> None:
-        """Set an engine up for a game, and have it wait in `idle` afterwards, if that is given."""
+        """Set up a game in an engine process; `close` appends the process to `idle`, or ends it if `idle` is None."""
         self._process, self._game, self._idle = process, game.copy(), idle
         self._is_seeded = self._has_failed = False
         self._chosen: int | None = None
-        """What the engine has played, and so knows already."""
+        """The action that the engine has just generated, which it has already played on its own board."""
         try:
             self._set_up()
         except Forfeit:
@@ -92,10 +96,14 @@ class GtpPlayer:
             raise
 
     def act(self, rng: np.random.Generator) -> int:
-        """Return what the engine plays; raises `Forfeit` if it resigns, fails or plays something illegal."""
+        """Return the action that the engine generates.
+
+        Raises:
+            Forfeit: if the engine resigns, fails or plays an illegal move.
+        """
         game = self._game
         if not self._is_seeded:
-            seed = int(rng.integers(SEEDS))  # drawn for every engine, so that others draw the same
+            seed = int(rng.integers(SEEDS))  # always drawn, so that the stream does not depend on the engine's commands
             self._is_seeded = True
             if self._knows("set_random_seed"):
                 self._ask("set_random_seed", seed)
@@ -112,7 +120,7 @@ class GtpPlayer:
         return action
 
     def observe(self, action: int) -> None:
-        """Tell the engine of an action, unless it is what it has just chosen itself."""
+        """Send an action to the engine, unless the engine has just generated it."""
         seat, chosen = self._game.to_move, self._chosen
         self._game.play(action)
         self._chosen = None
@@ -122,14 +130,14 @@ class GtpPlayer:
             self._set_up()
 
     def close(self) -> None:
-        """Let the engine go, or keep it for another game if all was well."""
+        """End the process, or make it idle for another game if `keep` is set and the engine has not failed."""
         if self._idle is None or self._has_failed:
             self._process.close()
         else:
             self._idle.append(self._process)
 
     def _set_up(self) -> None:
-        """Tell the engine the size, the komi, and where stones stand."""
+        """Send the size, the komi and the stones to the engine."""
         game = self._game
         if not SMALLEST <= game.size <= LARGEST:
             raise self._failure(f"size {game.size}: engines play {SMALLEST} to {LARGEST}")
@@ -154,7 +162,7 @@ class GtpPlayer:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Turn an engine's failure into the end of the game."""
+        """Convert an `EngineError` into a `Forfeit`."""
         try:
             yield
         except EngineError as error:
@@ -166,6 +174,6 @@ class GtpPlayer:
 
 
 def _close_all(processes: list[EngineProcess]) -> None:
-    """Let engines go that wait for another game."""
+    """Close idle engine processes."""
     while processes:
         processes.pop().close()

@@ -1,8 +1,9 @@
-"""Commands that show what a tree search thinks while it thinks, as Sabaki, Lizzie and others ask for it.
+"""GTP commands that report the statistics of a running tree search, as Sabaki, Lizzie and other programs use them.
 
-After `=`, lines such as `info move D4 visits 100 winrate 0.53 order 0 pv D4 C3` follow, best move first, all moves on
-one line; `analyze` goes on until another command comes, `genmove_analyze` ends with `play D4`. The forms with `lz-`
-write winrates in hundredths of a percent, as Leela Zero does, those with `kata-` may add `ownership`, as KataGo does.
+After `=`, the engine writes lines such as `info move D4 visits 100 winrate 0.53 order 0 pv D4 C3`. Each line contains
+all moves, the best first. `analyze` continues until another command arrives; `genmove_analyze` ends with `play D4`.
+Commands with `lz-` write winrates in hundredths of a percent, as Leela Zero does; those with `kata-` write six decimals
+and, on request, `ownership`, as KataGo does.
 """
 
 from __future__ import annotations
@@ -22,21 +23,25 @@ from ninetka_agents.search.tree import Candidate, find_candidates
 from ninetka_env.games.go.game import Game
 
 MOST_SHOWN = 400
-"""Moves, more than a board has."""
+"""The default of `maxmoves`: more moves than a board has."""
 SHORTEST = 0.01
-"""Seconds between lines: they are long, and should not be all that the engine does."""
+"""The minimum interval between lines in seconds, because writing long lines takes time from the search."""
 IDLE = 0.02
-"""Seconds between two looks for another command."""
+"""The interval in seconds of polling for another command."""
 FLAGS = {
     "ownership", "rootInfo", "pvVisits", "pvEdgeVisits", "ownershipStdev", "movesOwnership", "movesOwnershipStdev",
     "noResultValue",
 }  # fmt: skip
-"""Options of KataGo that are switched on by `true`; all but the first are of no effect."""
+"""Options of KataGo with a value `true` or `false`. Only `ownership` has an effect here; the others are ignored."""
 
 
 @dataclass
 class Request:
-    """What is asked for."""
+    """The arguments of an analysis command.
+
+    `most` is the maximum number of moves shown. `allowed` are the only actions shown (None for all), `avoided` are
+    actions not shown.
+    """
 
     seat: int
     interval: float = 0.5
@@ -48,7 +53,7 @@ class Request:
 
 
 def read_request(session: Session, words: Words) -> Request:
-    """Read the arguments: a colour and an interval, both may be left out, then options with their values."""
+    """Parse the arguments: an optional colour, an optional interval, then options with their values."""
     left = list(words)
     request = Request(read_colour(left.pop(0)) if left and left[0].lower() in COLOURS else session.game.to_move)
     if left and left[0].isdecimal():
@@ -59,13 +64,13 @@ def read_request(session: Session, words: Words) -> Request:
 
 
 def _read_option(session: Session, request: Request, left: list[str]) -> None:
-    """Read one option from the beginning of the words that are left."""
+    """Parse the option at the start of the remaining words, and remove its words."""
     key = left.pop(0)
     value = left.pop(0) if left else ""
     if key == "interval":
         request.interval = _read_interval(value)
     elif key == "minmoves":
-        read_whole(value)  # all moves that have been tried are shown anyway
+        read_whole(value)  # ignored: all moves with simulations are shown
     elif key == "maxmoves":
         request.most = read_whole(value)
     elif key in FLAGS:
@@ -81,7 +86,7 @@ def _read_interval(word: str) -> float:
 
 
 def _read_moves(session: Session, request: Request, key: str, colour: str, left: list[str]) -> None:
-    """Read the moves that are to be left out or shown alone, and the depth, up to which all of them have the effect."""
+    """Parse the moves of `allow` or `avoid`, and the depth, which has no effect."""
     moves = {read_move(word, session.size) for word in left.pop(0).split(",")}
     read_whole(left.pop(0))
     if read_colour(colour) != request.seat:
@@ -93,7 +98,7 @@ def _read_moves(session: Session, request: Request, key: str, colour: str, left:
 
 
 Form = Callable[[float], str]
-"""Writes a winrate."""
+"""A function that formats a winrate."""
 FORMS: dict[str, Form] = {
     "": lambda share: f"{share:.4f}",
     "lz-": lambda share: f"{10_000 * share:.0f}",
@@ -102,7 +107,7 @@ FORMS: dict[str, Form] = {
 
 
 def info_line(game: Game, candidates: list[Candidate], request: Request, form: Form) -> str:
-    """Write what is known of the moves, best first."""
+    """Return one line with the statistics of the moves, the best first."""
     shown = [one for one in candidates if one.action not in request.avoided]
     if request.allowed is not None:
         shown = [one for one in shown if one.action in request.allowed]
@@ -119,14 +124,14 @@ def _info(game: Game, one: Candidate, order: int, form: Form) -> str:
 
 
 def _ownership(game: Game) -> str:
-    """Write how surely each point belongs to the seat to move, 1 to -1, from the upper left on."""
+    """Return the expected ownership of each point for the seat to move, 1 to -1, from the upper left."""
     shares = owner_shares(game, seed=0)
     values = (shares[game.to_move] - shares[1 - game.to_move]).reshape(game.size, game.size)[::-1]
     return "ownership " + " ".join(f"{value:.2f}" for value in np.ravel(values))
 
 
 def analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
-    """Think about a position, and show what is found, until another command comes."""
+    """Search a position, and report the search until another command arrives."""
     request = read_request(session, arguments)
     game, start, shown = session.turn_of(request.seat), time.perf_counter(), -1.0
     for tree in session.thinker.watch(game, lambda: session.pending() or session.interrupted()):
@@ -134,12 +139,12 @@ def analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
         if shown < 0 or spent - shown >= request.interval:
             yield info_line(game, find_candidates(tree), request, form)
             shown = spent
-    while not (session.pending() or session.interrupted()):  # the search is done, but nobody has ended the analysis
+    while not (session.pending() or session.interrupted()):  # a finished search does not end the analysis
         time.sleep(IDLE)
 
 
 def genmove_analyze(form: Form, session: Session, arguments: Words) -> Iterator[str]:
-    """Choose and play a move like `genmove`, and show what is thought meanwhile."""
+    """Choose and play a move like `genmove`, and report the search in the meantime."""
     request = read_request(session, arguments)
     game, start, shown = session.turn_of(request.seat), time.perf_counter(), 0.0
     for tree in session.thinker.think(game, session.interrupted, session.seconds_for(request.seat)):

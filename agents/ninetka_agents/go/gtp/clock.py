@@ -1,78 +1,83 @@
-"""How long an engine may think: the time settings of the protocol, and a share of what is left for the next move."""
+"""Time control of the GTP engine: the time settings of the protocol, and the time for the next move."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 LAG = 0.1
-"""Seconds of a move that are left for the way to the controller and back."""
+"""The part of each move's time that is reserved for communication with the controller, in seconds."""
 FEWEST_MOVES = 10
-"""Main time is shared out among at least so many own moves to come."""
+"""Main time is divided by at least this number of moves."""
 
 
 @dataclass(frozen=True)
 class TimeSettings:
-    """Main time, then periods of overtime in which some moves must be made; in seconds."""
+    """Main time, then overtime: periods in which a number of moves must be played (Canadian); times in seconds."""
 
     main: float
     overtime: float
-    """0 for none: main time is all there is."""
+    """The length of a period of overtime; 0 for no overtime."""
     stones: int
-    """Moves of each period of overtime."""
+    """The number of moves in each period of overtime."""
 
 
 @dataclass
 class _Left:
     seconds: float
     stones: int
-    """Moves to be made in these seconds; 0 in main time."""
+    """The number of moves to play in these seconds; 0 in main time."""
 
 
 class Clock:
-    """The time of both seats."""
+    """The remaining time of both seats."""
 
     def __init__(self) -> None:
-        """Set no limit."""
+        """Start without a time limit."""
         self.settings: TimeSettings | None = None
         self._left: list[_Left] = []
 
     def set(self, main: float, overtime: float, stones: int) -> None:
-        """Set the same time for both seats; overtime without stones, or no time at all, is no limit.
+        """Set the time of both seats.
 
-        The former is what the protocol says, the latter what controllers mean by it.
+        Overtime with 0 stones means no time limit by the protocol. No time at all (0 0) is treated as no limit too,
+        because controllers use it that way.
         """
         unlimited = (overtime > 0 and stones == 0) or (main == 0 and overtime == 0)
         self.settings = None if unlimited else TimeSettings(main, overtime if stones else 0.0, stones)
         self.reset()
 
     def reset(self) -> None:
-        """Begin a new game with the same settings."""
+        """Restart the time of both seats for a new game with the same settings."""
         if self.settings is not None:
             self._left = [_Left(self.settings.main, 0) for _ in range(2)]
             for seat in range(2):
                 self._begin_overtime(seat)
 
     def tell(self, seat: int, seconds: float, stones: int) -> None:
-        """Correct what is left to a seat: `stones` moves in so many seconds, or main time if 0."""
+        """Set the remaining time of a seat: `seconds` for `stones` moves, or of main time if `stones` is 0."""
         if self.settings is not None:
             self._left[seat] = _Left(seconds, min(stones, max(self.settings.stones, 1)))
 
     def spend(self, seat: int, seconds: float) -> None:
-        """Take the time of a move."""
+        """Subtract the time of a move."""
         if self.settings is None:
             return
         left = self._left[seat]
         left.seconds -= seconds
-        if left.stones == 1:  # the period is done, the next one begins
+        if left.stones == 1:  # the next period starts
             self._left[seat] = _Left(self.settings.overtime, self.settings.stones)
             return
         left.stones = max(left.stones - 1, 0)
         self._begin_overtime(seat)
 
     def seconds_for(self, seat: int, moves: float) -> float | None:
-        """Return how long a seat may think about its next move, of so many that it may still have to make.
+        """Return the time of a seat for its next move in seconds, None for no limit.
 
-        Main time is shared out evenly, with what overtime gives to a move on top. None for as long as it likes.
+        Main time is divided evenly among the remaining moves; the overtime of one move is added.
+
+        Args:
+            seat: the seat.
+            moves: the expected number of moves that the seat has still to play.
         """
         if self.settings is None:
             return None
@@ -85,7 +90,7 @@ class Clock:
         return max(share - LAG, share / 10, 0.0)
 
     def _begin_overtime(self, seat: int) -> None:
-        """Go over to overtime where main time is used up."""
+        """Start overtime for a seat whose main time is used up."""
         settings, left = self.settings, self._left[seat]
         if settings is not None and settings.overtime and left.stones == 0 and left.seconds <= 0:
             self._left[seat] = _Left(settings.overtime, settings.stones)

@@ -1,4 +1,4 @@
-"""The commands of the protocol itself: what every engine must know, and what tournaments use."""
+"""The commands of the GTP specification: those required of every engine, and those for tournaments and regression."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ NAME = "ninetka"
 
 @command("protocol_version")
 def protocol_version(session: Session, arguments: Words) -> str:
-    """Answer the version of the protocol."""
+    """Return the version of the protocol."""
     return "2"
 
 
 @command("name")
 def name(session: Session, arguments: Words) -> str:
-    """Answer the engine's name."""
+    """Return the name of the engine."""
     return NAME
 
 
 @command("version")
 def version(session: Session, arguments: Words) -> str:
-    """Answer the version of the package and the agent."""
+    """Return the version of the package and the spec of the agent."""
     return f"{session.version} {session.thinker.name}"
 
 
 @command("known_command", needs=1)
 def known_command(session: Session, arguments: Words) -> str:
-    """Answer whether there is such a command."""
+    """Return `true` if the command exists, else `false`."""
     return "true" if arguments[0] in known_commands(session) else "false"
 
 
 @command("list_commands", "help")
 def list_commands(session: Session, arguments: Words) -> str:
-    """Answer all commands, a line each."""
+    """Return all commands, one per line."""
     return "\n".join(known_commands(session))
 
 
 @command("quit")
 def quit_(session: Session, arguments: Words) -> str:
-    """Answer; the engine ends then."""
+    """Return an empty response; the engine then ends."""
     return ""
 
 
@@ -102,10 +102,9 @@ def genmove(session: Session, arguments: Words) -> str:
 
 @command("kgs-genmove_cleanup", needs=1)
 def kgs_genmove_cleanup(session: Session, arguments: Words) -> str:
-    """Choose a move and play it, in a game whose stones are to be captured before they are counted.
+    """Choose a move and play it, after the players disagreed about dead stones; the engine must not resign.
 
-    Nothing else is asked of an engine then than to capture what is dead, which it does anyway; the game is no more to
-    be resigned.
+    Engines must now capture dead stones. This engine does so in any case, because its rules remove no dead stones.
     """
     seat = read_colour(arguments[0])
     action = min(session.choose(seat), session.size**2)
@@ -121,21 +120,21 @@ def reg_genmove(session: Session, arguments: Words) -> str:
 
 @command("undo")
 def undo(session: Session, arguments: Words) -> str:
-    """Take the last move back."""
+    """Undo the last move."""
     session.undo()
     return ""
 
 
 @command("showboard")
 def showboard(session: Session, arguments: Words) -> str:
-    """Draw the board."""
+    """Return a drawing of the board and the captures."""
     black, white = session.game.captured().tolist()
     return f"\n{draw(session.game.board)}\nBlack (X) has captured {black}, White (O) has captured {white}"
 
 
 @command("loadsgf", needs=1)
 def loadsgf(session: Session, arguments: Words) -> str:
-    """Go on from a game in a file, its first, from the end or before the move of a number, counted from 1."""
+    """Load the first game of a file: the position at its end, or before the move of a number, counted from 1."""
     positions = _positions(Path(arguments[0]))
     if arguments[1:]:
         positions = positions[: max(read_whole(arguments[1]), 1)]
@@ -163,13 +162,14 @@ def _positions(path: Path) -> list[Game]:
 
 
 def handicap_points(size: int, stones: int) -> list[int]:
-    """Return where the protocol puts handicap stones on a board.
+    """Return the points of `fixed_handicap` for a number of stones.
 
-    On the third line, from size 13 on the fourth: corners, then the middles of the sides, the centre last if their
-    number is odd. Boards of even size and those smaller than 9 have corners only.
+    They are on the third line from the edge, from size 13 on the fourth: the corners, then the middles of the sides,
+    and the centre last for an odd number of stones above 4. Boards of even size and those smaller than 9 use only the
+    corners.
 
     Raises:
-        GtpError: if there are no such points for so many stones.
+        GtpError: if the protocol has no points for this number of stones.
     """
     most = 9 if size % 2 and size >= 9 else 4 if size >= 7 else 0
     if not 2 <= stones <= most:
@@ -186,7 +186,7 @@ def handicap_points(size: int, stones: int) -> list[int]:
 
 @command("fixed_handicap", "place_free_handicap", needs=1)
 def fixed_handicap(session: Session, arguments: Words) -> str:
-    """Put so many black stones on the usual points, or where the engine likes: it likes those too."""
+    """Place a number of black stones on the fixed handicap points, for both commands."""
     points = handicap_points(session.size, read_whole(arguments[0]))
     session.place_handicap(points)
     return " ".join(write_move(point, session.size) for point in points)
@@ -194,7 +194,7 @@ def fixed_handicap(session: Session, arguments: Words) -> str:
 
 @command("set_free_handicap", needs=1)
 def set_free_handicap(session: Session, arguments: Words) -> str:
-    """Put black stones on the vertices given."""
+    """Place black handicap stones on the given vertices."""
     session.place_handicap([read_point(word, session.size) for word in arguments])
     return ""
 
@@ -204,7 +204,7 @@ def set_free_handicap(session: Session, arguments: Words) -> str:
 
 @command("time_settings", needs=3)
 def time_settings(session: Session, arguments: Words) -> str:
-    """Set main time, the time of a period of overtime, and the moves of each."""
+    """Set the main time, the time of a period of overtime, and the number of moves in a period."""
     main, overtime = read_seconds(arguments[0]), read_seconds(arguments[1])
     session.clock.set(main, overtime, read_whole(arguments[2]))
     return ""
@@ -212,17 +212,17 @@ def time_settings(session: Session, arguments: Words) -> str:
 
 @command("time_left", needs=3)
 def time_left(session: Session, arguments: Words) -> str:
-    """Tell what a colour has left: time, and the moves to be made in it, 0 in main time."""
+    """Set the remaining time of a colour and the number of moves to play in it, 0 in main time."""
     seat, seconds = read_colour(arguments[0]), read_number(arguments[1])
     session.clock.tell(seat, max(seconds, 0.0), read_whole(arguments[2]))
     return ""
 
 
 def read_seconds(word: str) -> float:
-    """Return a time of at least 0."""
+    """Parse a time in seconds, at least 0."""
     seconds = read_number(word)
     if seconds < 0:
-        raise GtpError("a time is at least 0")
+        raise GtpError("expected a time of at least 0 seconds")
     return seconds
 
 
@@ -231,13 +231,13 @@ def read_seconds(word: str) -> float:
 
 @command("final_score")
 def final_score(session: Session, arguments: Words) -> str:
-    """Answer the result once the dead stones are taken off, such as `B+2`."""
+    """Return the result after removing dead stones, such as `B+2`."""
     return agreed_result(session.game)
 
 
 @command("final_status_list", needs=1)
 def final_status_list(session: Session, arguments: Words) -> str:
-    """Answer the chains that are `alive`, `dead` or in `seki`, a line each."""
+    """Return the chains with a status, `alive`, `dead` or `seki`, one per line."""
     statuses = find_statuses(session.game)._asdict()
     if arguments[0] not in statuses:
         raise GtpError(f"invalid status: expected {', '.join(statuses)}")

@@ -1,4 +1,4 @@
-"""An engine: it reads commands, carries them out one by one, and writes the answers."""
+"""The GTP engine: read commands, run them one by one, and write the responses."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ from ninetka_env.core.files import is_closed_pipe
 from ninetka_env.core.registry import load_variant
 
 GROUPS = (commands, extensions, analysis)
-"""The modules whose commands an engine knows."""
+"""The modules that register commands, imported for that effect."""
 
 BYTES = 1 << 16
-"""Read at once."""
+"""The number of bytes read at once."""
 Write = Callable[[str], None]
-"""Writes text, and sees to it that it is on its way at once."""
+"""A function that writes text without buffering."""
 
 
 @dataclass
 class _Line:
-    """A line that was read."""
+    """A line of input, and an event that interrupts its command."""
 
     text: str
     interrupted: threading.Event = field(default_factory=threading.Event)
 
 
 class Log:
-    """The protocol of what was said, in a file; one that cannot be written to any more is left alone."""
+    """A log file of commands and responses. Logging stops at the first write error."""
 
     def __init__(self, file: IO[str] | None = None) -> None:
-        """Write into an open text file; None for nowhere."""
+        """Log to an open text file; None for no log."""
         self._file = file
 
     def note(self, mark: str, text: str) -> None:
-        """Add text line by line, each with the time and a mark: `<` for what was read, `>` for what was written."""
+        """Log text line by line, each with the time and a mark: `<` input, `>` output, `!` error."""
         if self._file is None:
             return
         now = datetime.now().astimezone().isoformat(timespec="milliseconds")
@@ -65,46 +65,46 @@ class Log:
             self._file.flush()
         except OSError as error:
             self._file = None
-            print(f"the log ends here: {error.strerror}", file=sys.stderr)
+            print(f"logging stopped: {error.strerror}", file=sys.stderr)
 
 
 class Engine:
-    """Answers the commands of one controller."""
+    """Respond to the commands of one controller."""
 
     def __init__(self, session: Session, write: Write, log: Log | None = None) -> None:
-        """Answer by `write`, and note what is said in a log."""
+        """Write responses with `write`, and log input and output if there is a log."""
         self._session, self._write_out, self._log = session, write, log or Log()
         self._lines: SimpleQueue[_Line | None] = SimpleQueue()
         session.pending = lambda: not self._lines.empty()
 
     def serve(self, read: Callable[[], bytes]) -> None:
-        """Answer until `quit`, or until `read`, which is asked for the next bytes by another thread, returns none.
+        """Respond until `quit`, or until `read` returns no bytes; another thread calls `read`.
 
         What agents print goes to stderr.
         """
         threading.Thread(target=self._listen, args=(read,), daemon=True).start()
         with contextlib.redirect_stdout(sys.stderr):
             self._session.thinker.warm_up(self._session.game)
-            with contextlib.suppress(BrokenPipeError):  # the controller has gone
+            with contextlib.suppress(BrokenPipeError):  # the controller has closed the connection
                 while (line := self._next_line()) is not None:
                     self._session.interrupted = line.interrupted.is_set
                     if not self.answer(line.text):
                         return
 
     def _next_line(self) -> _Line | None:
-        """Wait for a line, and let the agent ponder meanwhile; what goes wrong there must not end the engine."""
+        """Return the next line; the agent ponders until it arrives. An error of pondering does not end the engine."""
         try:
             for _ in self._session.ponder():
                 if not self._lines.empty():
                     break
         except Exception as error:
             self._log.note("!", traceback.format_exc())
-            print(f"pondering ends here: {type(error).__name__}", file=sys.stderr)
+            print(f"pondering stopped: {type(error).__name__}", file=sys.stderr)
             self._session.thinker.close()
         return self._lines.get()
 
     def _listen(self, read: Callable[[], bytes]) -> None:
-        """Queue the lines with commands; an interrupt is for the last command before it, which may be under way."""
+        """Queue the lines with commands; an interrupt applies to the last command before it, which may be running."""
         last = None
         for text in read_lines(read):
             if is_interrupt(text) and last is not None:
@@ -115,7 +115,7 @@ class Engine:
         self._lines.put(None)
 
     def answer(self, text: str) -> bool:
-        """Carry out the command of a line and answer it, a line without one not at all; tell whether to go on."""
+        """Run the command of a line, if any, and write the response; return False after `quit`."""
         command = read_command(text)
         if command is None:
             return True
@@ -134,7 +134,10 @@ class Engine:
         return command.name != "quit"
 
     def _reply(self, number: str, reply: Reply) -> None:
-        """Write an answer, or its lines as they come; nothing has been written if there comes none but an error."""
+        """Write a response at once, or its lines as they are generated.
+
+        An error before the first line is raised before anything is written, so that it becomes an error response.
+        """
         if isinstance(reply, str):
             self._write(write_answer(number, reply))
             return
@@ -143,7 +146,7 @@ class Engine:
         try:
             for line in reply:
                 self._write(f"{line}\n")
-        except (GtpError, ValueError) as error:  # too late to say so in the answer
+        except (GtpError, ValueError) as error:  # too late for an error response
             self._log.note("!", str(error))
         self._write("\n")
 
@@ -166,26 +169,26 @@ def serve(
     resign_below: float = RESIGN_BELOW,
     ponders: bool = False,
 ) -> None:
-    """Be an engine on stdin and stdout until told to quit.
+    """Run an engine on stdin and stdout until `quit` or the end of the input.
 
     Args:
-        agent: the spec of who plays.
-        game: the spec of the game: its options hold until a command changes them.
-        version: what to answer when asked for it.
-        seed: of the agent's random numbers; None draws fresh entropy.
-        log: the file that the protocol of what is said is added to.
+        agent: the spec of the agent.
+        game: the spec of the game; its options apply until a command changes them.
+        version: the version of the package, for the command `version`.
+        seed: the seed of the agent's random numbers; None uses fresh entropy.
+        log: the file to append commands and responses to.
         resign_below: the share of wins below which the agent resigns, see `session.RESIGN_BELOW`; 0 for never.
-        ponders: whether the agent thinks on while the opponent does.
+        ponders: whether the agent searches during the opponent's turn.
 
     Raises:
-        ValueError: if a spec is wrong.
-        OSError: if the log cannot be written.
+        ValueError: if a spec or an option is not valid.
+        OSError: if the log cannot be opened.
     """
     variant = load_variant(game)
     if variant.definition.name != "go":
         raise ValueError(f"game={game!r}: the Go Text Protocol is for go")
     if variant.options["handicap"]:
-        raise ValueError(f"game={game!r}: expected no handicap, which controllers ask for by fixed_handicap")
+        raise ValueError(f"game={game!r}: expected no handicap, controllers set it with fixed_handicap")
     if not 0 <= resign_below <= 1:
         raise ValueError(f"resign={resign_below}: expected a share of wins, 0 to 1")
     thinker = Thinker(agent, seed, ponders)
@@ -198,7 +201,7 @@ def serve(
 
 
 def _write_all(target: int, text: str) -> None:
-    """Write text to a file descriptor, with nothing left in a buffer."""
+    """Write text to a file descriptor without buffering."""
     left = text.encode("utf-8", "backslashreplace")
     while left:
         left = left[os.write(target, left) :]

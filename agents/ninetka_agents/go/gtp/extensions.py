@@ -1,4 +1,4 @@
-"""Commands that single controllers know: GoGui, KGS, gomill, and those that ask for rules as KataGo does."""
+"""GTP commands of single controllers: GoGui, KGS, gomill, and the rules commands of KataGo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GOGUI_ANALYSES = (
     "plist/Stones in Seki/final_status_list seki",
     "string/Final Score/final_score",
 )
-"""What GoGui offers in its menu: how to show an answer, its label, the command."""
+"""The entries of GoGui's menu: the type of the response, the label, the command."""
 
 RULES = {
     "chinese": ("simple", "area"),
@@ -28,11 +28,11 @@ RULES = {
     "bga": ("situational", "area"),
     "french": ("situational", "area"),
 }
-"""By KataGo's names of rules, those that forbid suicide and count area: ko and scoring."""
+"""KataGo's names of rules with area scoring and without suicide: the options `ko` and `scoring` of each."""
 
 
 def _pairs(words: Words) -> Iterator[tuple[str, str]]:
-    """Yield colours and vertices."""
+    """Yield pairs of a colour and a vertex."""
     if len(words) % 2:
         raise GtpError("syntax error: expected pairs of a color and a vertex")
     yield from zip(words[::2], words[1::2], strict=True)
@@ -43,13 +43,13 @@ def _pairs(words: Words) -> Iterator[tuple[str, str]]:
 
 @command("gogui-analyze_commands")
 def gogui_analyze_commands(session: Session, arguments: Words) -> str:
-    """Answer what GoGui can show."""
+    """Return the analyses that GoGui can show, one per line."""
     return "\n".join(GOGUI_ANALYSES)
 
 
 @command("ninetka-ownership")
 def ownership(session: Session, arguments: Words) -> str:
-    """Answer how surely each point is Black's, from 1 to -1, the highest rank first, by playouts."""
+    """Return the ownership of each point by playouts, from 1 (Black) to -1 (White), the highest rank first."""
     black, white = owner_shares(session.game, seed=0)
     ranks = (black - white).reshape(session.size, session.size)[::-1]
     return "\n".join(" ".join(f"{value:.2f}" for value in rank) for rank in ranks)
@@ -57,7 +57,7 @@ def ownership(session: Session, arguments: Words) -> str:
 
 @command("gogui-play_sequence")
 def gogui_play_sequence(session: Session, arguments: Words) -> str:
-    """Play colours and vertices one after the other; all of them or none."""
+    """Play a sequence of colours and vertices; if one is not valid, play none."""
     moves = [(read_colour(colour), read_move(vertex, session.size)) for colour, vertex in _pairs(arguments)]
     with session.unless_it_fails():
         for seat, action in moves:
@@ -67,7 +67,7 @@ def gogui_play_sequence(session: Session, arguments: Words) -> str:
 
 @command("gogui-setup")
 def gogui_setup(session: Session, arguments: Words) -> str:
-    """Put stones of the colours on the vertices, as a start."""
+    """Add stones to the board and make this the start position."""
     stones = [(read_colour(colour), read_point(vertex, session.size)) for colour, vertex in _pairs(arguments)]
     session.set_up(stones, session.game.to_move)
     return ""
@@ -75,14 +75,14 @@ def gogui_setup(session: Session, arguments: Words) -> str:
 
 @command("gogui-setup_player", needs=1)
 def gogui_setup_player(session: Session, arguments: Words) -> str:
-    """Say who moves in a position that was set up."""
+    """Set the player to move in a position that was set up."""
     session.game = session.turn_of(read_colour(arguments[0]))
     return ""
 
 
 @command("gogui-interrupt")
 def gogui_interrupt(session: Session, arguments: Words) -> str:
-    """Be there: it tells GoGui that the comment `# interrupt` ends the thinking of a command."""
+    """Do nothing. The existence of this command means that the comment `# interrupt` interrupts a search."""
     return ""
 
 
@@ -91,7 +91,7 @@ def gogui_interrupt(session: Session, arguments: Words) -> str:
 
 @command("kata-set-rules", needs=1)
 def kata_set_rules(session: Session, arguments: Words) -> str:
-    """Choose rules by name; on an empty board."""
+    """Set the rules by name; the board must be empty."""
     name = arguments[0].lower()
     if name not in RULES:
         raise GtpError(f"unknown rules: expected {', '.join(RULES)}")
@@ -101,7 +101,7 @@ def kata_set_rules(session: Session, arguments: Words) -> str:
 
 @command("kata-get-rules")
 def kata_get_rules(session: Session, arguments: Words) -> str:
-    """Answer the rules as KataGo writes them."""
+    """Return the rules in KataGo's JSON format."""
     game = session.game
     told = {"ko": game.ko.upper(), "scoring": game.scoring.upper(), "suicide": False, "tax": "NONE",
             "whiteHandicapBonus": "0", "hasButton": False, "friendlyPassOk": False}  # fmt: skip
@@ -113,7 +113,7 @@ def kata_get_rules(session: Session, arguments: Words) -> str:
 
 @command("kgs-game_over")
 def kgs_game_over(session: Session, arguments: Words) -> str:
-    """Take note that the game is over."""
+    """Do nothing: KGS sends this command at the end of a game."""
     return ""
 
 
@@ -121,7 +121,7 @@ def kgs_game_over(session: Session, arguments: Words) -> str:
 def kgs_time_settings(session: Session, arguments: Words) -> str:
     """Set the time: `none`, `absolute MAIN`, `canadian MAIN PERIOD MOVES` or `byoyomi MAIN PERIOD PERIODS`.
 
-    Of the periods of a Japanese overtime one is counted, and kept.
+    Japanese overtime (`byoyomi`) is treated as periods of one move without an end, whatever PERIODS is.
     """
     kind, numbers = arguments[0].lower(), arguments[1:]
     needed = {"none": 0, "absolute": 1, "canadian": 3, "byoyomi": 3}
@@ -140,17 +140,17 @@ def kgs_time_settings(session: Session, arguments: Words) -> str:
 
 @command("gomill-describe_engine")
 def gomill_describe_engine(session: Session, arguments: Words) -> str:
-    """Describe the engine in lines of text."""
+    """Return a description of the engine."""
     return f"{NAME} {session.version}\nagent {session.thinker.name}"
 
 
 @command("gomill-cpu_time")
 def gomill_cpu_time(session: Session, arguments: Words) -> str:
-    """Answer the seconds of processor time that the engine has used."""
+    """Return the CPU time that the engine has used, in seconds."""
     return f"{time.process_time():.3f}"
 
 
 @command("gomill-explain_last_move")
 def gomill_explain_last_move(session: Session, arguments: Words) -> str:
-    """Say what was thought about the last move chosen."""
+    """Return the number of simulations and the time of the last move, or the time alone."""
     return session.thinker.explanation

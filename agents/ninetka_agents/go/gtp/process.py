@@ -1,4 +1,4 @@
-"""Outside engines: programs that speak the Go Text Protocol on their standard input and output."""
+"""Run external GTP engines as child processes and send them commands."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from ninetka_agents.go.gtp.protocol import read_lines, write_command
 from ninetka_env.core.options import shortened
 
 FOLDERS = ("/usr/games", "/usr/local/games")
-"""Where engines are looked for beside `PATH`: Debian puts games there."""
+"""The folders searched for engines after `PATH`: Debian installs games there."""
 MOST_WAITING = 10_000
-"""Lines that an engine may be ahead of us."""
+"""The maximum number of unread lines in the queue."""
 MOST_ANSWERED = 10_000
-"""Lines of an answer."""
+"""The maximum number of lines in a response."""
 GRACE = 1.0
-"""Seconds that an engine has to end after `quit`."""
+"""The time in seconds that an engine has to exit after `quit`."""
 BYTES = 1 << 16
-"""Read at once."""
+"""The number of bytes read at once."""
 
 _ANSWER = re.compile(r"[=?](?![=?])")
-"""How the first line of an answer begins; banners may be underlined."""
+"""The start of a response; `==` is excluded, because banners may be underlined."""
 
 
 class EngineError(Exception):
-    """An engine does not do what it should."""
+    """Raised if an engine fails or violates the protocol."""
 
     def __init__(self, message: str, is_late: bool = False) -> None:
-        """Say what happened, and whether it only took too long."""
+        """Set the message, and whether the error is a timeout."""
         super().__init__(message)
         self.is_late = is_late
 
 
 def find_engine(command: str) -> list[str]:
-    """Return the words of a command line, the program found on `PATH` or among games; no shell has a part in it.
+    """Split a command line without a shell, and find its program on `PATH` or in `FOLDERS`.
 
     Raises:
-        ValueError: if there is no such program.
+        ValueError: if the command line is empty or malformed, or there is no such program.
     """
     try:
         words = _words(command, is_windows=os.name == "nt")
@@ -61,24 +61,24 @@ def find_engine(command: str) -> list[str]:
 
 
 def _words(command: str, is_windows: bool) -> list[str]:
-    """Split a command line; on Windows, a backslash is part of a path, and quotes stand around whole words."""
+    """Split a command line. On Windows, backslashes belong to paths, and quotes must enclose whole words."""
     if not is_windows:
         return shlex.split(command)
     return [word.strip('"') for word in shlex.split(command, posix=False)]
 
 
 class EngineProcess:
-    """An engine that runs until it is closed."""
+    """The process of an external engine, which runs until `close`."""
 
     def __init__(self, words: list[str], timeout: float) -> None:
         """Start an engine.
 
         Args:
-            words: of its command line, the program first.
-            timeout: seconds that it has for each answer.
+            words: the words of the command line, the program first.
+            timeout: the maximum time for each response, in seconds.
 
         Raises:
-            EngineError: if it cannot be started.
+            EngineError: if the program cannot be started.
         """
         self._timeout = timeout
         self._lines: Queue[str | None] = Queue(MOST_WAITING)
@@ -96,10 +96,10 @@ class EngineProcess:
         self._asked = ""
 
     def ask(self, name: str, *arguments: object) -> str:
-        """Send a command and return the answer, without `=`.
+        """Send a command and return the response without `=`.
 
         Raises:
-            EngineError: if the engine refuses, ends, says something else than an answer, or does not answer in time.
+            EngineError: if the engine sends an error, exits, violates the protocol, or does not respond in time.
         """
         self._forget_talk()
         command = write_command(name, *arguments)
@@ -116,13 +116,13 @@ class EngineProcess:
         return answer[1:].strip()
 
     def knows(self, name: str) -> bool:
-        """Tell whether the engine has a command."""
+        """Return whether the engine has a command."""
         if self._known is None:
             self._known = frozenset(self.ask("list_commands").split())
         return name in self._known
 
     def close(self) -> None:
-        """End the engine: by `quit` if it listens, else by force."""
+        """Send `quit`, wait at most `GRACE` seconds, then kill what is left of the engine."""
         self._closed.set()
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
@@ -139,7 +139,7 @@ class EngineProcess:
             pipe.close()
 
     def _kill(self) -> None:
-        """End the engine and whatever it has started."""
+        """Kill the engine and all processes that it has started."""
         if sys.platform == "win32":
             with contextlib.suppress(OSError, subprocess.SubprocessError):
                 kill_tree = ["taskkill", "/F", "/T", "/PID", str(self._process.pid)]
@@ -150,7 +150,11 @@ class EngineProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def _forget_talk(self) -> None:
-        """Forget what the engine has said unasked; it must not be an answer, or all that follow would be misread."""
+        """Discard lines that arrived before the next command.
+
+        Raises:
+            EngineError: if one is a second response to the last command, because later responses would be misassigned.
+        """
         for _ in range(self._lines.qsize()):
             line = self._lines.get()
             if line is None:
@@ -159,7 +163,7 @@ class EngineProcess:
                 raise EngineError(f"answered {self._asked} more than once")
 
     def _read_answer(self, told: str) -> str:
-        """Return the lines of the next answer; what comes before `=` or `?` is none of it."""
+        """Return the lines of the next response; lines before `=` or `?` are skipped."""
         stop, lines = time.perf_counter() + self._timeout, list[str]()
         while len(lines) < MOST_ANSWERED:
             try:
@@ -179,7 +183,7 @@ class EngineProcess:
         raise EngineError(f"answered {told} with more than {MOST_ANSWERED} lines")
 
     def _ending(self, told: str) -> str:
-        """Say how the engine ended."""
+        """Return a message with the exit status and the last line on stderr."""
         self._closed.set()
         try:
             status = f"exit status {self._process.wait(GRACE)}"
@@ -190,7 +194,7 @@ class EngineProcess:
         return f"ended at {told}, {status}{complaint}"
 
     def _listen(self) -> None:
-        """Queue the lines that the engine writes, None at the end; wait where they are too many."""
+        """Queue the lines of the engine's stdout, and None at the end; wait while the queue is full."""
         assert self._process.stdout is not None
         source = self._process.stdout.fileno()
         for line in read_lines(lambda: os.read(source, BYTES)):
@@ -199,7 +203,7 @@ class EngineProcess:
         self._put(None)
 
     def _put(self, line: str | None) -> bool:
-        """Queue a line; tell whether anybody will read on."""
+        """Queue a line; return False if the process is closed, so that lines are not read any more."""
         while not self._closed.is_set():
             with contextlib.suppress(Full):
                 self._lines.put(line, timeout=0.1)
@@ -207,7 +211,7 @@ class EngineProcess:
         return False
 
     def _overhear(self) -> None:
-        """Keep the last thing that the engine says on its standard error, which must be read lest it waits for us."""
+        """Read the engine's stderr, so that the pipe does not fill up and block the engine; store the last line."""
         assert self._process.stderr is not None
         source = self._process.stderr.fileno()
         for line in read_lines(lambda: os.read(source, BYTES)):

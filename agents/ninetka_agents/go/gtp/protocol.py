@@ -1,10 +1,10 @@
-"""How the Go Text Protocol, version 2, writes commands and answers.
+"""The syntax of the Go Text Protocol, version 2: commands, responses, arguments.
 
-    7 play black D4         id (may be left out), name, arguments
-    =7                      success, or `?7 illegal move`; an empty line ends each answer
+    7 play black D4         id (optional), name, arguments
+    =7                      success, or `?7 illegal move`; an empty line ends each response
 
-G. Farneback, "Specification of the Go Text Protocol, version 2, draft 2", 2002. Control characters are nothing, tabs
-are spaces, `#` begins a comment, lines with nothing else are no commands and get no answer.
+G. Farneback, "Specification of the Go Text Protocol, version 2, draft 2", 2002. Control characters are removed, tabs
+count as spaces, `#` starts a comment. Lines that are empty after this are ignored.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import NamedTuple
 from ninetka_env.games.go.geometry import action_index, action_name, point_index
 
 MAX_LINE = 1 << 16
-"""Characters of a line; a longer one is answered with an error."""
+"""The maximum number of characters in a line; a longer line gets an error response."""
 SMALLEST, LARGEST = 5, 19
-"""Sizes of boards that are played by the protocol."""
+"""The range of board sizes that are played by the protocol."""
 COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -27,20 +27,23 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})")
 
 
 class GtpError(Exception):
-    """A command that fails: the text is the answer."""
+    """Raised by a command handler to send an error response; the message becomes the response text."""
 
 
 class Command(NamedTuple):
-    """One command."""
+    """A parsed command."""
 
     id: str
-    """As written, repeated in the answer; empty for none."""
+    """The id as written, repeated in the response; empty for none."""
     name: str
     arguments: tuple[str, ...]
 
 
 def read_lines(read: Callable[[], bytes]) -> Iterator[str]:
-    """Yield the lines of what `read` returns bit by bit until that is nothing; long ones are cut behind `MAX_LINE`."""
+    """Yield the lines of a byte stream; `read` returns its chunks, empty at the end.
+
+    Lines are cut after `MAX_LINE + 1` bytes, so that a line that is too long can be recognised.
+    """
     rest = b""
     while chunk := read():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -55,12 +58,12 @@ def _text(line: bytes) -> str:
 
 
 def is_interrupt(line: str) -> bool:
-    """Tell whether a line is the comment that ends the thinking of the command under way, as GoGui sends it."""
+    """Return whether a line is the comment `# interrupt`, by which GoGui interrupts the search of a running command."""
     return _CONTROL.sub("", line).strip() == "# interrupt"
 
 
 def read_command(line: str) -> Command | None:
-    """Return the command of a line; None if there is none."""
+    """Parse a line; return None if it contains no command."""
     words = _CONTROL.sub("", line.partition("#")[0]).split()
     if not words:
         return None
@@ -69,17 +72,17 @@ def read_command(line: str) -> Command | None:
 
 
 def write_command(name: str, *arguments: object) -> str:
-    """Return the line of a command without id."""
+    """Return the line of a command without an id."""
     return " ".join([name, *map(str, arguments)]) + "\n"
 
 
 def opening(number: str, success: bool = True) -> str:
-    """Return what begins an answer to the command of an id."""
+    """Return the start of a response: `=` or `?`, and the id of the command."""
     return f"{'=' if success else '?'}{number}"
 
 
 def write_answer(number: str, text: str, success: bool = True) -> str:
-    """Return a whole answer: `text` without empty lines, which would end it early, and the empty line that ends it."""
+    """Return a complete response. Empty lines in `text` are removed, because an empty line ends a response."""
     lines = [line.rstrip() for line in text.split("\n")]
     return "\n".join([f"{opening(number, success)} {lines[0]}".rstrip(), *filter(None, lines[1:])]) + "\n\n"
 
@@ -88,7 +91,7 @@ def write_answer(number: str, text: str, success: bool = True) -> str:
 
 
 def read_colour(word: str) -> int:
-    """Return the seat of a colour."""
+    """Parse a colour; return its seat."""
     if word.lower() not in COLOURS:
         raise GtpError("invalid color")
     return COLOURS[word.lower()]
@@ -100,7 +103,7 @@ def write_colour(seat: int) -> str:
 
 
 def read_move(word: str, size: int) -> int:
-    """Return the action of a vertex or pass; `GtpError` for anything else."""
+    """Parse a vertex or `pass`; return the action."""
     try:
         action = action_index(word, size)
     except ValueError:
@@ -111,7 +114,7 @@ def read_move(word: str, size: int) -> int:
 
 
 def read_point(word: str, size: int) -> int:
-    """Return the point of a vertex."""
+    """Parse a vertex; return the point."""
     try:
         return point_index(word, size)
     except ValueError:
@@ -124,14 +127,14 @@ def write_move(action: int, size: int) -> str:
 
 
 def read_whole(word: str) -> int:
-    """Return a whole number of at least 0, of at most nine digits."""
+    """Parse an integer of at least 0 with at most nine digits."""
     if not re.fullmatch(r"[0-9]{1,9}", word, re.ASCII):
         raise GtpError(f"{word[:20]!r} is not a whole number")
     return int(word)
 
 
 def read_number(word: str) -> float:
-    """Return a number."""
+    """Parse a number."""
     if not _NUMBER.fullmatch(word):
         raise GtpError(f"{word[:20]!r} is not a number")
     return float(word)

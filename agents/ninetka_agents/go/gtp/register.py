@@ -1,4 +1,4 @@
-"""The register of the commands that an engine knows; modules with commands enter them when they are imported."""
+"""The registry of GTP commands. Modules with commands register them on import; `engine` imports these modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ninetka_agents.go.gtp.session import Session
 Words: TypeAlias = tuple[str, ...]
 """The arguments of a command."""
 Reply: TypeAlias = "str | Iterator[str]"
-"""An answer; or its lines one by one, as they come."""
+"""The text of a response, or an iterator that generates its lines."""
 Handler: TypeAlias = Callable[[Session, Words], Reply]
 
 _HANDLERS: dict[str, Handler] = {}
@@ -20,12 +20,12 @@ _ANALYSES: set[str] = set()
 
 
 def command(*names: str, needs: int = 0, analyses: bool = False) -> Callable[[Handler], Handler]:
-    """Enter a function as commands.
+    """Register a function as the handler of commands.
 
     Args:
-        names: of the commands, which all do the same.
-        needs: how many arguments it must have; what comes after those that it knows is ignored.
-        analyses: whether it shows what a tree search thinks; engines without one do not have it.
+        names: the names of the commands, which all have the same handler.
+        needs: the minimum number of arguments.
+        analyses: whether the command reports a tree search; only agents with a tree search have such commands.
     """
 
     def enter(handler: Handler) -> Handler:
@@ -39,12 +39,16 @@ def command(*names: str, needs: int = 0, analyses: bool = False) -> Callable[[Ha
 
 
 def known_commands(session: Session) -> list[str]:
-    """Return the names of all commands, sorted."""
+    """Return the names of the commands that the session's agent supports, sorted."""
     return sorted(name for name in _HANDLERS if name not in _ANALYSES or session.thinker.can_analyse)
 
 
 def carry_out(session: Session, name: str, arguments: Words) -> Reply:
-    """Do what a command says; `GtpError` if it fails, after which nothing has changed."""
+    """Run a command and return its response.
+
+    Raises:
+        GtpError: if the command fails; then nothing has changed.
+    """
     if name not in known_commands(session):
         raise GtpError("unknown command")
     if len(arguments) < _NEEDED[name]:

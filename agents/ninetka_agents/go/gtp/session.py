@@ -1,4 +1,4 @@
-"""What an engine keeps between commands: the board, the turns that can be taken back, the time, who thinks."""
+"""The state of a GTP engine between commands: the position, earlier positions for `undo`, the time, the agent."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from ninetka_env.games.go.geometry import BLACK
 from ninetka_env.games.go.repetition import MAX_PLIES
 
 MOST_UNDONE = MAX_PLIES
-"""Turns that can be taken back."""
+"""The maximum number of turns that can be undone."""
 RESIGN_BELOW, RESIGN_TURNS = 0.05, 3
-"""An engine resigns when its simulations win less than this share so many own turns in a row: what KataGo does unless
-told otherwise (`resignThreshold`, `resignConsecTurns`)."""
+"""An engine resigns if its share of won simulations is below `RESIGN_BELOW` in `RESIGN_TURNS` own turns in a row. Like
+KataGo's defaults (`resignThreshold`, `resignConsecTurns`)."""
 
 
 class Session:
-    """One board and all that belongs to it. Methods raise `GtpError` and then have changed nothing."""
+    """The state of an engine. A method that raises `GtpError` has changed nothing."""
 
     def __init__(
         self, thinker: Thinker, variant: Variant, version: str = "", resign_below: float = RESIGN_BELOW
     ) -> None:
-        """Begin with an empty board.
+        """Start with an empty board.
 
         Args:
-            thinker: who chooses moves.
-            variant: the game; unless it has a limit of plies, it ends by passes alone.
-            version: what the engine answers when asked for its version.
+            thinker: chooses the moves.
+            variant: the game; without an option `max_plies`, the limit is `MAX_PLIES`.
+            version: the version of the package, for the command `version`.
             resign_below: see `RESIGN_BELOW`; 0 for never.
         """
         self.thinker, self.version = thinker, version
         self._resign_below, self._hopeless = resign_below, [0, 0]
         self._answered: Game | None = None
-        """The position after the agent's latest move, where it waits for the opponent's."""
+        """The position after the agent's latest move, in which the opponent is to move."""
         self._pondering: Iterator[None] = iter(())
         self.clock = Clock()
         self.interrupted: Callable[[], bool] = lambda: False
-        """Tells whether the command under way is to stop thinking, and answer."""
+        """Returns whether the running command must stop its search and respond."""
         self.pending: Callable[[], bool] = lambda: False
-        """Tells whether another command is waiting."""
+        """Returns whether another command is waiting."""
         self._set_variant(variant.replaced(max_plies=variant.options["max_plies"] or MAX_PLIES, allow_resign=False))
         self.game: Game = self._variant.game_class.start(self._variant)
         self.clear()
 
     @property
     def size(self) -> int:
-        """Of the board."""
+        """The board has size x size points."""
         return self.game.size
 
     @property
@@ -70,24 +70,24 @@ class Session:
         self.clear()
 
     def clear(self) -> None:
-        """Clear the board; size, komi, rules and time settings stay."""
+        """Clear the board; size, komi, rules and time settings do not change."""
         self._begin_with(self._variant.game_class.start(self._variant))
         self.clock.reset()
 
     def set_rules(self, ko: str, scoring: str) -> None:
-        """Change the rules; only on an empty board, since what was played was played by others."""
+        """Change the rules; only on an empty board, because earlier moves were played by the old rules."""
         if not self.is_empty:
             raise GtpError("board not empty")
         self._change(ko=ko, scoring=scoring)
         self.clear()
 
     def set_komi(self, komi: float) -> None:
-        """Change the komi of this game and of those to come."""
+        """Change the komi of this game and of later games."""
         self._change(komi=komi)
         self._apply_komi()
 
     def set_up(self, stones: Iterable[tuple[int, int]], to_move: int) -> None:
-        """Put stones, (seat, point), on points that are empty; it cannot be taken back."""
+        """Place stones, given as (seat, point), on empty points; this cannot be undone."""
         board = self.game.board.copy()
         for seat, point in stones:
             if board.flat[point]:
@@ -101,7 +101,7 @@ class Session:
         self._begin_with(game)
 
     def place_handicap(self, points: list[int]) -> None:
-        """Put black stones on an empty board, and let White move."""
+        """Place black stones on an empty board, and give the turn to White."""
         if not self.is_empty:
             raise GtpError("board not empty")
         if not 2 <= len(points) < self.size**2 or len(set(points)) < len(points):
@@ -109,7 +109,7 @@ class Session:
         self.set_up([(BLACK - 1, point) for point in points], 1)
 
     def load(self, games: list[Game]) -> None:
-        """Go on from the last of the positions of a game; its turns can be taken back to those before."""
+        """Continue from the last position of a game; `undo` returns to the earlier positions."""
         game = games[-1]
         self._change(size=game.size, komi=game.komi, ko=game.ko, scoring=game.scoring, handicap=0)
         own = self._variant.options
@@ -139,14 +139,14 @@ class Session:
         self._hopeless = [0, 0]
 
     def _apply_komi(self) -> None:
-        """Let the position have the komi that was set."""
+        """Set the komi of the current position to that of the session."""
         if self.game.komi != self._variant.options["komi"]:
             self.game = self.game.with_options(komi=self._variant.options["komi"])
 
     # Turns
 
     def turn_of(self, seat: int) -> Game:
-        """Return the position with a seat to move, whoever's turn it is; a game that is over goes on."""
+        """Return the position with a seat to move, also if it is the other seat's turn or the game is over."""
         if seat == self.game.to_move and not self.game.is_over:
             return self.game
         game = self.game.copy()
@@ -154,7 +154,7 @@ class Session:
         return game
 
     def play(self, seat: int, action: int) -> None:
-        """Play a move of a seat, whoever's turn it is."""
+        """Play a move of a seat, also if it is the other seat's turn."""
         position = self.turn_of(seat)
         game = position.copy()
         try:
@@ -166,7 +166,7 @@ class Session:
         self.thinker.observe(position, action, game)
 
     def undo(self) -> None:
-        """Take the last turn back."""
+        """Undo the last turn."""
         if not self._before:
             raise GtpError("cannot undo")
         self.game = self._before.pop()
@@ -175,7 +175,7 @@ class Session:
 
     @contextmanager
     def unless_it_fails(self) -> Iterator[None]:
-        """Change nothing if what is done in the context fails."""
+        """Return a context manager that restores the position if the body raises `GtpError`."""
         game, before = self.game, self._before.copy()
         try:
             yield
@@ -184,14 +184,17 @@ class Session:
             raise
 
     def choose(self, seat: int) -> int:
-        """Return what the agent plays for a seat, within its time; the action after the pass resigns."""
+        """Return the agent's action for a seat, within the seat's time; the action after the pass resigns."""
         start = time.perf_counter()
         action = self.thinker.choose(self.turn_of(seat), self.seconds_for(seat), self.interrupted)
         self.clock.spend(seat, time.perf_counter() - start)
         return action
 
     def play_or_resign(self, seat: int, action: int) -> int:
-        """Play what a seat has chosen, unless it resigns by that, or has seen no hope for some turns; return which."""
+        """Play the chosen action of a seat and return it, or return the action to resign.
+
+        The seat resigns by choice, or after `RESIGN_TURNS` turns below the resign threshold.
+        """
         self._hopeless[seat] = self._hopeless[seat] + 1 if self.thinker.share < self._resign_below else 0
         resign = self.size**2 + 1
         if action == resign or self._hopeless[seat] >= RESIGN_TURNS:
@@ -201,10 +204,10 @@ class Session:
         return action
 
     def ponder(self) -> Iterator[None]:
-        """Think on bit by bit about the position after a move of the agent's, if it is one that ponders."""
+        """Return an iterator that searches a chunk per step during the opponent's turn, or an empty iterator."""
         return self._pondering if self.game is self._answered else iter(())
 
     def seconds_for(self, seat: int) -> float | None:
-        """Return how long a seat may think now; None for as long as it likes."""
+        """Return the time of a seat for its next move in seconds, None for no limit."""
         moves_left = (0.9 * self.size**2 - self.game.ply) / 2
         return self.clock.seconds_for(seat, moves_left)

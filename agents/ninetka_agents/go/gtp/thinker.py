@@ -1,8 +1,8 @@
-"""Who chooses the moves of an engine: an agent, within the time that it has, as far as it lets itself be told.
+"""Choose the moves of a GTP engine with an agent, within time limits.
 
-A tree search is grown bit by bit, so that it can be watched, stopped by the clock and interrupted; one that keeps its
-tree may go on in it while the opponent thinks (pondering). Any other agent is asked as it is; one that remembers games
-keeps its memory as long as turns follow one another.
+A tree search runs in chunks of simulations, so that it can be reported, interrupted and stopped by time. If it reuses
+its tree, it can also search during the opponent's turn (pondering). For any other agent, time limits have no effect. An
+agent that follows games continues as long as the turns follow one another.
 """
 
 from __future__ import annotations
@@ -21,50 +21,52 @@ from ninetka_agents.search.tree import MOST_SIMULATIONS, find_candidates
 from ninetka_env.games.go.game import Game
 
 ENDLESS = 1e6
-"""Seconds of an analysis, which has no other end than the next command."""
+"""The time limit of an analysis in seconds: in practice, the next command ends it."""
 MOST_PONDERED = 60.0
-"""Seconds after which pondering about a position ends, the same as in KataGo's configurations (`maxTimePondering`): the
-opponent may have gone to bed."""
+"""The time limit of pondering about a position in seconds, as in KataGo's configurations (`maxTimePondering`), because
+the opponent may never move."""
 
 
 class Thinker:
-    """Chooses moves."""
+    """Chooses moves with an agent, within time limits."""
 
     def __init__(self, spec: str, seed: int | None = None, ponders: bool = False) -> None:
         """Make the agent.
 
         Args:
-            spec: of the agent; see `ninetka_agents.make_agent`.
-            seed: of its random numbers; None draws fresh entropy.
-            ponders: whether it thinks on while the opponent does.
+            spec: the spec of the agent; see `ninetka_agents.make_agent`.
+            seed: the seed of its random numbers; None uses fresh entropy.
+            ponders: whether the agent searches during the opponent's turn.
 
         Raises:
-            ValueError: if the spec is wrong, or no such agent can ponder.
+            ValueError: if the spec is not valid, or the agent cannot ponder.
         """
         self.name = spec
         self.explanation = ""
-        """What was thought about the last move, in a line."""
+        """One line about the last move: the number of simulations and the time."""
         self.share = 1.0
-        """Of the simulations with the last move, those that its seat won, draws shared; 1 if there were none."""
+        """The share of simulations with the last move that its seat won, draws counted half; 1 if there were none."""
         self._agent = make_agent(spec, Game.name)
         if ponders and not (self.can_analyse and self._agent.remembers):
-            raise ValueError(f"agent {spec!r} cannot ponder: expected one that keeps its tree, such as mcts:rave,reuse")
+            raise ValueError(
+                f"agent {spec!r} cannot ponder: expected one that reuses its tree, such as mcts:rave,reuse"
+            )
         self._ponders = ponders
         self._rng = np.random.default_rng(seed)
         self._player: Player | None = None
         self._tree: Tree | None = None
-        """The tree that is kept from move to move, if the agent wants that, of the position `_root`."""
+        """The search tree that is reused from move to move, if the agent reuses it; its root is `_root`."""
         self._root: Game | None = None
         self._followed: Game | None = None
-        """The position that the player, or the tree, is at."""
+        """The current position of the player or the tree."""
 
     @property
     def can_analyse(self) -> bool:
-        """Whether the agent is a tree search, which can be watched."""
+        """Whether the agent is a tree search, whose statistics can be reported."""
         return isinstance(self._agent.searcher, TreeSearch)
 
     def warm_up(self, game: Game) -> None:
-        """Compile all that moves in games of this kind need, before clocks run; forget the game that was played."""
+        """Compile all functions that a move needs in games of this dtype, before a clock runs; end the current game."""
         if self.can_analyse:
             tree = next(self.watch(game, lambda: True, 1.0))
             find_candidates(tree)
@@ -73,19 +75,19 @@ class Thinker:
             self.close()
 
     def choose(self, game: Game, seconds: float | None, interrupted: Callable[[], bool]) -> int:
-        """Return an action for the seat to move, or the one after the pass to resign.
+        """Return an action for the seat to move; the action after the pass resigns.
 
         Args:
-            game: not over; not changed.
-            seconds: how long to think at most, None for as long as the agent's options say.
-            interrupted: tells whether to stop thinking at once.
+            game: the position, which must not be over; it is not changed.
+            seconds: the time limit; None for the limits of the agent's options alone.
+            interrupted: returns whether to stop the search at once.
         """
         if not self.can_analyse:
             return self._ask(game)
         return deque(self.think(game, interrupted, seconds), maxlen=1).pop().best()
 
     def think(self, game: Game, stop: Callable[[], bool], seconds: float | None) -> Iterator[Tree]:
-        """Think about a move; as `watch`, but no longer than the agent's options say."""
+        """Search for a move as `watch` does, within `seconds` and the limits of the agent's options."""
         most, own = self._searcher.budget
         for tree in self.watch(game, stop, min(one for one in (own, seconds, ENDLESS) if one is not None), most):
             yield tree
@@ -93,7 +95,7 @@ class Thinker:
         self.share = next((one.share for one in tree.children(0) if one.action == best), 1.0)
 
     def ponder(self, game: Game) -> Iterator[None]:
-        """Search on bit by bit in a tree that is kept for this position, if the agent ponders."""
+        """Continue the search in the tree of this position, a chunk per step, if the agent ponders."""
         if not self._ponders:
             return
         end, streams, is_growing = time.perf_counter() + MOST_PONDERED, game_streams(game.records, self._rng), True
@@ -104,13 +106,13 @@ class Thinker:
     def watch(
         self, game: Game, stop: Callable[[], bool], seconds: float = ENDLESS, most: int | None = None
     ) -> Iterator[Tree]:
-        """Search and yield the tree again and again while it grows, at least once.
+        """Search and yield the tree after each chunk of simulations, at least once.
 
         Args:
-            game: not over; not changed.
-            stop: tells whether to end at once.
-            seconds: how long to search.
-            most: simulations; None for any number.
+            game: the position, which must not be over; it is not changed.
+            stop: returns whether to stop at once.
+            seconds: the time limit.
+            most: the maximum number of simulations; None for no limit.
         """
         start, count = time.perf_counter(), 0
         tree, streams = self._tree_of(game, most), game_streams(game.records, self._rng)
@@ -130,7 +132,7 @@ class Thinker:
         return self._agent.searcher
 
     def _tree_of(self, game: Game, most: int | None) -> Tree:
-        """Return the tree that is kept, if it is at this position, or a new one for so many simulations."""
+        """Return the reused tree if its root is this position, else a new tree for at most `most` simulations."""
         if self._tree is not None and self._followed is game:
             return self._tree
         keeps, root = self._agent.remembers, game.copy()
@@ -141,7 +143,7 @@ class Thinker:
         return tree
 
     def _ask(self, game: Game) -> int:
-        """Ask the agent, or the player that remembers this game."""
+        """Return the action of an agent without a tree search; the action after the pass resigns."""
         start = time.perf_counter()
         try:
             action = self._act(game)
@@ -162,7 +164,7 @@ class Thinker:
         return int(self._player.act(self._rng))
 
     def observe(self, before: Game, action: int, after: Game) -> None:
-        """Take note that an action led from one position to another."""
+        """Follow an action from the position `before` to `after`; close the player and drop the tree at the end."""
         if self._followed is not before:
             return
         if after.is_over:
@@ -179,7 +181,7 @@ class Thinker:
             self.close()
 
     def close(self) -> None:
-        """Forget the game that is played."""
+        """End the current game: close the player and drop the tree."""
         if self._player is not None:
             self._player.close()
         self._player = self._tree = self._root = self._followed = None

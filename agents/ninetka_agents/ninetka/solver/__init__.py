@@ -1,1 +1,1 @@
-"""Perfect play in 9tka's two-player movement phase."""
+"""The exact solver of 9tka's two-player movement phase; start reading at `solver.py`."""

@@ -1,8 +1,8 @@
-"""The inner board as bits: 81 squares in two words, and what shifts and masks tell about rows, columns and sections.
+"""Bit boards of the solver: the 81 inner squares in two words, and operations on their rows, columns and sections.
 
-A bit board is a pair of int64; the square (row, column) of the inner board, both 0..8, stands in bit 9 * row + column:
-`lo` holds rows 0 to 5 (54 bits), `hi` rows 6 to 8 (27 bits). So no section is divided between the words. The functions
-look at four boards at once, see `ninetka_agents.ninetka.solver.lanes`.
+A bit board is a pair of int64. The square (row, column) of the inner board, both 0..8, is bit 9 * row + column: `lo`
+holds rows 0 to 5 (54 bits), `hi` rows 6 to 8 (27 bits). So each section is within one word. The functions process four
+boards at once; see `ninetka_agents.ninetka.solver.lanes`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ninetka_env.core.jit import frozen, jit, popcount
 from ninetka_env.games.ninetka.geometry import ADJACENT_SLOTS, NUM_SLOTS, SECTION, SIZE, SLOT_END, SLOT_LINE
 
 RIGHT, LEFT, DOWN, UP = 0, 2, 4, 6
-"""The ways that stones slide; also where their boards stand among four, `lo` there and `hi` in the next word."""
+"""Directions of slides. The value is also the first of the two words of a state with the direction's board."""
 Words = npt.NDArray[np.int64]
 
 LOW, HIGH = (1 << 54) - 1, (1 << 27) - 1
@@ -36,9 +36,9 @@ _COL036 = _bits((r, c) for r in _NINE for c in (0, 3, 6))[0]
 _COL03 = _bits((r, c) for r in _NINE for c in (0, 3))[0]
 _LOW8 = _bits((r, c) for r in _NINE for c in range(8))[0]
 ROW = 511
-"""Masks of one word; those of columns serve `hi` as well, whose upper bits are never set."""
+"""Masks of one word. Those of columns are also used for `hi`, whose upper bits are never set."""
 THIRDS = 1 | 1 << 21 | 1 << 42
-"""Where a word of `column_thirds` holds the three thirds of column 0."""
+"""The bits of a `column_thirds` word for the three thirds of column 0."""
 _SECOND, _THIRD = ROW << 21, ROW << 42
 _COLUMNS036 = 0b1001001 * THIRDS
 _EACH_THIRD = 7 * THIRDS
@@ -49,7 +49,7 @@ def _direction(slot: int) -> int:
 
 
 DIRECTION = frozen([_direction(slot) for slot in range(NUM_SLOTS)], np.int64)
-"""(36,) int64: which way the stone of a slot slides."""
+"""(36,) int64: the direction in which the stone of a slot slides."""
 SLOT_AT = frozen(
     [
         [next(s for s in range(NUM_SLOTS) if DIRECTION[s] == d and SLOT_LINE[s] % 9 == i) for i in _NINE]
@@ -57,12 +57,12 @@ SLOT_AT = frozen(
     ],
     np.int64,
 )
-"""(4, 9) int64: the slot by half the direction and the row or column."""
+"""(4, 9) int64: the slot by direction // 2 and by row or column."""
 LINE_SLOTS = frozen(
     [[sum(1 << int(SLOT_AT[way, i]) for i in _NINE if lines >> i & 1) for lines in range(512)] for way in range(4)],
     np.int64,
 )
-"""(4, 512) int64: the slots of a set of rows or columns, as bits."""
+"""(4, 512) int64: the slots, as bits, by direction // 2 and by a set of rows or columns, as bits."""
 
 
 def _line_board(slot: int) -> tuple[int, int]:
@@ -75,7 +75,7 @@ SLOT_BOARD = frozen([_line_board(slot) for slot in range(NUM_SLOTS)], np.int64)
 
 
 def _left_free(square: int) -> list[int]:
-    """Return the four boards of what stays free in runs when a stone settles on a square, lo and hi of each."""
+    """Return the squares that the runs of each direction keep when a stone settles on a square, as four boards."""
     row, col = divmod(square, 9)
     kept = []
     for beyond in (
@@ -90,20 +90,20 @@ def _left_free(square: int) -> list[int]:
 
 
 STAYS_FREE = frozen([_left_free(square) for square in range(81)], np.int64)
-"""(81, 8) int64: what a settled stone leaves of the runs of each direction."""
+"""(81, 8) int64: the squares that runs of each direction keep when a stone settles on a square, as four boards."""
 _WIDE = [SIZE * (square // 9 + 1) + square % 9 + 1 for square in range(81)]
 SECTION_OF = frozen(SECTION[_WIDE], np.int64)
 BLOCKED_BY = frozen(ADJACENT_SLOTS[_WIDE], np.int64)
-"""(81,) int64: the section of an inner square, and the slots that a stone there blocks."""
+"""(81,) int64 each: the section of an inner square; the slots, as bits, that a stone on it blocks."""
 
 _SECTION_BOARD = [_bits((r, c) for r in _NINE for c in _NINE if o >> (3 * (r // 3) + c // 3) & 1) for o in range(512)]
 SECTION_LO, SECTION_HI = (frozen([board[word] for board in _SECTION_BOARD], np.int64) for word in (0, 1))
-"""(512,) int64 each: the squares of a set of sections."""
+"""(512,) int64 each: the board of a set of sections."""
 
 
 @jit
 def highest(bits: int) -> int:
-    """Return the index of the highest one in `bits`, which must not be 0."""
+    """Return the index of the highest set bit of `bits`, which must not be 0."""
     bits |= bits >> 1
     bits |= bits >> 2
     bits |= bits >> 4
@@ -127,33 +127,33 @@ def rows_down(lo: Lanes, hi: Lanes) -> tuple[Lanes, Lanes]:
 
 @jit
 def any_in_row(board: Lanes) -> Lanes:
-    """Return bit 8 of each row that has a bit set."""
+    """Return bit 8 of each row in which a bit is set."""
     return (((board & _LOW8) + _LOW8) | board) & COL8
 
 
 @jit
 def any_in_column(lo: Lanes, hi: Lanes) -> Lanes:
-    """Return the columns that have a bit set, 9 bits."""
+    """Return the columns in which a bit is set, 9 bits."""
     folded = lo | (lo >> 27) | hi
     return (folded | (folded >> 9) | (folded >> 18)) & ROW
 
 
 @jit
 def whole_rows(flags: Lanes) -> Lanes:
-    """Return the whole rows of flags in bit 8."""
+    """Return a word with all 9 bits set in each row whose bit 8 is set in `flags`."""
     return (flags << 1) - (flags >> 8)
 
 
 @jit
 def whole_columns(columns: Lanes) -> tuple[Lanes, Lanes]:
-    """Return the board of whole columns, 9 bits."""
+    """Return the board in which all squares of `columns`, 9 bits, are set."""
     hi = columns | (columns << 9) | (columns << 18)
     return hi | (hi << 27), hi
 
 
 @jit
 def nine_rows(lo: Lanes, hi: Lanes) -> Lanes:
-    """Gather the flags in bit 8 of the rows, 9 bits."""
+    """Return bit 8 of each of the nine rows as 9 bits."""
     lo = (lo >> 8) | (lo >> 16) | (lo >> 24)  # rows 0 to 2 in bits 0 to 2, rows 3 to 5 from bit 27 on
     hi = (hi >> 8) | (hi >> 16) | (hi >> 24)
     return (lo & 7) | ((lo >> 24) & 56) | ((hi & 7) << 6)
@@ -161,7 +161,7 @@ def nine_rows(lo: Lanes, hi: Lanes) -> Lanes:
 
 @jit
 def row_thirds(board: Lanes) -> Lanes:
-    """Return, in bits 0, 3 and 6 of each row, which thirds of it have a bit set."""
+    """Return, in bits 0, 3 and 6 of each row, in which thirds of the row a bit is set."""
     return (board | (board >> 1) | (board >> 2)) & _COL036
 
 
@@ -174,13 +174,13 @@ def several_in_row(thirds: Lanes) -> Lanes:
 
 @jit
 def _gather(lo: Lanes, hi: Lanes) -> Lanes:
-    """Return rows 0, 3 and 6 of a board in one word, from bits 0, 21 and 42 on."""
+    """Pack rows 0, 3 and 6 of a board into one word, starting at bits 0, 21 and 42."""
     return (lo & ROW) | ((lo >> 6) & _SECOND) | ((hi << 42) & _THIRD)
 
 
 @jit
 def column_thirds(lo: Lanes, hi: Lanes) -> Lanes:
-    """Return which thirds of the columns have a bit set: 9 bits from 0 on for the first, from 21 and 42 for others."""
+    """Return in which thirds of the columns a bit is set: 9 bits each at bits 0, 21 and 42 for the three thirds."""
     lo, hi = lo | (lo >> 9) | (lo >> 18), hi | (hi >> 9) | (hi >> 18)
     return _gather(lo, hi)
 
@@ -194,20 +194,20 @@ def several_in_column(thirds: Lanes) -> Lanes:
 
 @jit
 def _sum_rows(lo: Lanes, hi: Lanes) -> Lanes:
-    """Add up the thirds of the rows of each section: counts of 3 bits, three sections from bits 0, 21 and 42 on."""
+    """Count the thirds of rows in each section: 3-bit counts, three sections each at bits 0, 21 and 42."""
     lo, hi = lo + (lo >> 9) + (lo >> 18), hi + (hi >> 9) + (hi >> 18)
     return _gather(lo, hi)
 
 
 @jit
 def _sum_columns(thirds: Lanes) -> Lanes:
-    """Add up the thirds of the columns of each section, as `_sum_rows` does."""
+    """Count the thirds of columns in each section, in the format of `_sum_rows`."""
     return (thirds & _COLUMNS036) + ((thirds >> 1) & _COLUMNS036) + ((thirds >> 2) & _COLUMNS036)
 
 
 @jit
 def count_arrivals(right_lo: Lanes, right_hi: Lanes, left_lo: Lanes, left_hi: Lanes, down: Lanes, up: Lanes) -> Lanes:
-    """Count the stones with arrivals in each section, given the thirds of their lines, in fields of 7 bits."""
+    """Count the stones with arrivals in each section, in fields of 7 bits, from the thirds of their lines."""
     rows, columns = _sum_rows(right_lo + left_lo, right_hi + left_hi), _sum_columns(down) + _sum_columns(up)
     first = (rows & _EACH_THIRD) + (columns & _EACH_THIRD)
     second = ((rows >> 3) & _EACH_THIRD) + ((columns >> 3) & _EACH_THIRD)

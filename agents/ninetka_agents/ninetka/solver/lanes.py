@@ -1,9 +1,9 @@
-"""Four whole numbers side by side: what a processor with vector registers computes on at once.
+"""A SIMD vector type for numba: four int64 on which the processor computes at once.
 
-numba knows no vectors, so this module teaches it one: a type of four int64, with the operators below, that becomes
-LLVM's `<4 x i64>`, one AVX2 register or whatever the processor has. A number beside four counts for each of them. All
-functions here, and all operators, mean the same in plain Python, where the four are a numpy array. Numbers that are
-shifted to the right or counted must not be negative.
+numba has no vector types. This module adds a type of four int64 with the operators below, which compiles to LLVM's
+`<4 x i64>`: one AVX2 register, or what the processor has instead. A scalar operand is broadcast to all four lanes. All
+functions and operators give the same results in plain Python, where the type is a (4,) numpy array. Right shifts and
+`count_ones` require numbers that are not negative.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, overload, register_model
 
 Lanes: TypeAlias = npt.NDArray[np.int64]
-"""Four int64: for plain Python a (4,) array."""
+"""Four int64; in plain Python a (4,) array."""
 Rows: TypeAlias = npt.NDArray[np.int64]
 """(rows, words) int64."""
 
@@ -29,47 +29,47 @@ LANES = 4
 
 
 def load(rows: Rows, row: int, word: int) -> tuple[Lanes, Lanes, Lanes, Lanes]:
-    """Return words `word` to `word + 3`, each of the rows `row` to `row + 3`."""
+    """Return words `word` to `word + 3`, each as the lanes of rows `row` to `row + 3`."""
     first, second, third, fourth = rows[row : row + LANES, word : word + LANES].T.copy()
     return first, second, third, fourth
 
 
 def store(rows: Rows, row: int, word: int, first: Lanes, second: Lanes, third: Lanes, fourth: Lanes) -> None:
-    """Write what `load` reads."""
+    """Write four words to four rows, the inverse of `load`."""
     rows[row : row + LANES, word : word + LANES] = np.array([first, second, third, fourth]).T
 
 
 def lane(lanes: Lanes, index: int) -> int:
-    """Return one of the four."""
+    """Return the number in one lane."""
     return int(lanes[index])
 
 
 def pick(table: npt.NDArray[np.int64], index: Lanes) -> Lanes:
-    """Return four entries of a one-dimensional table."""
+    """Return the four entries of a one-dimensional table at `index`."""
     return table[index]
 
 
 def any_set(lanes: Lanes) -> bool:
-    """Tell whether one of the four is not 0."""
+    """Return whether any lane is not 0."""
     return bool(lanes.any())
 
 
 def above_zero(lanes: Lanes) -> Lanes:
-    """Return -1, all bits set, where a number is above 0, and 0 elsewhere."""
+    """Return -1, with all bits set, in lanes above 0, and 0 in the other lanes."""
     return -(lanes > 0).astype(np.int64)
 
 
 def smaller(one: Lanes, other: Lanes) -> Lanes:
-    """Return the smaller of each two."""
+    """Return the element-wise minimum."""
     return np.minimum(one, other)
 
 
 def count_ones(lanes: Lanes) -> Lanes:
-    """Count the ones among the 64 bits of each."""
+    """Return the number of set bits in each lane."""
     return np.array([int(bits).bit_count() for bits in lanes], np.int64)
 
 
-# --- the same for the compiler ---------------------------------------------------------------------------------------
+# --- the same for compiled code --------------------------------------------------------------------------------------
 
 _WORD, _INDEX = ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(_WORD, LANES)
@@ -78,7 +78,7 @@ Lower: TypeAlias = Callable[..., Any]
 
 
 class _LanesType(types.Type):
-    """The type of `Lanes` in compiled code."""
+    """The numba type of `Lanes`."""
 
     def __init__(self) -> None:
         super().__init__("Lanes")
@@ -89,24 +89,24 @@ _LANES = _LanesType()
 
 @register_model(_LanesType)
 class _LanesModel(models.PrimitiveModel):
-    """A vector register."""
+    """The data model of `Lanes`: an LLVM vector."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _VECTOR)
 
 
 def _define(function: Any, result: Any, *arguments: Any) -> Callable[[Lower], Lower]:
-    """Let compiled code call a function on arguments of these types; what is decorated writes the instructions."""
+    """Return a decorator for the lowering of `function` with the given result and argument types."""
 
     class Template(ConcreteTemplate):
-        cases = [signature(result, *arguments)]  # noqa: RUF012 (numba's way)
+        cases = [signature(result, *arguments)]  # noqa: RUF012 (numba requires this form)
 
     infer_global(function)(Template)
     return lambda lower: lower_builtin(function, *arguments)(lower)
 
 
 def _all(builder: Any, value: Any) -> Any:
-    """Return a vector: a number in each lane, or what is one already."""
+    """Return a vector: a scalar is broadcast, a vector is returned unchanged."""
     if value.type == _VECTOR:
         return value
     zeros = ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES)
@@ -114,7 +114,7 @@ def _all(builder: Any, value: Any) -> Any:
 
 
 def _define_operator(function: Any, instruction: str) -> None:
-    """Let compiled code use an operator between lanes, and between lanes and a number."""
+    """Define an operator in compiled code for two `Lanes`, and for `Lanes` and an int64."""
 
     def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return getattr(builder, instruction)(*(_all(builder, value) for value in arguments))
@@ -182,13 +182,13 @@ def _pick(table: Any, index: Any) -> Any:
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, row: Any, word: Any) -> Any:
-    """Return a pointer to the four words of a row from `word` on."""
+    """Return a pointer to four words of a row, starting at `word`."""
     view = context.make_array(kind)(context, builder, array)
     return builder.bitcast(cgutils.get_item_pointer(context, builder, kind, view, [row, word]), _VECTOR.as_pointer())
 
 
 def _transposed(builder: Any, vectors: Any) -> list[Any]:
-    """Turn four vectors so that what was in lane i of vector j is in lane j of vector i."""
+    """Transpose four vectors: lane i of vector j becomes lane j of vector i."""
 
     def mixed(one: Any, other: Any, *chosen: int) -> Any:
         return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_INDEX, LANES), list(chosen)))

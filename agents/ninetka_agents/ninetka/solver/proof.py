@@ -1,14 +1,17 @@
-"""Depth-first proof-number search over reduced states, with a table that grows.
+"""Depth-first proof-number search over reduced states, with a transposition table that grows.
 
-Nagai, "Df-pn algorithm for searching AND/OR trees and its applications", 2002, with weak sums (Ueda et al., "Weak
-proof-number search", CG 2008: the largest number plus how many others there are, since many children share their
-difficulties) and a little slack in the thresholds (Pawlewicz and Lew, "Improving depth-first PN-search: 1 + epsilon
-trick", CG 2006). Numbers are absolute: the proof number tells how hard it looks to show that seat 0 wins, the disproof
-number that seat 1 does; at a node of seat 0 the first is a minimum over the children and the second a sum, at a node
-of seat 1 the other way round. So a seat that moves twice in a row needs no special care.
+The search is df-pn (Nagai, "Df-pn algorithm for searching AND/OR trees and its applications", 2002) with two changes:
 
-The table holds 64 bits of a 128-bit hash of the whole reduced state and another 26 by place and check, so that in a
-search of 1e9 look-ups, each against 4 entries, the chance of any false hit is 4e9 / 2**90 < 1e-17.
+- weak sums (Ueda et al., "Weak proof-number search", CG 2008): a sum over children is replaced by their largest number
+  plus the number of other children, because the difficulties of many children have the same cause;
+- a little slack in the thresholds (Pawlewicz and Lew, "Improving depth-first PN-search: 1 + epsilon trick", CG 2006).
+
+Proof and disproof numbers do not depend on the seat to move: the proof number estimates how hard it is to prove that
+seat 0 wins, the disproof number that seat 1 wins. At a node of seat 0 the proof number is a minimum over the children
+and the disproof number a sum; at a node of seat 1 it is the other way round. So a seat may move twice in a row.
+
+A table entry identifies a state by 90 bits of its 128-bit hash: 64 in the key, 26 in the bucket's index and the check.
+In a search with 1e9 look-ups, each of 4 entries, the probability of any false match is 4e9 / 2**90 < 1e-17.
 """
 
 from __future__ import annotations
@@ -44,17 +47,18 @@ from ninetka_env.games.ninetka.geometry import NUM_SLOTS
 from ninetka_env.games.ninetka.rules import MOVEMENT
 
 Table = npt.NDArray[np.uint64]
-"""(entries, 2) uint64: per entry the key, and packed numbers: proof, disproof, work, check. 0, 0 is an empty entry."""
+"""(entries, 2) uint64: the key, and packed numbers (proof, disproof, work, check); (0, 0) is an empty entry."""
 
 INFINITY = (1 << 20) - 1
-"""A number that stands for 'proven impossible'; others stay below."""
+"""The number that means 'proven impossible'; all other numbers are smaller."""
 WIDTH = 20
-"""Rows per level of the search: at most 18 slides and a tempo, in fours."""
+"""Rows per level of the search: room for 18 slides and a tempo, as a multiple of 4."""
 LEVELS = NUM_SLOTS + 2
 WAYS = 4
-"""Entries per bucket, a cache line of the table."""
+"""Entries per bucket; a bucket fills one cache line."""
 LEAST_BUCKETS = 1 << 10
-"""The check holds the 16 bits of the hash from here on, so that a growing table knows where its entries go."""
+"""The smallest number of buckets, 10 bits of the hash. The check stores the next 16 bits, so that `_grow` can recompute
+the bucket of an entry."""
 
 _ONE = np.uint64(1)
 _SALT = frozen(np.random.SeedSequence(9).generate_state(8, np.uint64), np.uint64)
@@ -68,7 +72,7 @@ EXPECTED_SPAN = 18 * UNIT
 
 
 def _first_number(margin: int) -> int:
-    """Return the proof number of a state that nothing is known about, by half a section's estimated margin."""
+    """Return the initial proof number for an estimated margin: 8 for 0, halved by each half section."""
     return int(min(max(1, round(8 * 2 ** (-2 * margin / UNIT))), 100_000))
 
 
@@ -102,18 +106,18 @@ def _hash(states: States, row: int, keys: Table, owned: States) -> None:
     one = (one ^ (one >> _S31)) * _MIX_B
     keys[row, 0] = one ^ (one >> _S29)
     two = (two ^ (two >> _S32)) * _MIX_A
-    keys[row, 1] = two ^ (two >> _S31) | _ONE  # never 0, the mark of an empty entry
+    keys[row, 1] = two ^ (two >> _S31) | _ONE  # never 0, since 0 marks an empty entry
 
 
 @jit(counted=False)
 def _bucket(table: Table, place: np.uint64) -> np.int64:
-    """Return the first entry of a state's bucket."""
+    """Return the index of the first entry of a state's bucket."""
     return np.int64(place & np.uint64(len(table) // WAYS - 1)) * WAYS
 
 
 @jit(counted=False)
 def _find(table: Table, place: np.uint64, key: np.uint64) -> int:
-    """Return the entry of a state, or -1."""
+    """Return the index of a state's entry, or -1."""
     first = _bucket(table, place)
     check = (place >> _S10) & np.uint64(0xFFFF)
     for entry in range(first, first + WAYS):
@@ -124,7 +128,7 @@ def _find(table: Table, place: np.uint64, key: np.uint64) -> int:
 
 @jit(counted=False)
 def _store(table: Table, place: np.uint64, key: np.uint64, proof: int, disproof: int, work: int) -> int:
-    """Store what is known of a state, in place of an empty entry or the one with least work; return 1 for a new one."""
+    """Store a state's numbers in an empty entry or the one with the least work; return 1 if an empty one was used."""
     entry, new = _find(table, place, key), 0
     if entry < 0:
         first = _bucket(table, place)
@@ -143,7 +147,7 @@ def _store(table: Table, place: np.uint64, key: np.uint64, proof: int, disproof:
 
 @jit
 def _grow(table: Table, most: int) -> Table:
-    """Return a table up to four times as large, of at most `most` entries, with the same contents."""
+    """Return a table with the same contents, up to four times as large but with at most `most` entries."""
     wider = np.zeros((min(4 * len(table), most), 2), np.uint64)
     for entry in range(len(table)):
         if table[entry, 0]:
@@ -159,20 +163,20 @@ def _grow(table: Table, most: int) -> Table:
 
 
 Memory = tuple[States, Table, States]
-"""What one search works in: (rows, `NUM_WORDS`) int64 states, (rows, 2) uint64 hashes, (rows, 2) int64 proof and
-disproof numbers; `WIDTH` rows per level for the children of the node above, row 0 for the root."""
+"""The arrays of one search: (rows, `NUM_WORDS`) int64 states, (rows, 2) uint64 hashes, (rows, 2) int64 proof and
+disproof numbers. Row 0 is the root; each level has `WIDTH` rows for the children of its node."""
 
 
 @jit
 def make_memory() -> Memory:
-    """Return what a search works in."""
+    """Return new arrays for a search."""
     rows = (LEVELS + 1) * WIDTH
     return np.zeros((rows, NUM_WORDS), np.int64), np.zeros((rows, 2), np.uint64), np.zeros((rows, 2), np.int64)
 
 
 @jit
 def make_table() -> Table:
-    """Return the smallest table, empty."""
+    """Return an empty table of the smallest size."""
     return np.zeros((WAYS * LEAST_BUCKETS, 2), np.uint64)
 
 
@@ -180,10 +184,13 @@ def make_table() -> Table:
 def find_winner(
     game: Record, margin: int, memory: Memory, table: Table, stored: int, most: int, limit: int
 ) -> tuple[int, int, int, Table]:
-    """Solve a two-player movement phase; with a margin, seat 0 wins if it leads by more than so many sections.
+    """Solve a two-player movement phase, in which seat 0 wins if it leads by more than `margin` sections.
 
-    The game may be over. Arguments are those of `prove`. Returns the winning seat, `UNFINISHED` if it is not known
-    after `limit` nodes; the nodes visited, the number of entries in use, and the table.
+    The game may have ended. The other arguments are those of `prove`.
+
+    Returns:
+        The winning seat, or `UNFINISHED` if it is unknown after `limit` nodes; the nodes visited; the number of table
+        entries in use; the table.
     """
     states, _, numbers = memory
     owned, landed = np.zeros(NUM_OWNED, np.int64), np.zeros((LANES, 8), np.int64)
@@ -197,10 +204,10 @@ def find_winner(
 
 
 class Prover(NamedTuple):
-    """What proves positions on the way of another search."""
+    """A solver for positions that another search meets."""
 
     limit: int
-    """Most nodes to visit per position; 0 to prove nothing."""
+    """Maximum number of nodes to visit per position; 0 disables the solver."""
     memory: Memory
     table: Table
 
@@ -213,7 +220,7 @@ def make_prover(game: Record, nodes: int) -> Prover:
 
 @jit
 def proven_winner(game: Record, prover: Prover) -> int:
-    """Return who wins a two-player movement phase for certain, `UNFINISHED` where it is not proven in time."""
+    """Return the proven winner of a two-player movement phase, or `UNFINISHED` without a proof within the limit."""
     if prover.limit == 0 or game.num_players != 2 or game.phase != MOVEMENT:
         return UNFINISHED
     table = prover.table
@@ -222,25 +229,25 @@ def proven_winner(game: Record, prover: Prover) -> int:
 
 @jit
 def clear_prover(game: Record, prover: Prover) -> None:
-    """Empty the table, so that later answers do not depend on what was asked before."""
+    """Clear the table, so that later results do not depend on earlier positions."""
     if prover.limit:
         prover.table[:] = 0
 
 
 @jit
 def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, limit: int) -> tuple[int, int, Table]:
-    """Search the reduced state in row 0 until it is decided or `limit` nodes are visited; leave its numbers in row 0.
+    """Search the reduced state in row 0 until it is decided or `limit` nodes are visited; write its numbers to row 0.
 
     Args:
-        memory: see `make_memory`; row 0 of its states is reduced and undecided.
+        memory: the arrays of the search; row 0 of the states is reduced and undecided.
         owned: see `ninetka_agents.ninetka.solver.states.write_owned`.
-        table: what is known of other states; `stored` of its entries are in use. It grows up to `most` entries.
-        stored: see `table`.
-        most: see `table`; a power of two.
-        limit: most nodes to visit.
+        table: the transposition table. If it gets too full, it is replaced by a larger one.
+        stored: number of entries of `table` in use.
+        most: maximum number of entries of the table, a power of two.
+        limit: maximum number of nodes to visit.
 
     Returns:
-        The nodes visited, the number of entries in use now, and the table or the one that took its place.
+        The nodes visited, the number of entries in use, and the table, which may be a new one.
     """
     states, keys, numbers = memory
     landed, path = np.zeros((LANES, 8), np.int64), np.zeros((LEVELS, 5), np.int64)
@@ -275,8 +282,8 @@ def prove(memory: Memory, owned: States, table: Table, stored: int, most: int, l
 
 
 NODE, COUNT, WORK, THRESHOLDS = 0, 1, 2, 3
-"""What the path keeps per level: the row of its node, how many children it has, the nodes visited before it, and the
-two numbers at which the search turns away from it."""
+"""Columns of `path`, per level: the row of the node, its number of children, the nodes visited before it, and two
+columns for the thresholds of its proof and disproof number, at which the search leaves the node."""
 
 
 @jit(counted=False)
@@ -291,10 +298,10 @@ def _expand(
     table: Table,
     killers: States,
 ) -> int:
-    """Write the undecided children of a node from row `first` on; return their number.
+    """Write the undecided children of a node into the rows from `first` on; return their number.
 
-    If a child is won for the mover, it stands alone; children that are lost are left out. The slide that won last on
-    this level, for each seat in `killers`, (2,) int64, is tried first.
+    If the mover wins in a child, row `first` alone gets numbers, those of a win. Lost children are left out.
+    `killers`, (2,) int64, holds for each seat the slide that last won on this level; that slide is tried first.
     """
     mover, child = states[row, MOVER], first
     bits = states[row, STONES] & owned[OWN_SLOTS] if mover == 0 else states[row, STONES] & ~owned[OWN_SLOTS]
@@ -306,7 +313,7 @@ def _expand(
         for place in range(count):
             verdict = lane(verdicts, place)
             if verdict == UNDECIDED:
-                if four + place > child:  # close ranks
+                if four + place > child:  # keep the rows contiguous
                     copy_state(states, four + place, child)
                 _hash(states, child, keys, owned)
                 prefetch(table, _bucket(table, keys[child, 0]))
@@ -315,17 +322,17 @@ def _expand(
                 numbers[first, mover], numbers[first, 1 - mover] = 0, INFINITY
                 killers[mover] = (slots >> 6 * place) & 63
                 return 1
-    for new in range(first, child):  # only now that the processor has fetched their entries
+    for new in range(first, child):  # in a second pass, when the prefetched entries have arrived
         _look_up(states, keys, numbers, new, table)
     return child - first
 
 
 @jit(inline=True)
 def _write_four(states: States, row: int, four: int, bits: int, tempo: bool, killer: int) -> tuple[int, bool, int, int]:
-    """Write up to four states after a slide from `bits`, the killer first, or after a tempo, from row `four` on.
+    """Write up to four child states from row `four` on: slides of `bits`, the killer first, then a tempo.
 
     Returns:
-        The slides and the tempo that are left, how many states were written, and their slots, 6 bits each.
+        The remaining slides and tempo, the number of states written, and their slots, 6 bits each.
     """
     count, slots = 0, 0
     while count < LANES and (bits or tempo):
@@ -344,7 +351,7 @@ def _write_four(states: States, row: int, four: int, bits: int, tempo: bool, kil
 
 @jit(inline=True)
 def _look_up(states: States, keys: Table, numbers: States, row: int, table: Table) -> None:
-    """Take a state's numbers from the table, or from the static estimate."""
+    """Write a state's numbers from its table entry or, without one, from the static estimate."""
     entry = _find(table, keys[row, 0], keys[row, 1])
     if entry >= 0:
         numbers[row, 0] = np.int64(table[entry, 1] & _NUMBER)
@@ -357,10 +364,11 @@ def _look_up(states: States, keys: Table, numbers: States, row: int, table: Tabl
 
 @jit(counted=False)
 def _summarise(numbers: States, row: int, first: int, count: int, mover: int) -> tuple[int, int, int]:
-    """Write a node's numbers from its children's.
+    """Compute a node's proof and disproof numbers from those of its children.
 
     Returns:
-        The row of the best child for the mover, the mover's number of the second best, and how many are not lost.
+        The row of the best child for the mover, the mover's number at the second best child, and the number of children
+        that are not lost for the mover.
     """
     best, least, second, most, alive = -1, INFINITY, INFINITY, 0, 0
     for child in range(first, first + count):

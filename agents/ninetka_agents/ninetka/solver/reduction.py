@@ -1,40 +1,44 @@
-"""What matters of a two-player movement phase, reduced until little is left: the states that the solver searches.
+"""Reduce the states that the solver searches to what can still change the result.
 
-What follows from the states (see `states`), each with the reason why it is sound:
+`reduce` applies the following rules to states (see `states`). Each rule is given with the reason why it is sound.
 
-**Possible landings.** A stone comes to rest on the last square of its run as it is then. Runs only get shorter, and the
-run of a stone gets a new end only where a stone that crosses its line lands one square further (one that comes the
-other way either has an end of its own there, or blocks the stone altogether). So the squares where stones can ever
-land are in the least set that holds the ends of all runs and, with a square, also the one before it in each run that
-crosses there. The set is too large rather than too small, and only shrinks as the game goes on.
+**Possible landings.** A stone comes to rest on the last square of its current run. Runs only get shorter. A run gets a
+new end only if a stone that crosses its line lands one square beyond that end. (A stone that slides the other way on
+the same line stops at an obstacle that already ends the run, or blocks the stone altogether.) So all squares on which
+stones can ever land are in the smallest set that contains the end of each run and, for each of its squares, the square
+before it in every run that crosses there. The set may be too large but never too small, and it only shrinks during the
+game.
 
-**Isolated stones.** Take a set of stones none of which can be blocked (no other stone can land on the first square of
-its run), each with all its possible landings in one section, or in decided sections only, and none of them with a
-possible landing in the run of a stone outside the set. Each slides in the end, since a seat that can slide must, and
-settles in that section, wherever others cut its run; and whatever the set does changes nothing for a stone outside. So
-its stones are counted at once, and what remains of each is a *tempo*: a move that only hands the turn on. The largest
-such set is what is left of all stones that meet the first two conditions when those that break the third are dropped
-again and again.
+**Isolated stones.** Take a set of stones such that (1) none of them can be blocked: no other stone can land on the
+first square of its run; (2) all possible landings of a stone are in one section, or all are in decided sections; (3) no
+stone of the set has a possible landing in the run of a stone outside the set. Each of these stones slides in the end,
+because a seat that can slide must, and it settles in that section even if other stones shorten its run. Nothing that
+these stones do affects a stone outside the set. So they are counted at once, and each leaves only a *tempo*: a move
+that does nothing but pass the turn. To find the largest such set, start with all stones that satisfy (1) and (2), and
+remove those that violate (3) until none does.
 
-**Tempi cancel.** With one more tempo for each seat, who wins without them still wins: he answers a tempo with his
-own. If he must spend his own first, having nothing else to move, he never gets another stone to slide, and the other
-seat plays the rest alone with or without a tempo. So only the difference counts.
+**Tempi cancel.** With one more tempo for each seat, the seat that wins without them still wins, because it answers a
+tempo with its own. If it must spend its own tempo first, because it cannot slide, it never gets another stone to slide,
+and the other seat plays the rest alone, with or without a tempo. So only the difference counts.
 
-**Tempi are clipped.** While the opponent can still slide, he does so after each turn of the seat with tempi, so as many
-tempi as he has stones are never used up before he has run out; and then order is all one's own. More are worth no more.
+**Tempi are clipped.** While the opponent can still slide, it does so after each turn of the seat with tempi. So a seat
+with as many tempi as the opponent has stones still has a tempo until the opponent has no stones left, and after that
+the order of moves does not matter. More tempi are worth no more.
 
-**Section bounds.** Let a stone's *arrivals* be the sections of its possible landings. A seat gets at most one stone
-into a section from each of its stones with an arrival there, and one for sure from each that cannot be blocked and has
-no other arrival. So the lead in the section (stones of seat 0 less those of seat 1) stays within bounds; if both say
-the same (won, lost, tied) the section is decided and its lead forgotten.
+**Section bounds.** A stone's *arrivals* are the sections of its possible landings. A stone is *sure* if it cannot be
+blocked and has a single arrival. A seat gets into a section at most all its stones with an arrival there, and at least
+those that are sure. This bounds the lead in the section (stones of seat 0 minus those of seat 1). If both bounds give
+the same result (won, lost or tied), the section is decided and its lead is dropped.
 
-**Total bounds.** Each stone that is not sure settles in one section at most, so it cannot take a seat to the bounds of
-all that it reaches. At its best for a seat, its opponent's stones that are not sure never arrive. Then from the leads
-with the sure stones alone, a section at -1 or 0 for the seat takes one stone for each step (to tied, to won), and one
-that is further behind at least three for two steps or two for one; so the number of its other stones bounds the steps
-that it takes in all, those of one stone first. Where that is not enough, or more than enough, the game is decided.
+**Total bounds.** A stone that is not sure settles in at most one section, so a seat cannot reach the bounds of all
+sections at once. In the best case for a seat, its opponent's unsure stones never arrive. Start from the leads with the
+sure stones alone. In a section where the seat leads by -1 or 0, each step (to tied, to won) takes one of its unsure
+stones; in a section where it is further behind, one step takes at least two stones and two steps take at least three.
+So the number of the seat's unsure stones bounds its steps in all sections together; the bound takes the steps that need
+one stone first. If seat 0 does not exceed the margin in its own best case, or exceeds it in seat 1's best case, the
+game is decided.
 
-Nearly all of the solver's time is spent here, so four states are reduced at once, see
+The solver spends nearly all its time here, so four states are reduced at once; see
 `ninetka_agents.ninetka.solver.lanes`.
 """
 
@@ -101,18 +105,18 @@ from ninetka_env.games.ninetka.geometry import NUM_SECTIONS
 
 UNDECIDED = 0
 FIRST_WINS = 1
-"""Verdicts: seat 0 leads by more sections than the margin asked about, or it does not."""
+"""Verdicts. `FIRST_WINS`: seat 0 leads by more sections than the margin. -1: it does not."""
 
 _ONES = sum(1 << 7 * s for s in range(NUM_SECTIONS))
 _FOUR_FIELDS = (1 << 28) - 1
 _FEET = frozen([sum(1 << 7 * s for s in range(NUM_SECTIONS) if open_ >> s & 1) for open_ in range(512)], np.int64)
-"""(512,) int64: the lowest bits of the fields of `LEADS` of a set of sections."""
+"""(512,) int64: the lowest bit of the field of `LEADS` of each section in a set of sections."""
 UNIT = 64
-"""The estimate's value of one section."""
+"""The value of one section in the static estimate."""
 
 
 def _expected_outcome(high: int, low: int) -> int:
-    """Estimate who gets a section whose lead ends between `low` and `high`, both plus 32: from -UNIT to UNIT."""
+    """Estimate the owner of a section with a final lead in `low`..`high`, both plus 32: from -UNIT to UNIT (seat 0)."""
     if high < low:
         return 0
     deviation = max(0.35, 0.42 * math.sqrt(high - low))
@@ -125,11 +129,11 @@ def _expected_outcome(high: int, low: int) -> int:
 
 
 EXPECTED = frozen([[_expected_outcome(high, low) for low in range(64)] for high in range(64)], np.int8)
-"""(64, 64) int8: the estimate for one section by the upper and the lower bound of its lead, both plus 32."""
+"""(64, 64) int8: the estimate for a section by the upper and the lower bound of its lead, both plus 32."""
 
 
 class Boards(NamedTuple):
-    """Runs, or where their stones may land: four bit boards of each of four states."""
+    """Four bit boards, of runs or of possible landings, for each of four states."""
 
     right_lo: Lanes
     right_hi: Lanes
@@ -142,10 +146,11 @@ class Boards(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Something about each stone of four states, by line.
+    """Information on the stones of four states, stored by line.
 
-    Either flags: bit 8 of the rows of stones that slide right and left, the columns of those that slide down and up; or
-    thirds as `row_thirds` and `column_thirds` return them, the sections that a stone may arrive in.
+    The words hold either flags, in bit 8 of the rows for stones that slide right and left and in 9 bits for the columns
+    of stones that slide down and up; or the arrivals of the stones, as thirds in the form of `row_thirds` and
+    `column_thirds`.
     """
 
     right_lo: Lanes
@@ -157,25 +162,27 @@ class Lines(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds of four states, in fields like `LEADS`."""
+    """Bounds of four states. The first three are leads in fields like those of `LEADS`."""
 
     upper: Lanes
     lower: Lanes
     lead: Lanes
-    """With the sure arrivals alone."""
+    """The lead with the sure stones alone."""
     free0: Lanes
     free1: Lanes
-    """Numbers: the stones of each seat that are not sure."""
+    """The number of stones of each seat that are not sure."""
 
 
 @jit(counted=False)
 def reduce(states: States, row: int, owned: States, landed: States) -> Lanes:
-    """Reduce the states of rows `row` to `row + 3` in place as the module's text says; return their verdicts.
+    """Reduce the states in rows `row` to `row + 3` in place, see the module docstring; return their verdicts.
 
-    Old states among them do no harm. `landed`, (4, 8) int64, is left with the possible landings, boards as in a state.
+    Some of the rows may hold old states. The possible landings are written to `landed`, (4, 8) int64, as the boards of
+    each state.
 
-    The bounds come first, since an isolated stone is a sure one or matters to no open section: they decide many states
-    at once, and more stones are isolated once more sections are decided.
+    The bounds are computed before the isolated stones are found. This loses nothing, because an isolated stone is sure
+    or can only land in decided sections. The bounds alone decide many states, and the more sections are decided, the
+    more stones are isolated.
     """
     right_lo, right_hi, left_lo, left_hi = load(states, row, 0)
     down_lo, down_hi, up_lo, up_hi = load(states, row, 4)
@@ -203,8 +210,8 @@ def reduce(states: States, row: int, owned: States, landed: States) -> Lanes:
 
 @jit(inline=True)
 def _find_landings(runs: Boards) -> Boards:
-    """Find the possible landings: from the ends of the runs to the least fixed point."""
-    later_right_lo, later_right_hi = runs.right_lo & ~COL0, runs.right_hi & ~COL0  # runs without their first squares
+    """Return the possible landings: the least fixed point that contains the ends of the runs."""
+    later_right_lo, later_right_hi = runs.right_lo & ~COL0, runs.right_hi & ~COL0  # runs without first squares
     later_left_lo, later_left_hi = runs.left_lo & ~COL8, runs.left_hi & ~COL8
     later_down_lo, later_up_hi = runs.down_lo & ~ROW, runs.up_hi & (HIGH >> 9)
     end_right_lo, end_right_hi = runs.right_lo & ~(later_right_lo >> 1), runs.right_hi & ~(later_right_hi >> 1)
@@ -232,7 +239,7 @@ def _find_landings(runs: Boards) -> Boards:
 
 @jit(inline=True)
 def _find_arrivals(landings: Boards) -> Lines:
-    """Return the sections in which there are possible landings, as thirds of lines."""
+    """Return the arrivals of all stones, as thirds of lines."""
     return Lines(
         row_thirds(landings.right_lo),
         row_thirds(landings.right_hi),
@@ -258,7 +265,7 @@ def _in_several(arrivals: Lines) -> Lines:
 
 @jit(inline=True)
 def _find_blockable(runs: Boards, landings: Boards) -> Lines:
-    """Flag the stones that others can block: those that can land on the first square of their run."""
+    """Flag the stones that can be blocked: another stone can land on the first square of their run."""
     row_lo, row_hi = landings.right_lo | landings.left_lo, landings.right_hi | landings.left_hi
     column_lo, column_hi = landings.down_lo | landings.up_lo, landings.down_hi | landings.up_hi
     return Lines(
@@ -275,7 +282,7 @@ def _find_blockable(runs: Boards, landings: Boards) -> Lines:
 def _bound_leads(
     arrivals: Lines, several: Lines, blockable: Lines, stones: Lanes, leads: Lanes, owned: States
 ) -> Bounds:
-    """Bound the lead of every section by the most arrivals of each seat and by the sure ones."""
+    """Bound the lead in every section by all arrivals of each seat and by those of the sure stones."""
     most, most_own = _count_all(arrivals), _count_own(arrivals, owned)
     down, up = several.down | blockable.down, several.up | blockable.up
     arrivals = Lines(
@@ -295,7 +302,7 @@ def _bound_leads(
 
 @jit(inline=True)
 def _count_all(arrivals: Lines) -> Lanes:
-    """Count arrivals in each section."""
+    """Count the stones with an arrival in each section."""
     return count_arrivals(
         arrivals.right_lo, arrivals.right_hi, arrivals.left_lo, arrivals.left_hi, arrivals.down, arrivals.up
     )
@@ -303,7 +310,7 @@ def _count_all(arrivals: Lines) -> Lanes:
 
 @jit(inline=True)
 def _count_own(arrivals: Lines, owned: States) -> Lanes:
-    """Count those of seat 0."""
+    """Count the stones of seat 0 with an arrival in each section."""
     return count_arrivals(
         arrivals.right_lo & owned[0], arrivals.right_hi & owned[1], arrivals.left_lo & owned[2],
         arrivals.left_hi & owned[3], arrivals.down & owned[OWN_DOWN], arrivals.up & owned[OWN_UP],
@@ -312,7 +319,7 @@ def _count_own(arrivals: Lines, owned: States) -> Lanes:
 
 @jit
 def _sum_of_fields(fields: Lanes) -> Lanes:
-    """Add up the nine fields of 7 bits; the sum fits in one."""
+    """Return the sum of the nine 7-bit fields; it must fit in 7 bits."""
     halves = (fields & _FOUR_FIELDS) + ((fields >> 28) & _FOUR_FIELDS)
     pairs = halves + (halves >> 14)
     return (pairs + (pairs >> 7) + (fields >> 56)) & 127
@@ -320,14 +327,20 @@ def _sum_of_fields(fields: Lanes) -> Lanes:
 
 @jit(inline=True)
 def _decide_sections(bounds: Bounds, decided: Lanes, open_: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """Compare the bounds of the leads of all undecided sections, `open_`.
+    """Decide states and sections by the bounds of the leads.
 
-    All sections are compared at once: a mask has a one at the foot of each field where the lead is above a number, 31
-    for at least tied or 32 for won. A step between two leads, from lost to tied or from tied to won, is a one that only
-    one of their masks has.
+    All sections are compared at once. A mask has the lowest bit of a field set if the field's lead is above a number:
+    31 for tied or won, 32 for won. A step between two leads, from lost to tied or from tied to won, is a bit that
+    differs between their masks.
+
+    Args:
+        bounds: the bounds of the leads.
+        decided: the lead of seat 0 in decided sections, minus the margin.
+        open_: the lowest bits of the fields of the undecided sections.
 
     Returns:
-        The verdicts; the sections where the bounds agree, none in decided states; by how many of them seat 0 leads.
+        The verdicts; the lowest bits of the fields of sections that are newly decided, 0 in decided states; the lead of
+        seat 0 in these sections.
     """
     best_won, best_tied = open_ & _above(bounds.upper, 32), open_ & _above(bounds.upper, 31)
     worst_won, worst_tied = open_ & _above(bounds.lower, 32), open_ & _above(bounds.lower, 31)
@@ -345,20 +358,20 @@ def _decide_sections(bounds: Bounds, decided: Lanes, open_: Lanes) -> tuple[Lane
 
 @jit
 def _above(fields: Lanes, bound: int) -> Lanes:
-    """Return ones at the feet of the fields, all between 0 and 64, that are above a bound near 32."""
+    """Return the lowest bits of the fields above a bound near 32; all fields must be between 0 and 64."""
     return ((fields + (63 - bound) * _ONES) >> 6) & _ONES
 
 
 @jit
 def _most_gain(near: Lanes, far: Lanes, stones: Lanes) -> Lanes:
-    """Bound what so many stones can win, if `near` steps take one stone each and `far` ones three for two."""
+    """Bound the number of steps of `stones` stones: a `near` step takes one stone, two `far` steps take three."""
     left = stones - near
     return smaller(near, stones) + smaller(far, ((left & above_zero(left)) * 171) >> 8)  # two thirds, up to 127
 
 
 @jit
 def _sections_at(feet: Lanes) -> Lanes:
-    """Gather ones at the feet of fields into 9 bits."""
+    """Gather the lowest bits of the nine fields into 9 bits."""
     threes = (feet | (feet >> 6) | (feet >> 12)) & (7 * THIRDS)
     return (threes | (threes >> 18) | (threes >> 36)) & 511
 
@@ -389,7 +402,7 @@ def _find_isolated(runs: Boards, landings: Boards, several: Lines, blockable: Li
 
 @jit(inline=True)
 def _find_harmful(runs: Boards, landings: Boards, flags: Lines) -> Lines:
-    """Return those of the flagged stones that can land in the run of one that is not flagged."""
+    """Return the flagged stones that can land in the run of a stone that is not flagged."""
     right_lo, right_hi = runs.right_lo & ~whole_rows(flags.right_lo), runs.right_hi & ~whole_rows(flags.right_hi)
     left_lo, left_hi = runs.left_lo & ~whole_rows(flags.left_lo), runs.left_hi & ~whole_rows(flags.left_hi)
     out_lo, out_hi = whole_columns(flags.down)
@@ -409,7 +422,7 @@ def _find_harmful(runs: Boards, landings: Boards, flags: Lines) -> Lines:
 
 @jit(counted=False)
 def _take_out(states: States, row: int, landings: States, place: int, owned: States, isolated: int) -> None:
-    """Count isolated stones in their sections and turn them into tempi."""
+    """Count the isolated stones in their sections, remove them and add their tempi."""
     while isolated:
         slot = lowest(isolated)
         board, line_lo, line_hi = DIRECTION[slot], SLOT_BOARD[slot, 0], SLOT_BOARD[slot, 1]
@@ -426,7 +439,7 @@ def _take_out(states: States, row: int, landings: States, place: int, owned: Sta
 
 @jit(counted=False)
 def estimate_lead(states: States, row: int) -> int:
-    """Return the static estimate of by how much seat 0 leads more than the margin asked about, in `UNIT` a section."""
+    """Return the static estimate of seat 0's final lead in sections minus the margin, multiplied by `UNIT`."""
     estimate, bits = UNIT * states[row, DECIDED], states[row, OPEN]
     while bits:
         shift = 7 * lowest(bits)
@@ -437,11 +450,11 @@ def estimate_lead(states: States, row: int) -> int:
 
 @jit(inline=True)
 def _settle_turn(states: States, row: int, owned: States) -> None:
-    """Clip the tempi, and hand the turn to the seat that can move."""
+    """Clip the tempi and give the turn to the seat that can move."""
     stones = states[row, STONES]
     first = popcount(stones & owned[OWN_SLOTS])
     second = popcount(stones) - first
-    if first == 0 or second == 0:  # one seat plays the rest alone
+    if first == 0 or second == 0:  # only one seat can still slide
         states[row, TEMPI] = 0
         states[row, MOVER] = int(first == 0)
     else:

@@ -1,11 +1,10 @@
-"""Perfect play in the two-player movement phase: who wins, by which moves, by how much; and the agent that knows.
+"""Perfect play in the two-player movement phase: the winner, the winning moves and the margin; and an agent.
 
     solution = solve(game, Budget(seconds=5))
     solution.winner, solution.winning_moves()
 
-A budget that runs out leaves values unknown; nothing is ever guessed. See
-`ninetka_agents.ninetka.solver.reduction` for what is searched and
-`ninetka_agents.ninetka.solver.proof` for the search.
+If the budget runs out, values are unknown; the solver never guesses. See `ninetka_agents.ninetka.solver.reduction` for
+the states that are searched and `ninetka_agents.ninetka.solver.proof` for the search.
 """
 
 from __future__ import annotations
@@ -34,47 +33,47 @@ from ninetka_env.games.ninetka.geometry import NUM_ACTIONS, NUM_SECTIONS, PASS, 
 from ninetka_env.games.ninetka.rules import GAME, MOVEMENT, must_pass, play_bit
 
 WON, UNKNOWN, LOST = 1, 0, -1
-"""Values of moves, for the seat that makes them."""
+"""Values of moves for the seat that plays them."""
 ENTRY_BYTES = 16
 SLICE = 20_000
-"""Nodes between two looks at the clock."""
+"""Nodes between two checks of the time."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a solution may cost."""
+    """Limits of a search by the solver."""
 
     nodes: int = 10_000_000
-    """Most nodes to visit, in all."""
+    """Maximum number of nodes to visit in total."""
     seconds: float = np.inf
-    """Most seconds to spend, to within a few hundredths."""
+    """Maximum time in seconds; it may be exceeded by a few hundredths of a second."""
     memory_mb: int = 512
-    """Most memory to use, in MiB. It is taken as the search needs it."""
+    """Maximum memory in MiB. Memory is allocated as the search needs it."""
     stopped: Callable[[], bool] = lambda: False
-    """Asked every few hundredths of a second: true ends the search like a budget that runs out."""
+    """Called every few hundredths of a second; if it returns True, the search ends as if the budget had run out."""
 
 
 class Solution(NamedTuple):
-    """What is known of a position under perfect play."""
+    """The result of the solver for a position under perfect play."""
 
     winner: int
-    """The seat that wins, `UNFINISHED`, -2, if that is unknown."""
+    """The seat that wins; `UNFINISHED` (-2) if unknown."""
     moves: npt.NDArray[np.int8]
-    """(122,) int8: for each legal action `WON` 1, `LOST` -1 or `UNKNOWN` 0, for the seat to move; illegal ones 0."""
+    """(122,) int8: the value of each action for the seat to move: `WON` 1, `LOST` -1, `UNKNOWN` 0; 0 if illegal."""
     margin: int | None
-    """Sections of seat 0 less those of seat 1 if both play for just that; None if unknown or not asked for."""
+    """Sections of seat 0 minus those of seat 1 if both seats maximise their lead; None if unknown or not requested."""
     nodes: int
     """Nodes visited."""
     seconds: float
-    """Wall time spent."""
+    """Wall-clock time used."""
 
     def winning_moves(self) -> Actions:
-        """Return the actions known to win, ascending int64."""
+        """Return the actions known to win, int64 in ascending order."""
         return np.flatnonzero(self.moves == WON)
 
 
 class _Search:
-    """One search with its table, stopped by its budget."""
+    """A search with its table and budget."""
 
     def __init__(self, budget: Budget) -> None:
         self.nodes, self.start, self.budget = 0, time.perf_counter(), budget
@@ -82,7 +81,7 @@ class _Search:
         self.memory, self.table, self.stored = make_memory(), make_table(), 0
 
     def winner(self, game: Game, margin: int = 0) -> int:
-        """Return the seat that wins `game`, `UNFINISHED` if the budget runs out; see `proof.find_winner`."""
+        """Return the seat that wins `game`, or `UNFINISHED` if the budget runs out; see `proof.find_winner`."""
         winner = UNFINISHED
         while winner < 0 and self.nodes < self.budget.nodes and not self.is_spent():
             limit = min(SLICE, self.budget.nodes - self.nodes)
@@ -93,11 +92,11 @@ class _Search:
         return int(winner)
 
     def is_spent(self) -> bool:
-        """Tell whether no time is left, or nobody waits for the result."""
+        """Return whether the time is up or the caller requested a stop."""
         return self.seconds() >= self.budget.seconds or self.budget.stopped()
 
     def seconds(self) -> float:
-        """Return the wall time since the search began."""
+        """Return the wall-clock time since the search started."""
         return time.perf_counter() - self.start
 
 
@@ -105,13 +104,13 @@ def solve(game: Game, budget: Budget | None = None, *, moves: bool = True, margi
     """Solve a two-player position of the movement phase.
 
     Args:
-        game: the position; a game that is over has its winner.
+        game: the position. If the game has ended, the result is its winner.
         budget: by default 10 million nodes.
-        moves: find out about every legal move, not only who wins. (The winner comes first.)
-        margin: also find the exact margin. (It comes last.)
+        moves: also find the value of every legal move, after the winner.
+        margin: also find the exact margin, after everything else.
 
     Raises:
-        ValueError: if there are more players, the movement phase has not begun, or the budget is no budget.
+        ValueError: if the game has more players, the movement phase has not started, or the budget is invalid.
     """
     check_solvable(game)
     search = _Search(_check_budget(budget or Budget()))
@@ -127,7 +126,7 @@ def solve(game: Game, budget: Budget | None = None, *, moves: bool = True, margi
 
 
 def _value_of_move(search: _Search, game: Game, action: int, winner: int) -> int:
-    """Return the value of an action for the seat to move, given who wins the position."""
+    """Return the value of an action for the seat to move, given the winner of the position."""
     if winner == 1 - game.to_move:
         return LOST
     after = game.copy()
@@ -137,7 +136,7 @@ def _value_of_move(search: _Search, game: Game, action: int, winner: int) -> int
 
 
 def _margin(search: _Search, game: Game, winner: int) -> int | None:
-    """Return the margin: step away from the winner's least, 1 or 0, until it cannot be had."""
+    """Return the margin: start at the winner's smallest lead, 1 or 0, and raise it until the winner cannot reach it."""
     lead = 1 if winner == 0 else 0
     while abs(lead) < NUM_SECTIONS:
         beyond = search.winner(game, lead if winner == 0 else lead - 1)
@@ -150,17 +149,17 @@ def _margin(search: _Search, game: Game, winner: int) -> int | None:
 
 
 def solvable(games: Records) -> npt.NDArray[np.bool_]:
-    """Tell which of (N,) games the solver can say something about: those of two players in their movement phase."""
+    """Return (N,) bool: which games the solver can solve, those of two players in their movement phase."""
     return np.asarray((games["num_players"] == 2) & (games["phase"] == MOVEMENT))
 
 
 def is_solvable(game: Game) -> bool:
-    """Tell whether `solve` takes a position: two players, in their movement phase."""
+    """Return whether `solve` accepts a game: two players, in the movement phase."""
     return bool(solvable(game.records)[0])
 
 
 def check_solvable(game: Game) -> None:
-    """Raise `ValueError` unless `is_solvable`, saying why."""
+    """Raise `ValueError` with the reason if a game is not solvable; see `is_solvable`."""
     check_game(game, Game)
     if game.num_players != 2:
         raise ValueError(f"the solver plays two-player games; this one has {game.num_players} players")
@@ -177,7 +176,7 @@ def _check_budget(budget: Budget) -> Budget:
 
 
 def _table_entries(memory_mb: int) -> int:
-    """Return the largest table, a power of two, that fits while the one before it, a quarter, is still there."""
+    """Return the largest power of two of table entries that fits into memory together with a table of a quarter."""
     entries = WAYS * LEAST_BUCKETS
     while 2 * entries * ENTRY_BYTES * 5 // 4 <= memory_mb << 20:
         entries *= 2
@@ -193,21 +192,19 @@ def solve_batch(
     memory_mb: int = 64,
     families: npt.NDArray[np.integer] | None = None,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
-    """Solve many positions over threads. Each has a budget of its own, so threads change no result.
+    """Solve many positions on several threads. Results do not depend on the number of threads.
 
     Args:
-        games: (N,) records of two-player games; those before their movement phase stay unknown.
-        nodes: most nodes to visit per position, its moves included.
-        threads: at most this many threads; 0 for one per core.
+        games: (N,) states of two-player games; the result is unknown for those before their movement phase.
+        nodes: maximum number of nodes to visit per position, including its moves.
+        threads: maximum number of threads; 0 for one per core.
         moves: also find the value of every legal move.
-        memory_mb: most memory for each thread's search, in MiB.
-        families: (N,) numbers; positions of the same number share what the search remembers and are solved in the order
-            in which they stand here, which is quick where late positions of a game stand before earlier ones. None
-            solves each by itself.
+        memory_mb: maximum memory for each thread's search, in MiB.
+        families: (N,) integers. Positions with the same integer share a table and are solved in the order given. This
+            is fast if late positions of a game come before earlier ones. None: every position has its own table.
 
     Returns:
-        (N,) int8 the winning seats, `UNFINISHED` where unknown; (N, 122) int8 the values of moves as in
-        `Solution.moves`.
+        (N,) int8 winning seats, `UNFINISHED` if unknown; (N, 122) int8 values of moves as in `Solution.moves`.
 
     Raises:
         ValueError: if a game has more than two players, or an option is out of range.
@@ -246,7 +243,7 @@ def _solve_many(
 
 @jit
 def value_for(winner: int, seat: int) -> int:
-    """Return what a position is worth to a seat, given who wins it or `UNFINISHED`."""
+    """Return the value of a position for a seat, given the winner or `UNFINISHED`."""
     return UNKNOWN if winner < 0 else WON if winner == seat else LOST
 
 
@@ -269,7 +266,7 @@ def _solve_all(
     winners: npt.NDArray[np.int8],
     values: npt.NDArray[np.int8],
 ) -> None:
-    """Solve the families of games that this thread claims: family k is `order[ends[k - 1]:ends[k]]`."""
+    """Solve the groups of positions that this thread claims: group k is `order[ends[k - 1]:ends[k]]`."""
     memory, scratch, table = make_memory(), np.zeros(1, GAME), make_table()
     while True:
         family, stop = claim(control, 0, len(ends), 1)
@@ -286,7 +283,7 @@ def _solve_all(
 
 @jit
 def _emptied(table: Table) -> Table:
-    """Return an empty table of the least size."""
+    """Return an empty table of the smallest size; clear and reuse `table` if it has that size."""
     if len(table) != WAYS * LEAST_BUCKETS:
         return make_table()
     for entry in range(len(table)):
@@ -306,18 +303,19 @@ def _solve_one(
     limit: int,
     values: npt.NDArray[np.int8],
 ) -> tuple[int, int, Table]:
-    """Find the winner, and the values of moves as far as `wanted`.
+    """Find the winner and, as far as `wanted`, the values of moves, which are written to `values`.
 
-    Return the winner or `UNFINISHED`, and the table with how many entries of it are in use.
+    Returns:
+        The winner or `UNFINISHED`; the number of table entries in use; the table.
     """
     mover, winner, slot = int(game.to_move), UNFINISHED, -1
     bits = game.movable[mover]
-    while True:  # the position itself first, slot -1, then what each slide leads to
+    while True:  # first the position itself (slot -1), then the position after each slide
         scratch[0] = game
         if slot >= 0:
             play_bit(scratch[0], slot)
         won_by, nodes = winner, 0
-        if winner != 1 - mover:  # else every move is lost
+        if winner != 1 - mover:  # otherwise every move loses
             won_by, nodes, stored, table = find_winner(scratch[0], 0, memory, table, stored, most, limit)
             limit -= nodes
         value = value_for(won_by, mover)
@@ -335,21 +333,22 @@ def _solve_one(
 
 
 class SolverAgent(Agent):
-    """Plays a two-player movement phase perfectly once it is solved within the budget, and like UCT before.
+    """Plays a winning move if the solver finds one within its budget, and the move of UCT otherwise.
 
-    In a lost position it plays UCT's move, which sets the opponent problems.
+    So it plays perfectly once the two-player movement phase is solved. In lost positions UCT's move makes the win more
+    difficult for the opponent.
     """
 
     def __init__(
         self, nodes: int = 300_000, simulations: int = 1000, exploration: float = EXPLORATION, threads: int = 0
     ) -> None:
-        """Set the search up.
+        """Set up the solver and the UCT search.
 
         Args:
-            nodes: most nodes that the solver visits per move.
+            nodes: maximum number of nodes that the solver visits per move.
             simulations: see `ninetka_agents.search.mcts.MctsAgent`.
-            exploration: likewise.
-            threads: at most this many threads; 0 for one per core.
+            exploration: see `ninetka_agents.search.mcts.MctsAgent`.
+            threads: maximum number of threads; 0 for one per core.
 
         Raises:
             ValueError: if an option is out of range.

@@ -1,8 +1,8 @@
-"""The states that the solver searches: what matters of a two-player movement phase, and what a slide makes of it.
+"""States of the solver: a compact form of a two-player movement phase, and the state after a slide.
 
-A stone that has settled is forgotten; of a stone on the edge only its *free run* counts, the empty squares that it
-would slide over. Four bit boards hold the runs of the stones that come from the left, right, top and bottom; a slide
-is one mask per board. `ninetka_agents.ninetka.solver.reduction` makes states smaller.
+A state does not contain settled stones. It describes a stone on the edge by its *free run*: the empty squares that the
+stone would slide over. Four bit boards hold the runs of the stones that come from the left, right, top and bottom. A
+slide applies one mask to each board. `ninetka_agents.ninetka.solver.reduction` makes states smaller.
 """
 
 from __future__ import annotations
@@ -29,23 +29,31 @@ from ninetka_env.games.ninetka.geometry import NUM_SECTIONS, SIZE, SLOT_SQUARE
 from ninetka_env.games.ninetka.rules import landing_square
 
 States = npt.NDArray[np.int64]
-"""(rows, `NUM_WORDS`) int64: a state per row, see the constants below."""
+"""(rows, `NUM_WORDS`) int64: one state per row. Words 0 to 7 are the boards of the runs; for the others see below."""
 
 STONES, LEADS, TEMPI, MOVER, DECIDED, OPEN, UPPER, LOWER = 8, 9, 10, 11, 12, 13, 14, 15
-"""The other words of a state: the movable stones as bits of slots; the lead of seat 0 per section, 7 bits each, plus
-32, decided sections at 32; the tempi, positive for seat 0; the seat to move; the lead of seat 0 in decided sections,
-less the margin that is asked about; the undecided sections as bits; bounds of their leads, in fields like `LEADS`."""
+"""The other words of a state:
+
+- `STONES`: the slots of the movable stones, as bits;
+- `LEADS`: per section, in 7 bits, 32 plus the lead of seat 0 in stones; 32 in decided sections;
+- `TEMPI`: the difference of the tempi, positive for seat 0;
+- `MOVER`: the seat to move;
+- `DECIDED`: the lead of seat 0 in decided sections, minus the margin;
+- `OPEN`: the undecided sections, as bits;
+- `UPPER`, `LOWER`: bounds of the leads in undecided sections, in fields like those of `LEADS`.
+"""
 NUM_WORDS = 16
 
 OWN_DOWN, OWN_UP, OWN_SLOTS = 4, 5, 6
-"""Words of `owned`: the lines of seat 0's stones. From 0 on those that slide right and left, boards as in a state; the
-others' in the form of `column_thirds`; last the slots as bits."""
+"""Words of `owned`, which describes seat 0's stones. Words 0 to 3: the rows of stones that slide right and left, as
+boards. `OWN_DOWN`, `OWN_UP`: the columns of stones that slide down and up, in the form of `column_thirds`.
+`OWN_SLOTS`: the slots of all stones, as bits."""
 NUM_OWNED = 7
 
 
 @jit
 def write_owned(seat0_slots: int, owned: States) -> None:
-    """Write the lines of seat 0's stones into `owned`, (`NUM_OWNED`,) int64."""
+    """Write the description of seat 0's stones into `owned`, (`NUM_OWNED`,) int64."""
     owned[:] = 0
     owned[OWN_SLOTS] = seat0_slots
     bits = seat0_slots
@@ -62,7 +70,7 @@ def write_owned(seat0_slots: int, owned: States) -> None:
 
 @jit
 def read_state(game: Record, margin: int, states: States, row: int) -> None:
-    """Write a two-player movement phase into a row of `states`, not reduced yet."""
+    """Write a two-player movement phase into a row of `states`, without reducing it."""
     for word in range(8):
         states[row, word] = 0
     states[row, STONES] = game.movable[0] | game.movable[1]
@@ -101,7 +109,7 @@ def _write_run(game: Record, slot: int, states: States, row: int) -> None:
 
 @jit(inline=True)
 def slide(states: States, parent: int, child: int, slot: int) -> None:
-    """Write the state after sliding the stone of `slot`, the opponent to move, not reduced yet, into row `child`."""
+    """Write the state after a slide from `slot`, with the opponent to move and not reduced, into row `child`."""
     square = run_end(states, parent, slot)
     for word in range(8):
         states[child, word] = states[parent, word] & STAYS_FREE[square, word]
@@ -120,14 +128,14 @@ def slide(states: States, parent: int, child: int, slot: int) -> None:
 
 @jit(counted=False)
 def copy_state(states: States, source: int, target: int) -> None:
-    """Write the state of a row into another."""
+    """Copy a state to another row."""
     for word in range(NUM_WORDS):
         states[target, word] = states[source, word]
 
 
 @jit(counted=False)
 def spend_tempo(states: States, parent: int, child: int) -> None:
-    """Write the state after the mover, who has one, spends a tempo into row `child`."""
+    """Write the state after the mover spends a tempo into row `child`; the mover must have one."""
     copy_state(states, parent, child)
     mover = states[parent, MOVER]
     states[child, TEMPI] -= 1 - 2 * mover
@@ -136,7 +144,7 @@ def spend_tempo(states: States, parent: int, child: int) -> None:
 
 @jit(counted=False)
 def run_end(states: States, row: int, slot: int) -> int:
-    """Return the inner square 0..80 where the stone of `slot` would come to rest."""
+    """Return the inner square, 0..80, on which the stone of `slot` would come to rest."""
     direction = DIRECTION[slot]
     lo, hi = states[row, direction] & SLOT_BOARD[slot, 0], states[row, direction + 1] & SLOT_BOARD[slot, 1]
     if direction in (LEFT, UP):
